@@ -1,0 +1,74 @@
+# `make` from a clean clone needs python3 (3.11 or newer), make and git, nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+
+# One thread a process: the tests run in JOBS processes, and torch's small matrices gain
+# nothing from more threads.
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+TUTORIALS := $(sort $(wildcard tutorials/*.py))
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test fast-test lint format docs tutorials notebooks clean FORCE
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+venv: $(STAMP)  ## make .venv with everything but Ax (again whenever pyproject.toml changes)
+
+# torch first, at one version that has a local CPU build here: resolved together with the
+# rest, pip may pick a newer CUDA build of several gigabytes.
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install torch==2.13.0
+	$(PIP) install -e '.[benchmarks,docs,dev]'
+	touch $@
+
+demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
+	$(BIN)/python -m benchmarks demo
+
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
+	--doctest-modules --doctest-glob='*.md' \
+	tests botorch_drbo docs/index.md docs/conventions.md
+
+test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
+	$(PYTEST)
+
+fast-test: $(STAMP)  ## the same without the slow ones
+	$(PYTEST) -m 'not slow'
+
+lint: $(STAMP)  ## ruff, pyright, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-logo --no-cache
+
+format: $(STAMP)  ## let ruff format and mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMP)  ## the pages of docs/ into build/docs, every warning an error
+	rm -rf build/docs
+	$(BIN)/python -m sphinx -W --keep-going -E -q -b html docs build/docs
+	@echo "open build/docs/index.html"
+
+tutorials: $(TUTORIALS:tutorials/%.py=build/tutorials/%.ipynb)  ## run every tutorial, small budgets
+	@echo "tutorials run: $(words $(TUTORIALS))"
+
+build/tutorials/%.ipynb: tutorials/%.py $(STAMP) FORCE
+	@mkdir -p $(@D)
+	SMOKE_TEST=1 $(BIN)/jupytext --quiet --to notebook --set-kernel python3 --execute \
+		--run-path tutorials --output $@ $<
+
+notebooks: $(TUTORIALS:.py=.ipynb)  ## run every tutorial in full, into the committed notebooks
+
+tutorials/%.ipynb: tutorials/%.py $(STAMP) FORCE
+	$(BIN)/jupytext --quiet --to notebook --set-kernel python3 --execute --output $@ $<
+
+clean:  ## remove what was built; .venv stays
+	rm -rf build dist docs/tutorials .pytest_cache .ruff_cache .hypothesis
