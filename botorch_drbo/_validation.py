@@ -1,0 +1,138 @@
+"""Checks of user input: what was wrong, what was got, what to do instead."""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Tensor
+
+
+def check_points(
+    points: Tensor, name: str, *, num_columns: int | None = None
+) -> Tensor:
+    """Return ``points`` if it is a finite floating point ``n x d`` tensor, ``n >= 1``.
+
+    Args:
+        points: The tensor to check.
+        name: How the user knows the argument; it opens the error message.
+        num_columns: The required ``d``, or None for any.
+
+    Raises:
+        InputDataError: Not a tensor, not floating point, NaN or infinite entries.
+        BotorchTensorDimensionError: Not two-dimensional, empty, or wrong ``d``.
+    """
+    check_finite(points, name)
+    if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] == 0:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must be an `n x d` tensor with at least one row, got shape "
+            f"{tuple(points.shape)}. Reshape a single column with `.unsqueeze(-1)`."
+        )
+    if num_columns is not None and points.shape[1] != num_columns:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must have {num_columns} columns, got shape "
+            f"{tuple(points.shape)}."
+        )
+    return points
+
+
+def check_finite(values: Tensor, name: str) -> Tensor:
+    """Return ``values`` if it is a floating point tensor without NaN or infinity."""
+    if not isinstance(values, Tensor):
+        raise InputDataError(
+            f"`{name}` must be a torch.Tensor, got {type(values).__name__}. "
+            "Convert it with `torch.as_tensor(..., dtype=torch.double)`."
+        )
+    if not values.is_floating_point():
+        raise InputDataError(
+            f"`{name}` must be a floating point tensor, got {values.dtype}. "
+            "Convert it with `.double()`."
+        )
+    if not torch.isfinite(values).all():
+        raise InputDataError(
+            f"`{name}` has {int((~torch.isfinite(values)).sum())} NaN or infinite "
+            "entries. Remove or repair them first."
+        )
+    return values
+
+
+def check_bounds(
+    bounds: Tensor, name: str, *, num_columns: int | None = None
+) -> Tensor:
+    """Return ``bounds`` if it is a ``2 x d`` tensor, lower bounds below upper bounds.
+
+    Raises:
+        BotorchTensorDimensionError: Not ``2 x d``.
+        InputDataError: Not finite, or a lower bound that is not below its upper bound.
+    """
+    check_points(bounds, name, num_columns=num_columns)
+    if bounds.shape[0] != 2:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must be a `2 x d` tensor (lower bounds, then upper bounds), got "
+            f"shape {tuple(bounds.shape)}."
+        )
+    wrong = (bounds[0] >= bounds[1]).nonzero().flatten().tolist()
+    if wrong:
+        raise InputDataError(
+            f"`{name}` must have its lower bounds below its upper bounds; columns "
+            f"{wrong} have not: {bounds[:, wrong].tolist()}."
+        )
+    return bounds
+
+
+def check_inside(points: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tensor:
+    """Return ``points`` if each row lies in ``bounds``, up to 1e-9 of a side.
+
+    Raises:
+        InputDataError: A row lies outside; the message says which, and by how much.
+    """
+    check_points(points, name, num_columns=bounds.shape[-1])
+    slack = 1e-9 * (bounds[1] - bounds[0])
+    outside = ((points < bounds[0] - slack) | (points > bounds[1] + slack)).any(-1)
+    if outside.any():
+        rows = outside.nonzero().flatten().tolist()
+        raise InputDataError(
+            f"`{name}` has rows outside `{bounds_name}` {bounds.tolist()}: rows "
+            f"{rows[:5]}, the first is {points[rows[0]].tolist()}. Widen the bounds, "
+            "or clip the points if that is what you mean."
+        )
+    return points
+
+
+def check_weights(weights: Tensor, num_points: int, name: str = "weights") -> Tensor:
+    """Return ``weights`` (``... x n``) scaled to sum to one.
+
+    Raises:
+        BotorchTensorDimensionError: The last dimension is not ``num_points``.
+        InputDataError: Not finite, negative, or with a sum of zero.
+    """
+    check_finite(weights, name)
+    if weights.ndim == 0 or weights.shape[-1] != num_points:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must have {num_points} entries, one per point, got shape "
+            f"{tuple(weights.shape)}."
+        )
+    if (weights < 0).any():
+        raise InputDataError(
+            f"`{name}` must not be negative, got a minimum of {weights.min().item()}."
+        )
+    total = weights.sum(-1, keepdim=True)
+    if (total <= 0).any():
+        raise InputDataError(
+            f"`{name}` must have a positive sum, got {total.min().item()}."
+        )
+    return weights / total
+
+
+def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
+    """Return ``value`` as a tensor if it is finite and not negative.
+
+    Raises:
+        InputDataError: NaN, infinite or negative.
+    """
+    tensor = torch.as_tensor(
+        value, dtype=None if isinstance(value, Tensor) else torch.double
+    )
+    check_finite(tensor, name)
+    if (tensor < 0).any():
+        raise InputDataError(f"`{name}` must not be negative, got {value}.")
+    return tensor

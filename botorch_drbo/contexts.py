@@ -1,0 +1,614 @@
+r"""Weighted point sets: the one form in which the library knows a context distribution.
+
+A :class:`ContextSet` holds atoms ``points`` (``n x d_c``) and ``weights`` (``n``, on
+the simplex). Observed contexts, a kernel density estimate, a grid, a known law and a
+single known context all become one, so that nothing further down asks where it came
+from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, final
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Tensor
+from torch.distributions import Distribution, Independent, MultivariateNormal
+from torch.quasirandom import SobolEngine
+
+from botorch_drbo._validation import (
+    check_bounds,
+    check_finite,
+    check_inside,
+    check_points,
+    check_weights,
+)
+
+__all__ = ["ContextSet"]
+
+# Smallest bandwidth of a kernel density estimate, in side lengths of the bounds. It
+# matters for one observation, or for a coordinate that never changed: there Silverman's
+# rule gives zero (or rounding noise), and a zero bandwidth is no density.
+BANDWIDTH_FLOOR = 1e-4
+
+_DTYPES = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+
+@final
+class ContextSet(torch.nn.Module):
+    r"""A discrete distribution of contexts, with atoms in ``R^{d_c}``.
+
+    .. math:: P = \sum_{i=1}^n p_i \, \delta_{c_i}, \qquad p_i \ge 0, \ \sum_i p_i = 1.
+
+    The atoms and weights are buffers, so ``.to(...)`` and ``state_dict`` work. They are
+    detached copies: no gradient flows to a context set. Atoms may coincide.
+
+    Example:
+        >>> points = torch.tensor([[0.0], [1.0]])
+        >>> contexts = ContextSet(points, torch.tensor([1.0, 3.0]))
+        >>> contexts
+        ContextSet(num_points=2, dim=1, dtype=torch.float32)
+        >>> contexts.weights
+        tensor([0.2500, 0.7500])
+        >>> contexts.mean
+        tensor([0.7500])
+    """
+
+    points: Tensor
+    weights: Tensor
+
+    def __init__(self, points: Tensor, weights: Tensor | None = None) -> None:
+        r"""Make a context set from atoms and, optionally, their weights.
+
+        Args:
+            points: An ``n x d_c`` tensor of atoms, in the user's units.
+            weights: An ``n``-dim tensor of non-negative weights with a positive sum;
+                they are scaled to sum to one and take the dtype and device of
+                ``points``. None means ``1 / n`` each.
+
+        Raises:
+            InputDataError: ``points`` or ``weights`` not floating point or not finite,
+                a negative weight, or weights that sum to zero.
+            BotorchTensorDimensionError: Wrong shapes.
+        """
+        super().__init__()
+        points = check_points(points, "points").detach().clone()
+        num_points = points.shape[0]
+        if weights is None:
+            weights = points.new_full((num_points,), 1.0 / num_points)
+        else:
+            if check_finite(weights, "weights").ndim != 1:
+                raise BotorchTensorDimensionError(
+                    f"`weights` must be one-dimensional, got shape "
+                    f"{tuple(weights.shape)}. A context set holds one distribution."
+                )
+            # The scaling is done in the dtype that is stored, so that the stored
+            # weights sum to one to its precision.
+            weights = check_weights(weights.detach().to(points), num_points)
+        self.register_buffer("points", points)
+        self.register_buffer("weights", weights)
+
+    @property
+    def num_points(self) -> int:
+        r"""The number of atoms ``n``."""
+        return self.points.shape[0]
+
+    @property
+    def dim(self) -> int:
+        r"""The number of context dimensions ``d_c``."""
+        return self.points.shape[1]
+
+    @property
+    def mean(self) -> Tensor:
+        r"""The mean ``sum_i p_i c_i``, a ``d_c``-dim tensor."""
+        return self.weights @ self.points
+
+    @property
+    def std(self) -> Tensor:
+        r"""The population standard deviation ``sqrt(sum_i p_i (c_i - mean)^2)``."""
+        return (self.weights @ (self.points - self.mean).square()).sqrt()
+
+    def extra_repr(self) -> str:
+        r"""The text that ``repr`` shows between the parentheses."""
+        return (
+            f"num_points={self.num_points}, dim={self.dim}, dtype={self.points.dtype}"
+        )
+
+    # ------------------------------------------------------------- constructors
+
+    @classmethod
+    def empirical(cls, observed: Tensor) -> ContextSet:
+        r"""Give each of ``t`` observed contexts the weight ``1 / t``.
+
+        Every row stays an atom of its own, duplicates included. The reference
+        distribution of data-driven WDRBO and of ERBO [Micheli2025wdrbo]_.
+
+        Args:
+            observed: A ``t x d_c`` tensor of observed contexts.
+
+        Returns:
+            A context set with ``t`` atoms.
+
+        Raises:
+            InputDataError: Not floating point or not finite.
+            BotorchTensorDimensionError: Not ``t x d_c``, or no row.
+
+        Example:
+            >>> ContextSet.empirical(torch.tensor([[0.1], [0.4], [0.1]])).weights
+            tensor([0.3333, 0.3333, 0.3333])
+        """
+        return cls(check_points(observed, "observed"))
+
+    @classmethod
+    def kernel_density(
+        cls,
+        observed: Tensor,
+        num_samples: int,
+        bounds: Tensor | None = None,
+        bandwidth: float | Tensor | None = None,
+        seed: int | None = None,
+    ) -> ContextSet:
+        r"""Sample a Gaussian kernel density estimate of the observed contexts.
+
+        The density is a mixture of ``t`` Gaussians of equal weight, one centred at each
+        observed context, with one bandwidth per dimension. By default this is
+        Silverman's rule [Huang2024sbokde]_
+
+        .. math:: h_j = \Big(\frac{4}{d_c + 2}\Big)^{1 / (d_c + 4)} \hat\sigma_j \,
+            t^{-1 / (d_c + 4)},
+
+        where :math:`\hat\sigma_j` is the sample standard deviation (divisor ``t - 1``).
+        It is at least ``1e-4`` of the side of ``bounds``: the floor decides for a
+        single observation and for a coordinate without spread. The samples are
+        quasi-random: the first coordinate of a scrambled Sobol point picks the kernel,
+        the others go through the normal quantile function. They are then clipped to
+        ``bounds``.
+
+        Args:
+            observed: A ``t x d_c`` tensor of observed contexts, inside ``bounds``.
+            num_samples: The number of samples ``n``; powers of two are best.
+            bounds: A ``2 x d_c`` tensor to which samples are clipped; None: no
+                clipping.
+            bandwidth: The standard deviation of the kernels in the units of the
+                contexts: a number, or a ``d_c``-dim tensor. None: Silverman's rule.
+            seed: Seed of the Sobol scrambling; the global generator is then left alone.
+                None: drawn from torch's global generator.
+
+        Returns:
+            A context set with ``n`` atoms of equal weight, in the dtype of
+            ``observed``.
+
+        Raises:
+            InputDataError: A context outside ``bounds``, ``num_samples < 1``, a
+                bandwidth that is not positive, or a coordinate without spread when
+                neither ``bounds`` nor ``bandwidth`` gives a scale.
+            BotorchTensorDimensionError: Wrong shapes.
+
+        Example:
+            >>> observed = torch.tensor([[0.2], [0.4], [0.9]], dtype=torch.double)
+            >>> bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> density = ContextSet.kernel_density(observed, 256, bounds, seed=0)
+            >>> density.num_points
+            256
+        """
+        check_points(observed, "observed")
+        num_samples = _check_positive_int(num_samples, "num_samples")
+        t, dim = observed.shape
+        if bounds is not None:
+            bounds = _bounds_like(bounds, observed)
+            check_inside(observed, bounds, "observed", "bounds")
+        # All in float64, whatever the user's dtype: in float32 a Sobol coordinate near
+        # 1 rounds to 1, and its normal quantile is infinite.
+        centres = observed.detach().double()  # t x d_c
+        if bandwidth is None:
+            scale = _silverman_bandwidth(centres, bounds)
+        else:
+            scale = _check_bandwidth(bandwidth, dim).to(centres)
+        base = _sobol(num_samples, dim + 1, seed).to(centres)  # n x (1 + d_c)
+        kernel = (base[:, 0] * t).long().clamp_max(t - 1)  # n
+        samples = centres[kernel] + scale * torch.special.ndtri(base[:, 1:])  # n x d_c
+        return cls(_clip(samples.to(observed), bounds))
+
+    @classmethod
+    def grid(
+        cls,
+        bounds: Tensor,
+        num_points: int | Sequence[int],
+        observed: Tensor | None = None,
+    ) -> ContextSet:
+        r"""Make the product grid over a box, weighted by a nearest-point histogram.
+
+        Each dimension gets equally spaced coordinates from its lower to its upper bound
+        (the midpoint if there is only one); the atoms are all their combinations, the
+        last dimension running fastest. The weight of an atom is the share of the
+        observed contexts to which it is the nearest; ties go to the lower coordinate.
+        The reference distribution of DRBO-MMD [Kirschner2020drbo]_.
+
+        Args:
+            bounds: A ``2 x d_c`` tensor, the box.
+            num_points: The number of coordinates per dimension: one number for all, or
+                ``d_c`` numbers. The grid has their product in atoms.
+            observed: A ``t x d_c`` tensor of observed contexts inside ``bounds``. None:
+                equal weights.
+
+        Returns:
+            A context set with ``prod(num_points)`` atoms, in the dtype of ``bounds``.
+
+        Raises:
+            InputDataError: Bad bounds, ``num_points < 1``, or a context outside
+                ``bounds``.
+            BotorchTensorDimensionError: Wrong shapes, or ``num_points`` of wrong
+                length.
+
+        Example:
+            >>> bounds = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
+            >>> observed = torch.tensor([[0.1, 0.3], [0.9, 1.8]])
+            >>> contexts = ContextSet.grid(bounds, (2, 3), observed)
+            >>> contexts.points[:3].tolist()
+            [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]
+            >>> contexts.weights.tolist()
+            [0.5, 0.0, 0.0, 0.0, 0.0, 0.5]
+        """
+        bounds = check_bounds(bounds, "bounds").detach()
+        counts = _check_grid_counts(num_points, bounds.shape[1])
+        axes = [_axis(bounds[:, j], m) for j, m in enumerate(counts)]
+        points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)
+        if observed is None:
+            return cls(points)
+        observed = check_points(observed, "observed").detach().to(bounds)
+        check_inside(observed, bounds, "observed", "bounds")
+        # On a product grid the nearest point is found one dimension at a time.
+        flat = torch.zeros(observed.shape[0], dtype=torch.long, device=bounds.device)
+        for j, m in enumerate(counts):
+            position = (observed[:, j] - bounds[0, j]) / (bounds[1, j] - bounds[0, j])
+            index = (position * (m - 1) - 0.5).ceil().long().clamp(0, m - 1)
+            flat = flat * m + index
+        return cls(points, torch.bincount(flat, minlength=points.shape[0]).to(points))
+
+    @classmethod
+    def from_distribution(
+        cls,
+        distribution: Distribution,
+        num_samples: int,
+        bounds: Tensor | None = None,
+        seed: int | None = None,
+    ) -> ContextSet:
+        r"""Sample a known law of the contexts, quasi-randomly where it can be inverted.
+
+        Scrambled Sobol points are pushed through the quantile function for univariate
+        laws with ``icdf``, for batches of ``d_c`` of them (read as independent
+        coordinates) and for ``Independent`` ones, and through the Cholesky factor for
+        ``MultivariateNormal``. Any other law is sampled by its own ``sample``. The
+        samples are then clipped to ``bounds``.
+
+        Args:
+            distribution: A torch distribution of a scalar or of a ``d_c``-dim vector.
+            num_samples: The number of samples ``n``; powers of two are best.
+            bounds: A ``2 x d_c`` tensor to which samples are clipped; None: no
+                clipping.
+            seed: Seed; the global generators are then left alone. None: torch's global
+                generator.
+
+        Returns:
+            A context set with ``n`` atoms of equal weight. Its dtype is that of
+            ``bounds``, or else that of the law: ``Normal(0.5, 0.2)`` is a float32 law
+            in torch.
+
+        Raises:
+            InputDataError: Not a torch distribution, ``num_samples < 1``, bad bounds,
+                or samples that are not finite.
+            BotorchTensorDimensionError: A law of matrices, a batch of laws of vectors,
+                or bounds of another dimension.
+
+        Example:
+            >>> law = torch.distributions.Normal(0.5, 0.2)
+            >>> bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> contexts = ContextSet.from_distribution(law, 1024, bounds, seed=0)
+            >>> round(contexts.mean.item(), 3)
+            0.5
+        """
+        if not isinstance(distribution, Distribution):
+            raise InputDataError(
+                "`distribution` must be a torch.distributions.Distribution, got "
+                f"{type(distribution).__name__}."
+            )
+        num_samples = _check_positive_int(num_samples, "num_samples")
+        # One discarded draw tells the law's dimension, dtype and device; not every law
+        # has a mean or parameters to ask. With a seed it leaves the global state alone.
+        probe = _draw(distribution, 1, seed=0)  # 1 x d_c
+        like = probe if probe.is_floating_point() else probe.double()
+        if bounds is not None:
+            check_bounds(bounds, "bounds", num_columns=probe.shape[1])
+            bounds = like = bounds.detach()
+        samples = _quantile_samples(distribution, num_samples, probe, seed)
+        if samples is None:
+            samples = _draw(distribution, num_samples, seed)
+        return cls(_clip(samples.to(like), bounds))
+
+    @classmethod
+    def fixed(cls, context: Tensor) -> ContextSet:
+        r"""Put all mass on one context that is known before the decision.
+
+        Args:
+            context: A ``d_c``-dim or ``1 x d_c`` tensor.
+
+        Returns:
+            A context set with one atom.
+
+        Raises:
+            InputDataError: Not floating point or not finite.
+            BotorchTensorDimensionError: Any other shape.
+
+        Example:
+            >>> ContextSet.fixed(torch.tensor([0.3, 0.7])).points.shape
+            torch.Size([1, 2])
+        """
+        check_finite(context, "context")
+        if context.ndim == 1:
+            context = context.unsqueeze(0)
+        if context.ndim != 2 or context.shape[0] != 1 or context.shape[1] == 0:
+            raise BotorchTensorDimensionError(
+                "`context` must be one context, a `d_c`- or `1 x d_c`-dim tensor, got "
+                f"shape {tuple(context.shape)}. Use `ContextSet.empirical` for several."
+            )
+        return cls(context)
+
+    # ------------------------------------------------------------------- views
+
+    def representatives(self, num: int) -> Tensor:
+        r"""At most ``num`` atoms that stand for the distribution; nothing is random.
+
+        Systematic resampling: the atoms at which the cumulative weight, in the order of
+        the atoms, first reaches ``(i + 1/2) / num`` for ``i = 0, ..., num - 1``, each
+        atom once. If no more than ``num`` atoms have positive weight, these. Atoms that
+        coincide count as different ones.
+
+        Args:
+            num: The largest number of atoms to return.
+
+        Returns:
+            A ``k x d_c`` tensor with ``1 <= k <= num``, in the order of the atoms.
+
+        Raises:
+            InputDataError: ``num < 1``.
+
+        Example:
+            >>> contexts = ContextSet.empirical(torch.arange(6.0).unsqueeze(-1))
+            >>> contexts.representatives(3).squeeze(-1)
+            tensor([0., 2., 4.])
+        """
+        num = _check_positive_int(num, "num")
+        positive = self.weights.nonzero().squeeze(-1)
+        if positive.numel() <= num:
+            return self.points[positive]
+        cumulative = self.weights[positive].double().cumsum(0)
+        levels = torch.arange(num, dtype=torch.double, device=self.points.device)
+        levels = (levels + 0.5) / num * cumulative[-1]  # num, strictly inside
+        chosen = torch.searchsorted(cumulative, levels).unique()
+        return self.points[positive[chosen]]
+
+    def normalised(self, bounds: Tensor) -> Tensor:
+        r"""The atoms in units of a box: :math:`(c - l) / (u - l)`.
+
+        Args:
+            bounds: A ``2 x d_c`` tensor that contains all atoms.
+
+        Returns:
+            An ``n x d_c`` tensor in ``[0, 1]``, in the dtype of the atoms.
+
+        Raises:
+            InputDataError: Bad bounds, or an atom outside them.
+            BotorchTensorDimensionError: Bounds of another dimension.
+
+        Example:
+            >>> contexts = ContextSet(torch.tensor([[10.0], [15.0]]))
+            >>> contexts.normalised(torch.tensor([[10.0], [20.0]]))
+            tensor([[0.0000],
+                    [0.5000]])
+        """
+        bounds = _bounds_like(bounds, self.points)
+        check_inside(self.points, bounds, "points", "bounds")
+        unit = (self.points - bounds[0]) / (bounds[1] - bounds[0])
+        return unit.clamp(0.0, 1.0)  # takes off the rounding that the check lets pass
+
+    # ----------------------------------------------------------------- storage
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""The context set as plain lists, exact to the last bit through JSON.
+
+        Returns:
+            A dictionary with ``points``, ``weights`` and ``dtype``. The device is not
+            kept.
+
+        Example:
+            >>> ContextSet.fixed(torch.tensor([0.5])).to_dict()
+            {'points': [[0.5]], 'weights': [1.0], 'dtype': 'float32'}
+        """
+        return {
+            "points": self.points.tolist(),
+            "weights": self.weights.tolist(),
+            "dtype": str(self.points.dtype).removeprefix("torch."),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ContextSet:
+        r"""The inverse of :meth:`to_dict`.
+
+        Args:
+            data: What :meth:`to_dict` returned, also after a trip through JSON.
+
+        Returns:
+            A context set on the CPU, equal to the first one bit by bit.
+
+        Raises:
+            InputDataError: A missing entry, an unknown dtype, entries that are not
+                numbers, or weights that do not sum to one.
+
+        Example:
+            >>> contexts = ContextSet.fixed(torch.tensor([0.1, 0.2]))
+            >>> ContextSet.from_dict(contexts.to_dict()).points
+            tensor([[0.1000, 0.2000]])
+        """
+        missing = {"points", "weights", "dtype"} - set(data)
+        if missing:
+            raise InputDataError(
+                f"A stored context set lacks {sorted(missing)}, got {sorted(data)}. "
+                "Only what `ContextSet.to_dict` wrote can be read."
+            )
+        dtype = _DTYPES.get(str(data["dtype"]))
+        if dtype is None:
+            raise InputDataError(
+                f"A stored context set has dtype {data['dtype']!r}, expected one of "
+                f"{sorted(_DTYPES)}."
+            )
+        try:
+            points = torch.tensor(data["points"], dtype=dtype)
+            weights = torch.tensor(data["weights"], dtype=dtype)
+        except (TypeError, ValueError) as error:
+            raise InputDataError(
+                f"A stored context set has entries that are not numbers: {error}."
+            ) from error
+        contexts = cls(points, weights)
+        if (weights.double().sum() - 1.0).abs() > torch.finfo(dtype).eps * len(weights):
+            raise InputDataError(
+                "The weights of a stored context set must sum to one, got "
+                f"{weights.double().sum().item()}. The record is damaged."
+            )
+        # The constructor scales the weights once more, which can move their last bit.
+        contexts.weights = weights
+        return contexts
+
+
+def _check_positive_int(value: int, name: str) -> int:
+    """Return ``value`` as an int if it is an integer and at least one."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InputDataError(
+            f"`{name}` must be an integer of at least 1, got {value!r}."
+        )
+    return int(value)
+
+
+def _check_grid_counts(num_points: int | Sequence[int], dim: int) -> list[int]:
+    """Return the number of grid coordinates of each dimension."""
+    if isinstance(num_points, Sequence):
+        if len(num_points) != dim:
+            raise BotorchTensorDimensionError(
+                f"`num_points` must have {dim} entries, one per column of `bounds`, or "
+                f"be one number for all, got {list(num_points)}."
+            )
+        return [_check_positive_int(m, "num_points") for m in num_points]
+    return [_check_positive_int(num_points, "num_points")] * dim
+
+
+def _check_bandwidth(bandwidth: float | Tensor, dim: int) -> Tensor:
+    """Return ``bandwidth`` as a positive ``d_c``-dim tensor."""
+    if not isinstance(bandwidth, Tensor):
+        bandwidth = torch.as_tensor(bandwidth, dtype=torch.double)
+    check_finite(bandwidth, "bandwidth")
+    if bandwidth.ndim > 1 or bandwidth.numel() not in (1, dim):
+        raise BotorchTensorDimensionError(
+            f"`bandwidth` must be a number or have {dim} entries, one per context "
+            f"dimension, got shape {tuple(bandwidth.shape)}."
+        )
+    if (bandwidth <= 0).any():
+        raise InputDataError(
+            f"`bandwidth` must be positive, got {bandwidth.tolist()}. For the observed "
+            "contexts themselves use `ContextSet.empirical`."
+        )
+    return bandwidth.detach().expand(dim)
+
+
+def _bounds_like(bounds: Tensor, points: Tensor) -> Tensor:
+    """Return checked ``bounds`` in the dtype and on the device of ``points``."""
+    check_bounds(bounds, "bounds", num_columns=points.shape[1])
+    # Checked again: two bounds can be apart in float64 and equal in float32.
+    return check_bounds(bounds.detach().to(points), "bounds")
+
+
+def _clip(points: Tensor, bounds: Tensor | None) -> Tensor:
+    """Return ``points`` clipped to ``bounds``, if there are any."""
+    return points if bounds is None else points.clamp(bounds[0], bounds[1])
+
+
+def _axis(bounds: Tensor, num: int) -> Tensor:
+    """Return ``num`` equally spaced coordinates of one dimension, ends included."""
+    if num == 1:
+        return bounds.mean().unsqueeze(0)
+    unit = torch.linspace(0.0, 1.0, num, dtype=bounds.dtype, device=bounds.device)
+    return torch.lerp(bounds[0], bounds[1], unit)
+
+
+def _silverman_bandwidth(observed: Tensor, bounds: Tensor | None) -> Tensor:
+    """Return Silverman's bandwidth per dimension (``d_c``), not below the floor."""
+    t, dim = observed.shape
+    # The divisor t - 1 leaves 0 / 0 for one observation: no spread is known.
+    spread = observed.std(0) if t > 1 else torch.zeros_like(observed[0])
+    scale = (4.0 / (dim + 2) / t) ** (1.0 / (dim + 4)) * spread
+    if bounds is not None:
+        return torch.maximum(scale, BANDWIDTH_FLOOR * (bounds[1] - bounds[0]).to(scale))
+    # Equal values can leave a spread of rounding size: compare with theirs.
+    size = observed.abs().amax(0)
+    flat = (spread <= 1e-12 * size).nonzero().flatten().tolist()
+    if flat:
+        raise InputDataError(
+            f"`observed` ({t} rows) has no spread in columns {flat}, so there is no "
+            "scale for a bandwidth. Pass `bounds` or `bandwidth`."
+        )
+    return scale
+
+
+def _sobol(num: int, dim: int, seed: int | None) -> Tensor:
+    """Return ``num x dim`` scrambled Sobol points strictly inside the unit cube."""
+    points = SobolEngine(dim, scramble=True, seed=seed).draw(num, dtype=torch.double)
+    # The engine's points are multiples of 2^-30, zero included: take the cell's centre.
+    return points + 2.0**-31
+
+
+def _draw(law: Distribution, num: int, seed: int | None) -> Tensor:
+    """Return ``num x d_c`` random draws; with a seed no global generator is changed."""
+    # `fork_rng` restores the generators. They are seeded one by one, because
+    # `torch.manual_seed` would also reach devices that are not initialised yet.
+    cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(
+        devices=list(cuda), enabled=seed is not None, device_type="cuda"
+    ):
+        if seed is not None:
+            torch.default_generator.manual_seed(seed)
+            for index in cuda:
+                torch.cuda.default_generators[index].manual_seed(seed)
+        draws = law.sample(torch.Size([num]))
+    if draws.ndim == 1:
+        draws = draws.unsqueeze(-1)
+    if draws.ndim != 2:
+        raise BotorchTensorDimensionError(
+            "`distribution` must be the law of a scalar or of a `d_c`-dim vector, got "
+            f"batch shape {tuple(law.batch_shape)} and event shape "
+            f"{tuple(law.event_shape)}."
+        )
+    return draws
+
+
+def _quantile_samples(
+    law: Distribution, num: int, probe: Tensor, seed: int | None
+) -> Tensor | None:
+    """Return ``num x d_c`` quasi-random samples, or None if the law has no inverse."""
+    while isinstance(law, Independent):
+        law = law.base_dist
+    # float64 for the reason given in `kernel_density`; torch promotes float32 laws.
+    base = _sobol(num, probe.shape[1], seed).to(probe.device)
+    if isinstance(law, MultivariateNormal):
+        factor = law.scale_tril.double()
+        return law.loc.double() + torch.special.ndtri(base) @ factor.mT
+    if law.event_shape:
+        return None
+    try:
+        return law.icdf(base)
+    except NotImplementedError:  # how torch says that a law has no quantile function
+        return None
