@@ -1,0 +1,17 @@
+"""Ambiguity sets: which context distributions the adversary may choose from.
+
+Numbers in, numbers out: nothing here knows a Gaussian process.
+"""
+
+from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
+from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
+from botorch_drbo.ambiguity.wasserstein import Wasserstein
+
+__all__ = [
+    "AmbiguitySet",
+    "FullSimplex",
+    "NoAmbiguity",
+    "RobustValue",
+    "SolverStatus",
+    "Wasserstein",
+]

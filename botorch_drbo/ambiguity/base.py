@@ -1,0 +1,235 @@
+"""What every ambiguity set promises, and the gradients that all of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import Module
+
+from botorch_drbo._validation import check_nonnegative, check_weights
+
+
+class SolverStatus(Enum):
+    """How far a returned worst-case value can be trusted."""
+
+    EXACT = "exact"
+    """A closed form, or a solver that ended with a proof."""
+    LOWER_BOUND = "lower bound"
+    """The solver stopped early: the value is a certified lower bound."""
+
+
+@dataclass(frozen=True)
+class RobustValue:
+    r"""The answer to one batch of worst-case problems.
+
+    Attributes:
+        value: The worst-case expectation ``v``, shape ``...``; differentiable once in
+            the scores, the reference weights and the radius.
+        weights: A worst-case distribution ``q*``, shape ``... x n``; detached.
+        multiplier: ``-dv/d radius`` from the right, shape ``...``; detached.
+        status: Whether the value is exact or a certified lower bound.
+    """
+
+    value: Tensor
+    weights: Tensor
+    multiplier: Tensor
+    status: SolverStatus
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver finds, all detached float64; ``AmbiguitySet`` adds the gradients.
+
+    Attributes:
+        weights: The worst-case distribution ``q*``, ``... x n``.
+        multiplier: ``-dv/d radius`` from the right, ``...``.
+        reference_gradient: ``dv/dp`` up to an additive constant, ``... x n``.
+        direction: ``dq*/d radius`` from the right, ``... x n``.
+        status: Whether ``q* . f`` is the exact value.
+    """
+
+    weights: Tensor
+    multiplier: Tensor
+    reference_gradient: Tensor
+    direction: Tensor
+    status: SolverStatus = SolverStatus.EXACT
+
+
+class _Envelope(torch.autograd.Function):
+    """``sum(coefficients * values)`` with gradients given by the envelope theorem.
+
+    The gradients hold to first order only. ``once_differentiable`` makes a second
+    derivative an error, where plain autograd would return a silent zero.
+    """
+
+    @staticmethod
+    def forward(  # noqa: D102 - the contract is torch's
+        ctx: Any,
+        values: Tensor,
+        coefficients: Tensor,
+        weights: Tensor,
+        reference_gradient: Tensor,
+        radius: Tensor,
+        multiplier: Tensor,
+    ) -> Tensor:
+        ctx.save_for_backward(coefficients, reference_gradient, multiplier)
+        ctx.shapes = (values.shape, weights.shape, radius.shape)
+        return (coefficients * values).sum(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
+        coefficients, reference_gradient, multiplier = ctx.saved_tensors
+        values_shape, weights_shape, radius_shape = ctx.shapes
+        column = grad.unsqueeze(-1)
+        return (
+            (column * coefficients).sum_to_size(values_shape),
+            None,
+            (column * reference_gradient).sum_to_size(weights_shape),
+            None,
+            (-grad * multiplier).sum_to_size(radius_shape),
+            None,
+        )
+
+
+class AmbiguitySet(Module, ABC):
+    r"""A set of context distributions around a reference distribution ``p``.
+
+    .. math:: v(\epsilon) = \min \{ q^\top f : q \in \Delta,\ d(p, q) \le \epsilon \}
+
+    A subclass says what ``d`` is, in ``_solve`` and ``distance``. It sees numbers only:
+    scores, weights and a radius, never a model.
+
+    Gradients come from the envelope theorem: ``dv/df = q*`` and
+    ``dv/d radius = -multiplier``, so that no solver is differentiated. They exist to
+    first order; asking for a second derivative is an error.
+    """
+
+    radius: Tensor
+
+    def __init__(self, radius: float | Tensor) -> None:
+        r"""Set the size of the ambiguity set.
+
+        Args:
+            radius: A non-negative scalar, in the units of the set's own distance.
+
+        Raises:
+            InputDataError: The radius is negative, NaN or infinite.
+        """
+        super().__init__()
+        radius = check_nonnegative(radius, "radius")
+        if radius.ndim:
+            raise BotorchTensorDimensionError(
+                f"`radius` must be a scalar, got shape {tuple(radius.shape)}."
+            )
+        self.register_buffer("radius", radius)
+
+    def worst_case(self, values: Tensor, weights: Tensor) -> RobustValue:
+        r"""Find the worst distribution in the set for each row of scores.
+
+        Args:
+            values: Scores ``f``, ``... x n``: the last dimension runs over contexts.
+            weights: Reference weights ``p``, ``n`` or ``... x n``; not negative. They
+                are taken to sum to one (``ContextSet`` sees to it).
+
+        Returns:
+            The value ``...``, the worst-case weights ``... x n``, the multiplier
+            ``...`` and the status. Solved in float64, returned in the dtype of
+            ``values``.
+
+        Raises:
+            BotorchTensorDimensionError: The shapes do not fit each other.
+        """
+        solution = self._solution(values, weights)
+        value = _Envelope.apply(
+            values,
+            solution.weights.to(values),
+            weights,
+            solution.reference_gradient.to(values),
+            self.radius,
+            solution.multiplier.to(values),
+        )
+        return RobustValue(
+            value=value,
+            weights=solution.weights.to(values),
+            multiplier=solution.multiplier.to(values),
+            status=solution.status,
+        )
+
+    def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The right derivative of the worst-case value in the radius, at the radius.
+
+        .. math:: \delta(\epsilon) = dv / d\epsilon = (dq^* / d\epsilon)^\top f \le 0
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            The sensitivity ``...``, differentiable once in ``values``; its gradients
+            in the weights and the radius are not available.
+        """
+        solution = self._solution(values, weights)
+        zero = torch.zeros_like(solution.direction, dtype=values.dtype)
+        return _Envelope.apply(
+            values,
+            solution.direction.to(values),
+            weights.detach(),
+            zero,
+            self.radius.detach(),
+            zero[..., 0],
+        )
+
+    def _solution(self, values: Tensor, weights: Tensor) -> Solution:
+        if values.ndim == 0 or weights.ndim == 0:
+            raise BotorchTensorDimensionError(
+                "`values` and `weights` must have a last dimension over contexts, got "
+                f"shapes {tuple(values.shape)} and {tuple(weights.shape)}."
+            )
+        self._check_sizes(values.shape[-1], weights.shape[-1])
+        with torch.no_grad():
+            batch = torch.broadcast_shapes(values.shape[:-1], weights.shape[:-1])
+            return self._solve(
+                values.detach().double().expand(*batch, -1),
+                weights.detach().double().to(values.device).expand(*batch, -1),
+            )
+
+    def _check_sizes(self, num_values: int, num_weights: int) -> None:
+        if num_values != num_weights:
+            raise BotorchTensorDimensionError(
+                f"{type(self).__name__} needs one score per context: got {num_values} "
+                f"scores and {num_weights} weights."
+            )
+
+    @abstractmethod
+    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+        """Solve in float64 without a graph; both arguments are ``... x n``."""
+
+    @abstractmethod
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        r"""The distance ``d(p, q)`` in which the radius is measured.
+
+        Args:
+            p: Reference weights, ``... x n``.
+            q: Other weights, ``... x n``.
+
+        Returns:
+            The distances, ``...``.
+        """
+
+
+def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both weights as float64 distributions; scaled to sum to one.
+
+    Raises:
+        InputDataError: Negative, not finite, or zero-sum weights.
+    """
+    p = check_weights(p.double(), p.shape[-1], "p")
+    return p, check_weights(q.double(), q.shape[-1], "q")

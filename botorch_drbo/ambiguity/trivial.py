@@ -1,0 +1,79 @@
+"""The two ends of the scale: no ambiguity at all, and every distribution."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+
+class NoAmbiguity(AmbiguitySet):
+    r"""Trust the reference distribution: the plain expectation.
+
+    .. math:: v = p^\top f
+
+    Example:
+        >>> values, weights = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5])
+        >>> NoAmbiguity().worst_case(values, weights).value
+        tensor(2.)
+    """
+
+    def __init__(self) -> None:
+        r"""Take no argument: the radius is zero."""
+        super().__init__(radius=0.0)
+
+    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+        zeros = torch.zeros_like(values)
+        return Solution(weights, zeros[..., 0], values, zeros)
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        r"""Zero where the two agree, infinite elsewhere.
+
+        Args:
+            p: Reference weights, ``... x n``.
+            q: Other weights, ``... x n``.
+
+        Returns:
+            The distances, ``...``.
+        """
+        p, q = check_distributions(p, q)
+        same = torch.isclose(p, q, rtol=0.0, atol=1e-12).all(-1)
+        return torch.where(same, 0.0, torch.inf).to(p)
+
+
+class FullSimplex(AmbiguitySet):
+    r"""Trust nothing but the list of contexts: the worst case over all of them.
+
+    .. math:: v = \min_i f_i
+
+    Atoms of reference weight zero count too. Known as robust optimisation (RO); over
+    an interval of contexts it is StableOpt [Bogunovic2018stableopt]_.
+
+    Example:
+        >>> values, weights = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5])
+        >>> FullSimplex().worst_case(values, weights).value
+        tensor(1.)
+    """
+
+    def __init__(self) -> None:
+        r"""Take no argument: the radius 1 covers the simplex in this set's distance."""
+        super().__init__(radius=1.0)
+
+    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+        zeros = torch.zeros_like(values)
+        worst = values.argmin(-1, keepdim=True)
+        return Solution(zeros.scatter(-1, worst, 1.0), zeros[..., 0], zeros, zeros)
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        r"""Zero where the two agree, one elsewhere: nothing is farther than one.
+
+        Args:
+            p: Reference weights, ``... x n``.
+            q: Other weights, ``... x n``.
+
+        Returns:
+            The distances, ``...``.
+        """
+        p, q = check_distributions(p, q)
+        return (~torch.isclose(p, q, rtol=0.0, atol=1e-12).all(-1)).to(p)

@@ -1,0 +1,222 @@
+"""What every ambiguity set promises; a member passes by being listed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    FullSimplex,
+    NoAmbiguity,
+    SolverStatus,
+    Wasserstein,
+)
+
+
+@dataclass(frozen=True)
+class Member:
+    name: str
+    make: Callable[[float, int], AmbiguitySet]  # radius, number of contexts
+    has_radius: bool = True
+
+
+def line_cost(n: int) -> Tensor:
+    points = torch.linspace(0, 1, n, dtype=torch.double)[:, None]
+    return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+MEMBERS = [
+    Member("no_ambiguity", lambda radius, n: NoAmbiguity(), has_radius=False),
+    Member("full_simplex", lambda radius, n: FullSimplex(), has_radius=False),
+    Member("wasserstein", lambda radius, n: Wasserstein(radius, line_cost(n))),
+]
+SIZED = [member for member in MEMBERS if member.has_radius]
+
+every = pytest.mark.parametrize("member", MEMBERS, ids=lambda m: m.name)
+sized = pytest.mark.parametrize("member", SIZED, ids=lambda m: m.name)
+seeds = given(
+    seed=st.integers(0, 2**16),
+    n=st.integers(1, 12),
+    radius=st.floats(0.0, 2.0),
+    zeros=st.booleans(),
+    ties=st.booleans(),
+)
+few = settings(max_examples=40, deadline=None)
+
+
+def instance(seed: int, n: int, zeros: bool = False, ties: bool = False):
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(4, n, generator=generator, dtype=torch.double)
+    weights = torch.rand(4, n, generator=generator, dtype=torch.double) + 1e-3
+    if ties:
+        values = values.round()
+    if zeros and n > 1:
+        weights[:, :: 2 if n > 2 else n] = 0.0
+    return values, weights / weights.sum(-1, keepdim=True)
+
+
+@every
+@few
+@seeds
+def test_value_lies_between_the_minimum_and_the_mean(
+    member, seed, n, radius, zeros, ties
+):
+    values, weights = instance(seed, n, zeros, ties)
+    robust = member.make(radius, n).worst_case(values, weights)
+    assert (robust.value <= (values * weights).sum(-1) + 1e-10).all()
+    assert (robust.value >= values.amin(-1) - 1e-10).all()
+    assert robust.status is SolverStatus.EXACT
+
+
+@every
+@few
+@seeds
+def test_weights_are_feasible_and_attain_the_value(
+    member, seed, n, radius, zeros, ties
+):
+    values, weights = instance(seed, n, zeros, ties)
+    ambiguity = member.make(radius, n)
+    robust = ambiguity.worst_case(values, weights)
+    assert (robust.weights >= -1e-12).all()
+    torch.testing.assert_close(robust.weights.sum(-1), torch.ones(4).double())
+    torch.testing.assert_close((robust.weights * values).sum(-1), robust.value)
+    distance = ambiguity.distance(weights, robust.weights)
+    assert (distance <= ambiguity.radius + 1e-8).all()
+
+
+@every
+@few
+@seeds
+def test_equivariance(member, seed, n, radius, zeros, ties):
+    """Shift and positive scaling of scores carry over to the value."""
+    values, weights = instance(seed, n, zeros, ties)
+    ambiguity = member.make(radius, n)
+    value = ambiguity.worst_case(values, weights).value
+    moved = ambiguity.worst_case(3.0 * values - 5.0, weights).value
+    torch.testing.assert_close(moved, 3.0 * value - 5.0, rtol=1e-9, atol=1e-9)
+    doubled = ambiguity.worst_case(1e6 * values, weights).value
+    torch.testing.assert_close(doubled, 1e6 * value, rtol=1e-9, atol=1e-3)
+
+
+@sized
+@few
+@seeds
+def test_monotone_and_convex_in_the_radius(member, seed, n, radius, zeros, ties):
+    values, weights = instance(seed, n, zeros, ties)
+    a, b, c = (
+        member.make(r, n).worst_case(values, weights).value
+        for r in (radius, radius + 0.1, radius + 0.2)
+    )
+    assert (a >= b - 1e-10).all() and (b >= c - 1e-10).all()
+    assert (2 * b <= a + c + 1e-9).all()
+
+
+@sized
+def test_limits_of_the_radius(member):
+    values, weights = instance(3, 9)
+    nothing = member.make(0.0, 9).worst_case(values, weights)
+    everything = member.make(1e6, 9).worst_case(values, weights)
+    torch.testing.assert_close(nothing.value, (values * weights).sum(-1))
+    torch.testing.assert_close(everything.value, values.amin(-1))
+    assert (everything.multiplier == 0).all()
+
+
+@every
+def test_first_order_gradients(member):
+    values, weights = instance(1, 7)
+    ambiguity = member.make(0.13, 7)
+
+    def value(f: Tensor, p: Tensor) -> Tensor:
+        # The derivative in p is taken along the simplex.
+        return ambiguity.worst_case(f, p / p.sum(-1, keepdim=True)).value
+
+    inputs = (values.requires_grad_(), weights.requires_grad_())
+    assert torch.autograd.gradcheck(value, inputs)
+    assert torch.autograd.gradcheck(
+        lambda f: ambiguity.sensitivity(f, weights), values, atol=1e-5
+    )
+
+
+@sized
+def test_gradient_in_the_radius_is_minus_the_multiplier(member):
+    values, weights = instance(2, 8)
+    ambiguity = member.make(0.13, 8)
+    ambiguity.radius.requires_grad_()
+    robust = ambiguity.worst_case(values, weights)
+    (gradient,) = torch.autograd.grad(robust.value.sum(), ambiguity.radius)
+    torch.testing.assert_close(gradient, -robust.multiplier.sum())
+    h = 1e-6
+    up = member.make(0.13 + h, 8).worst_case(values, weights).value
+    down = member.make(0.13 - h, 8).worst_case(values, weights).value
+    slope = (up - down) / (2 * h)
+    torch.testing.assert_close(slope, -robust.multiplier, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        ambiguity.sensitivity(values, weights), -robust.multiplier
+    )
+
+
+@every
+def test_a_second_derivative_is_an_error_not_zero(member):
+    values, weights = instance(1, 7)
+    values.requires_grad_()
+    value = member.make(0.2, 7).worst_case(values, weights).value.square().sum()
+    (gradient,) = torch.autograd.grad(value, values, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
+
+
+@every
+def test_shapes_and_dtype(member):
+    values, weights = instance(1, 6)
+    ambiguity = member.make(0.2, 6)
+    batched = ambiguity.worst_case(values, weights).value
+    shared = ambiguity.worst_case(values, weights[0]).value
+    torch.testing.assert_close(shared[0], batched[0])
+    one = ambiguity.worst_case(values[2], weights[2])
+    assert one.value.shape == () and one.weights.shape == (6,)
+    torch.testing.assert_close(one.value, batched[2])
+    deep = ambiguity.worst_case(values.reshape(2, 2, 6), weights.reshape(2, 2, 6))
+    torch.testing.assert_close(deep.value.flatten(), batched)
+    single = ambiguity.worst_case(values.float(), weights.float())
+    assert single.value.dtype == single.weights.dtype == torch.float
+    torch.testing.assert_close(single.value.double(), batched, rtol=1e-5, atol=1e-6)
+
+
+@every
+def test_constant_scores_have_no_worst_case(member):
+    _, weights = instance(1, 6)
+    values = torch.full((4, 6), -50.0, dtype=torch.double)
+    robust = member.make(0.2, 6).worst_case(values, weights)
+    torch.testing.assert_close(robust.value, values[:, 0])
+    assert (robust.multiplier == 0).all()
+
+
+@every
+def test_bad_input(member):
+    ambiguity = member.make(0.2, 6)
+    with pytest.raises(BotorchTensorDimensionError):
+        ambiguity.worst_case(torch.zeros(4, 6), torch.ones(5))
+    with pytest.raises(BotorchTensorDimensionError):
+        ambiguity.worst_case(torch.tensor(1.0), torch.ones(6))
+    with pytest.raises(InputDataError):
+        ambiguity.distance(torch.ones(6), -torch.ones(6))
+
+
+@sized
+@pytest.mark.parametrize("radius", [-1.0, float("nan"), float("inf")])
+def test_bad_radius(member, radius):
+    with pytest.raises(InputDataError, match="radius"):
+        member.make(radius, 6)
+
+
+@sized
+def test_radius_is_a_buffer(member):
+    assert "radius" in member.make(0.2, 6).state_dict()

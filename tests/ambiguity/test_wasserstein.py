@@ -1,0 +1,147 @@
+"""The type-1 ball against linear programming and reference instances."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from scipy.optimize import linprog
+
+from botorch_drbo.ambiguity import SolverStatus, Wasserstein
+
+REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
+
+
+def by_linear_programming(f, p, cost, radius) -> float:
+    """Primal over plans pi >= 0: min sum_ij pi_ij f_j, rows p, cost <= radius."""
+    n, m = cost.shape
+    rows = np.kron(np.eye(n), np.ones((1, m)))
+    found = linprog(
+        np.tile(f, n),
+        A_ub=cost.reshape(1, -1),
+        b_ub=[radius],
+        A_eq=rows,
+        b_eq=p,
+        method="highs",
+    )
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (6, 6), (20, 20), (7, 25), (80, 80)])
+@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.05, 0.3, 5.0])
+@pytest.mark.parametrize("kind", ["plain", "ties", "zeros", "huge", "tiny"])
+def test_equals_linear_programming(n, m, radius, kind):
+    generator = torch.Generator().manual_seed(n + m)
+    atoms = torch.rand(n, 2, generator=generator, dtype=torch.double)
+    others = torch.rand(m - n, 2, generator=generator, dtype=torch.double)
+    cost = torch.cdist(
+        atoms,
+        torch.cat([atoms, others]),
+        compute_mode="donot_use_mm_for_euclid_dist",
+    )
+    f = torch.randn(3, m, generator=generator, dtype=torch.double)
+    p = torch.rand(3, n, generator=generator, dtype=torch.double)
+    if kind == "ties":
+        f = (2 * f).round()
+    if kind == "zeros" and n > 1:
+        p[:, ::2] = 0
+    scale = {"huge": 1e6, "tiny": 1e-6}.get(kind, 1.0)
+    p = p / p.sum(-1, keepdim=True)
+    robust = Wasserstein(radius, cost).worst_case(scale * f, p)
+    assert robust.status is SolverStatus.EXACT
+    for row in range(3):
+        expected = by_linear_programming(
+            f[row].numpy(), p[row].numpy(), cost.numpy(), radius
+        )
+        assert abs(robust.value[row] / scale - expected) <= 1e-8 * (1 + abs(expected))
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="needs ../shared/data")
+@pytest.mark.parametrize("distance", ["wasserstein1", "wasserstein1_candidates"])
+def test_reference_instances(distance):
+    instances = [
+        i
+        for i in json.loads(REFERENCE.read_text())["instances"]
+        if i["distance"] == distance
+    ]
+    assert len(instances) == 8
+    for i in instances:
+        f, p, cost = (torch.tensor(i[k]).double() for k in ("f", "p", "cost"))
+        robust = Wasserstein(i["eps"], cost).worst_case(f, p)
+        scale = 1 + abs(i["value"])
+        assert abs(robust.value - i["value"]) <= 1e-9 * scale
+        assert abs(robust.multiplier - i["multiplier"]) <= 1e-6 * (1 + i["multiplier"])
+        if i["q_unique"]:
+            q = torch.tensor(i["q"], dtype=torch.double)
+            torch.testing.assert_close(robust.weights, q, rtol=0, atol=1e-8)
+
+
+def test_permutation_of_atoms():
+    f = torch.randn(9, dtype=torch.double)
+    points = torch.rand(9, 2, dtype=torch.double)
+    p = torch.softmax(torch.randn(9, dtype=torch.double), -1)
+    order = torch.randperm(9)
+    cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    plain = Wasserstein(0.1, cost).worst_case(f, p)
+    moved = Wasserstein(0.1, cost[order][:, order]).worst_case(f[order], p[order])
+    torch.testing.assert_close(moved.value, plain.value)
+    torch.testing.assert_close(moved.weights, plain.weights[order])
+
+
+def test_radius_on_a_breakpoint_gives_the_right_derivative():
+    """Mass 1/2 at distance 1: at radius 1/2 all of it has moved."""
+    cost = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    f = torch.tensor([0.0, 4.0], dtype=torch.double)
+    for radius, value, multiplier in ((0.0, 2.0, 4.0), (0.25, 1.0, 4.0), (0.5, 0, 0)):
+        robust = Wasserstein(radius, cost).worst_case(f, p)
+        assert robust.value == pytest.approx(value)
+        assert robust.multiplier == pytest.approx(multiplier)
+
+
+def test_duplicate_atoms_move_for_free():
+    cost = torch.zeros(2, 2, dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    f = torch.tensor([1.0, 3.0], dtype=torch.double)
+    assert Wasserstein(0.0, cost).worst_case(f, p).value == 1.0
+
+
+def test_distance_is_optimal_transport_on_a_line():
+    from scipy.stats import wasserstein_distance
+
+    points = torch.rand(8, dtype=torch.double)
+    cost = (points[:, None] - points[None]).abs()
+    p, q = torch.rand(2, 3, 8, dtype=torch.double)
+    found = Wasserstein(0.1, cost).distance(p, q)
+    for i in range(3):
+        expected = wasserstein_distance(points, points, p[i], q[i])
+        assert found[i] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "cost, error, text",
+    [
+        (-torch.ones(2, 2), InputDataError, "negative"),
+        (torch.ones(2, 2), InputDataError, "diagonal"),
+        (torch.full((2, 3), torch.nan), InputDataError, "NaN"),
+        (torch.zeros(2), BotorchTensorDimensionError, "matrix"),
+        (torch.zeros(2, 2, dtype=torch.long), InputDataError, "floating"),
+    ],
+)
+def test_bad_cost(cost, error, text):
+    with pytest.raises(error, match=text):
+        Wasserstein(0.1, cost)
+
+
+def test_candidates_without_the_atoms_need_a_radius():
+    cost = torch.tensor([[0.5, 1.0]], dtype=torch.double)
+    one = torch.ones(1, dtype=torch.double)
+    f = torch.tensor([1.0, 0.0], dtype=torch.double)
+    with pytest.raises(InputDataError, match="empty"):
+        Wasserstein(0.1, cost).worst_case(f, one)
+    assert Wasserstein(0.75, cost).worst_case(f, one).value == pytest.approx(0.5)
