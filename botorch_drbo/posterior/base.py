@@ -1,0 +1,143 @@
+"""Marginal posterior moments over decisions x contexts, in bounded memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.models.model import Model
+from torch import Tensor
+from torch.nn import Module
+from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import checkpoint
+
+DEFAULT_MEMORY_BUDGET = 2**30
+_CACHE_BYTES = 2**24
+
+
+class SmoothDistances(TorchFunctionMode):
+    """Inside this context ``torch.cdist`` can be differentiated twice.
+
+    GPyTorch's Matern kernels call ``torch.cdist``, for which PyTorch has a first
+    derivative only; the gradient of a Lipschitz constant needs the second.
+    """
+
+    def __torch_function__(  # noqa: D105 - the contract is torch's
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is torch.cdist:
+            difference = args[0].unsqueeze(-2) - args[1].unsqueeze(-3)
+            return difference.square().sum(-1).clamp_min(1e-30).sqrt()
+        return func(*args, **(kwargs or {}))
+
+
+class MarginalPosterior(Module, ABC):
+    r"""Means and variances of ``f(x, c)`` for each decision and each context.
+
+    Robust objectives need marginals only, never the covariance between contexts, so
+    each pair ``(x, c)`` is its own test point. Pairs are worked off in chunks: the
+    temporaries of one chunk stay within ``memory_budget`` bytes. When a gradient is
+    wanted and there is more than one chunk, each chunk is computed again in the
+    backward pass instead of being kept.
+
+    Args:
+        model: A single-output BoTorch model of the joint input.
+        context_indices: The model's input columns that hold the context.
+        memory_budget: Bytes for the temporaries of one chunk.
+    """
+
+    path: ClassVar[str]
+    model: Model
+
+    def __init__(
+        self, model: Model, context_indices: Sequence[int], memory_budget: int
+    ) -> None:
+        r"""Remember the model and the order of its columns.
+
+        Args:
+            model: A single-output BoTorch model of the joint input.
+            context_indices: Non-negative column numbers of the context.
+            memory_budget: Bytes for the temporaries of one chunk.
+        """
+        super().__init__()
+        self.model = model
+        self.context_indices = tuple(context_indices)
+        self.memory_budget = memory_budget
+
+    def join(self, X: Tensor, contexts: Tensor) -> Tensor:
+        r"""Put decisions and contexts into the model's column order.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: ``n x d_c``, or ``... x n x d_c`` with contexts of its own for
+                each decision.
+
+        Returns:
+            Joint inputs, ``... x n x d``.
+        """
+        num_contexts, d_c = contexts.shape[-2:]
+        if d_c != len(self.context_indices):
+            raise BotorchTensorDimensionError(
+                f"Contexts must have {len(self.context_indices)} columns, got {d_c}."
+            )
+        d = X.shape[-1] + d_c
+        decisions = X.unsqueeze(-2).expand(*X.shape[:-1], num_contexts, -1)
+        contexts = contexts.expand(*X.shape[:-1], -1, -1)
+        joint = torch.cat([decisions, contexts], dim=-1)  # ... x n x d
+        order = [i for i in range(d) if i not in self.context_indices]
+        order += self.context_indices  # the column in which each joint column belongs
+        if order == list(range(d)):
+            return joint
+        return joint[..., torch.tensor(order, device=joint.device).argsort()]
+
+    def forward(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the marginal moments.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts, ``n x d_c`` or ``... x n x d_c``.
+
+        Returns:
+            The means and the variances, each ``... x n``; with an ensemble of ``S``
+            models ``... x S x n``. In the units of the outcome, noise not included.
+        """
+        Z = self.join(X, contexts)  # ... x n x d
+        batch = Z.shape[:-1]
+        rows = Z.reshape(-1, Z.shape[-1])  # N x d
+        graph = torch.is_grad_enabled() and rows.requires_grad
+        # Without a graph small chunks cost nothing and stay in the processor's cache.
+        budget = self.memory_budget if graph else min(self.memory_budget, _CACHE_BYTES)
+        chunks = rows.split(max(1, budget // self._bytes_per_row(rows)))
+        recompute = graph and len(chunks) > 1
+        moments = [
+            checkpoint(self._moments, chunk, use_reentrant=False)
+            if recompute
+            else self._moments(chunk)
+            for chunk in chunks
+        ]
+        mean, variance = (
+            moments[0]
+            if len(moments) == 1
+            else (torch.cat(parts) for parts in zip(*moments, strict=True))
+        )
+        mean, variance = (
+            moment.reshape(*batch, *moment.shape[1:]) for moment in (mean, variance)
+        )  # ... x n (x S)
+        if mean.ndim > len(batch):
+            mean, variance = mean.transpose(-1, -2), variance.transpose(-1, -2)
+        return mean, variance
+
+    @abstractmethod
+    def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances at ``N x d`` joint inputs, each ``N`` or ``N x S``."""
+
+    @abstractmethod
+    def _bytes_per_row(self, Z: Tensor) -> int:
+        """Bytes of the temporaries per test point, the backward pass included."""

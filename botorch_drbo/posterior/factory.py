@@ -1,0 +1,105 @@
+"""Choose the fastest posterior path that is right for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.utils.transforms import is_ensemble
+from torch import Tensor
+
+from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
+from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.generic import GenericPosterior
+
+
+def marginal_posterior(
+    model: Model,
+    context_indices: Sequence[int],
+    *,
+    posterior_transform: PosteriorTransform | None = None,
+    pending: Tensor | None = None,
+    path: Literal["auto", "exact", "generic"] = "auto",
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+) -> MarginalPosterior:
+    r"""Build the marginal posterior of a model over decisions x contexts.
+
+    Args:
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        context_indices: The model's input columns that hold the context.
+        posterior_transform: Makes one output of several, or changes the sign.
+        pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        path: "exact" for one cached factor (``SingleTaskGP``), "generic" for
+            ``model.posterior``, "auto" for the first of these that is right.
+        memory_budget: Bytes for the temporaries of one chunk.
+
+    Returns:
+        A module ``posterior(X, contexts) -> (mean, variance)``.
+
+    Raises:
+        UnsupportedError: A model of several outputs without a transform that makes one
+            of them, a batch of models, a model that adds points of its own, or
+            "exact" for a model that this path does not cover.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> posterior = marginal_posterior(SingleTaskGP(Z, Z.sum(-1, True)), [1])
+        >>> mean, variance = posterior(Z[:, :1], torch.rand(7, 1, dtype=torch.double))
+        >>> mean.shape, posterior.path
+        (torch.Size([5, 7]), 'exact')
+    """
+    if posterior_transform is not None and not isinstance(
+        posterior_transform, PosteriorTransform
+    ):
+        raise UnsupportedError(
+            "`posterior_transform` must be a PosteriorTransform, got "
+            f"{type(posterior_transform).__name__}."
+        )
+    scalarizes = posterior_transform is not None and posterior_transform.scalarize
+    if model.num_outputs != 1 and not scalarizes:
+        raise UnsupportedError(
+            f"The model has {model.num_outputs} outputs. Pass a scalarizing "
+            "`posterior_transform` (for example ScalarizedPosteriorTransform)."
+        )
+    transform = getattr(model, "input_transform", None)
+    if getattr(transform, "is_one_to_many", False):
+        raise UnsupportedError(
+            "The model's input transform adds points of its own (AppendFeatures or "
+            "InputPerturbation). Fit the model on the joint input [x, c] without it, "
+            "and pass the contexts as a `ContextSet`."
+        )
+    if not is_ensemble(model) and len(_batch_shape(model)):
+        raise UnsupportedError(
+            f"The model is a batch of models (batch_shape {tuple(_batch_shape(model))})"
+            ". Pass one single-output model, or an ensemble."
+        )
+    options = {
+        "posterior_transform": posterior_transform,
+        "pending": pending,
+        "memory_budget": memory_budget,
+    }
+    exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(
+        model, posterior_transform
+    )
+    if path == "exact" and not exact:
+        raise UnsupportedError(
+            "The exact path needs a single-output SingleTaskGP with a Gaussian "
+            f"likelihood and at most a Standardize outcome transform, got "
+            f"{type(model).__name__}. Use path='auto' or path='generic'."
+        )
+    if isinstance(model, SingleTaskGP) and exact and path != "generic":
+        return ExactPosterior(model, context_indices, **options)
+    return GenericPosterior(model, context_indices, **options)
+
+
+def _batch_shape(model: Model) -> Sequence[int]:
+    try:
+        return model.batch_shape
+    except NotImplementedError:  # a model that does not say: it has no batch
+        return ()
