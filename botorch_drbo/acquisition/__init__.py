@@ -1,0 +1,14 @@
+"""Acquisition functions: scores over contexts, collapsed to a number per decision.
+
+Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
+"""
+
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
+from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
+
+__all__ = [
+    "DistributionallyRobustUCB",
+    "LipschitzPenalizedUCB",
+    "RobustAcquisitionFunction",
+]

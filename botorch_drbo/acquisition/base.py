@@ -1,0 +1,228 @@
+"""What all robust acquisition functions share: the checks, the posterior, pending."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.models.model import Model, ModelList
+from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
+from torch import Tensor
+
+from botorch_drbo._validation import check_nonnegative, check_points
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, marginal_posterior
+
+_MIN_VARIANCE = 1e-12
+
+
+class RobustAcquisitionFunction(AcquisitionFunction, ABC):
+    r"""A score of decision and context, collapsed to one number per decision.
+
+    The score is the upper confidence bound ``mu + sqrt(beta) sigma`` at each context.
+    ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
+
+    *Ensembles.* The robust value is taken for each model first, the mean over models
+    last: the minimum over an ambiguity set and the mean do not commute.
+
+    *Pending decisions.* Their contexts have not come yet. Each is joined with
+    ``num_pending_contexts`` contexts that represent the context set, and these joint
+    inputs are hallucinated: the posterior mean stays as it is, the posterior variance
+    becomes what it would be had they been observed [Desautels2014bucb]_. So the
+    confidence bound shrinks around a pending decision, for all contexts, and the next
+    decision goes elsewhere.
+
+    Args:
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        beta: The squared width of the confidence bound, BoTorch's convention.
+        context_set: The reference distribution of the context.
+        context_indices: The model's input columns that hold the context; by default
+            the last ``d_c``.
+        posterior_transform: Makes one output of several, or changes the sign.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        num_pending_contexts: Contexts that stand for each pending decision's own.
+        path: How the posterior is computed; see ``marginal_posterior``.
+        memory_budget: Bytes for the temporaries of the posterior.
+    """
+
+    beta: Tensor
+
+    def __init__(
+        self,
+        model: Model,
+        beta: float | Tensor,
+        context_set: ContextSet,
+        *,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+        num_pending_contexts: int = 8,
+        path: Literal["auto", "exact", "generic"] = "auto",
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        r"""Check the arguments and prepare the posterior.
+
+        Args:
+            model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+            beta: The squared width of the confidence bound.
+            context_set: The reference distribution of the context.
+            context_indices: The model's input columns that hold the context.
+            posterior_transform: Makes one output of several, or changes the sign.
+            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+            num_pending_contexts: Contexts that stand for a pending decision's own.
+            path: How the posterior is computed; see ``marginal_posterior``.
+            memory_budget: Bytes for the temporaries of the posterior.
+
+        Raises:
+            InputDataError: A negative beta, or a context set that is not one.
+            BotorchTensorDimensionError: Context columns that do not fit the model.
+            UnsupportedError: A model that is not single-output.
+        """
+        super().__init__(model=model)
+        if not isinstance(context_set, ContextSet):
+            raise InputDataError(
+                f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
+                " Build one with ContextSet(points, weights) or ContextSet.empirical."
+            )
+        beta = check_nonnegative(beta, "beta")
+        if beta.numel() != 1:
+            raise BotorchTensorDimensionError(
+                f"`beta` must be a scalar, got shape {tuple(beta.shape)}."
+            )
+        if num_pending_contexts < 1:
+            raise InputDataError(
+                "`num_pending_contexts` must be at least 1, got "
+                f"{num_pending_contexts}."
+            )
+        self.register_buffer("beta", beta.detach().reshape(()))
+        self.context_set = context_set
+        self.num_joint = _num_inputs(model)
+        self.context_indices = _context_columns(
+            context_indices, self.num_joint, context_set.dim
+        )
+        self.posterior_transform = posterior_transform
+        self.num_pending_contexts = num_pending_contexts
+        self.path = path
+        self.memory_budget = memory_budget
+        self.ensemble = is_ensemble(model)
+        self.set_X_pending(X_pending)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        r"""Tell the acquisition function which decisions are being evaluated.
+
+        Args:
+            X_pending: Decisions ``m x d_x``, or None for none.
+
+        Raises:
+            BotorchTensorDimensionError: A wrong number of columns.
+            InputDataError: NaN, infinite or integer entries.
+        """
+        pending = None
+        if X_pending is not None and X_pending.numel() == 0:
+            X_pending = None
+        if X_pending is not None:
+            d_x = self.num_joint - len(self.context_indices)
+            check_points(X_pending, "X_pending", num_columns=d_x)
+        super().set_X_pending(X_pending)
+        options = {
+            "posterior_transform": self.posterior_transform,
+            "path": self.path,
+            "memory_budget": self.memory_budget,
+        }
+        if self.X_pending is not None:
+            contexts = self.context_set.representatives(self.num_pending_contexts)
+            # The joining of columns belongs to the posterior, with or without pending.
+            plain = marginal_posterior(self.model, self.context_indices, **options)
+            pending = plain.join(self.X_pending, contexts.to(self.X_pending))
+            pending = pending.flatten(0, 1)  # m * k x d
+        self.posterior = marginal_posterior(
+            self.model, self.context_indices, pending=pending, **options
+        )
+
+    def scores(self, X: Tensor, contexts: Tensor | None = None) -> Tensor:
+        r"""The upper confidence bound at each decision and context.
+
+        .. math:: s(x, c) = \mu(x, c) + \sqrt\beta\, \sigma(x, c)
+
+        Args:
+            X: Decisions, ``... x d_x`` (without a q dimension).
+            contexts: ``n x d_c`` or ``... x n x d_c``; by default the context set.
+
+        Returns:
+            Scores ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
+        """
+        contexts = self.context_set.points if contexts is None else contexts
+        mean, variance = self.posterior(X, contexts.to(X))
+        return mean + self.beta.to(X).sqrt() * variance.clamp_min(_MIN_VARIANCE).sqrt()
+
+    # BoTorch types its decorator for the base class only.
+    @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Evaluate the acquisition function.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``.
+
+        Returns:
+            One value per decision, ``b``; higher is better.
+        """
+        if X.shape[-1] != self.num_joint - len(self.context_indices):
+            raise BotorchTensorDimensionError(
+                f"`X` must have {self.num_joint - len(self.context_indices)} columns, "
+                f"the decisions alone, got shape {tuple(X.shape)}. The contexts come "
+                "from the context set."
+            )
+        if self.beta.device != X.device or self.beta.dtype != X.dtype:
+            self.to(X)
+        values = self._values(X.squeeze(-2))  # b (x S)
+        return values.mean(-1) if self.ensemble else values
+
+    @abstractmethod
+    def _values(self, X: Tensor) -> Tensor:
+        """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
+
+
+def _num_inputs(model: Model) -> int:
+    if isinstance(model, ModelList):
+        return _num_inputs(cast(Model, model.models[0]))
+    inputs = getattr(model, "train_inputs", None)
+    if inputs is None:
+        raise UnsupportedError(
+            f"{type(model).__name__} does not tell its inputs (`train_inputs`), so "
+            "decision and context columns cannot be told apart."
+        )
+    while not isinstance(inputs, Tensor):
+        inputs = inputs[0]
+    return inputs.shape[-1]
+
+
+def _context_columns(
+    indices: Sequence[int] | None, num_joint: int, d_c: int
+) -> tuple[int, ...]:
+    """Non-negative context columns; the last ``d_c`` by default."""
+    if d_c >= num_joint:
+        raise BotorchTensorDimensionError(
+            f"The model has {num_joint} inputs and the context set {d_c} columns: no "
+            "column is left for the decision. Fit the model on [x, c] jointly."
+        )
+    if indices is None:
+        return tuple(range(num_joint - d_c, num_joint))
+    columns = tuple(i + num_joint if i < 0 else i for i in indices)
+    if (
+        len(columns) != d_c
+        or len(set(columns)) != d_c
+        or not all(0 <= i < num_joint for i in columns)
+    ):
+        raise BotorchTensorDimensionError(
+            f"`context_indices` must name {d_c} different columns of the model's "
+            f"{num_joint} inputs, got {list(indices)}."
+        )
+    return columns

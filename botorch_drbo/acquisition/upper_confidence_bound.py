@@ -1,0 +1,118 @@
+"""Distributionally robust upper confidence bound, for any objective over contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.ambiguity import RobustValue
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET
+
+
+class DistributionallyRobustUCB(RobustAcquisitionFunction):
+    r"""An upper confidence bound that is good under every plausible distribution.
+
+    .. math::
+        \alpha(x) = g\big( \mu(x, c_1) + \sqrt\beta\,\sigma(x, c_1), \dots,
+                           \mu(x, c_n) + \sqrt\beta\,\sigma(x, c_n);\ w \big)
+
+    ``g`` is the objective: with ``NoAmbiguity`` the expectation under the reference
+    weights ``w``, with ``FullSimplex`` the worst case, with any other ambiguity set
+    the worst expectation over that set. It is applied to the confidence bound, not to
+    samples: the value is optimistic about ``f`` and pessimistic about the context.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.ambiguity import FullSimplex
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
+        >>> acqf = DistributionallyRobustUCB(
+        ...     model,
+        ...     beta=2.25,
+        ...     context_set=ContextSet.empirical(Z[:, 1:]),
+        ...     objective=UncertaintyObjective(FullSimplex()),
+        ... )
+        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
+        torch.Size([5])
+
+    [Kirschner2020drbo]_; the confidence bound is that of [Srinivas2010gpucb]_.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        beta: float | Tensor,
+        context_set: ContextSet,
+        objective: UncertaintyObjective,
+        *,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+        num_pending_contexts: int = 8,
+        path: Literal["auto", "exact", "generic"] = "auto",
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        r"""Join a model, a context distribution and an objective.
+
+        Args:
+            model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+            beta: The squared width of the confidence bound, BoTorch's convention.
+            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+            objective: Collapses ``... x n`` scores and the weights to ``...``.
+            context_indices: The model's input columns that hold the context; by
+                default the last ``d_c``.
+            posterior_transform: Makes one output of several, or changes the sign.
+            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+            num_pending_contexts: Contexts that stand for a pending decision's own.
+            path: How the posterior is computed; see ``marginal_posterior``.
+            memory_budget: Bytes for the temporaries of the posterior.
+
+        Raises:
+            InputDataError: A negative beta, a wrong context set or objective.
+            BotorchTensorDimensionError: Context columns that do not fit the model.
+            UnsupportedError: A model that is not single-output.
+        """
+        super().__init__(
+            model,
+            beta,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+            X_pending=X_pending,
+            num_pending_contexts=num_pending_contexts,
+            path=path,
+            memory_budget=memory_budget,
+        )
+        if not isinstance(objective, UncertaintyObjective):
+            raise InputDataError(
+                "`objective` must be an UncertaintyObjective, got "
+                f"{type(objective).__name__}. Wrap an ambiguity set: "
+                "UncertaintyObjective(FullSimplex())."
+            )
+        self.objective = objective
+
+    def _values(self, X: Tensor) -> Tensor:
+        return self.objective(self.scores(X), self.context_set.weights.to(X))
+
+    def robust_value(self, X: Tensor) -> RobustValue:
+        r"""The worst case behind the value: which distribution, and how bad.
+
+        Args:
+            X: Decisions, ``... x d_x`` (without a q dimension).
+
+        Returns:
+            Worst-case value ``...``, worst-case weights ``... x n``, multiplier and
+            status, of the scores at the context set (ensembles: ``... x S``).
+        """
+        return self.objective.ambiguity_set.worst_case(
+            self.scores(X), self.context_set.weights.to(X)
+        )
