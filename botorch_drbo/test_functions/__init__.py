@@ -1,0 +1,83 @@
+r"""Test functions: problems whose true context law and optimum are known.
+
+Nothing in the library imports this package.
+
+Example:
+    >>> function = make_test_function("ackley_2_1", noise_std=0.1)
+    >>> (function.d_x, function.d_c)
+    (2, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.one_dimensional import (
+    Newsvendor,
+    SixHumpCamel,
+    ThreeHumpCamel,
+    WassersteinFigure1,
+)
+from botorch_drbo.test_functions.optimum import Optimum, find_optimum
+from botorch_drbo.test_functions.surrogates import Portfolio
+from botorch_drbo.test_functions.synthetic import Ackley, Hartmann, ModifiedBranin
+
+TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
+    "ackley_2_1": partial(Ackley, 1),
+    "ackley_2_4": partial(Ackley, 4),
+    "branin_2_2": ModifiedBranin,
+    "hartmann_5_1": Hartmann,
+    "complicated_hartmann": partial(Hartmann, preset="complicated"),
+    "newsvendor": Newsvendor,
+    "three_hump_camel": ThreeHumpCamel,
+    "six_hump_camel": SixHumpCamel,
+    "wdrbo_figure1": WassersteinFigure1,
+    "portfolio_normal": partial(Portfolio, "normal"),
+    "portfolio_uniform": partial(Portfolio, "uniform"),
+}
+
+
+def make_test_function(name: str, **options: Any) -> RobustTestFunction:
+    r"""Return the test function of that name.
+
+    Args:
+        name: A key of ``TEST_FUNCTIONS``.
+        **options: What the class takes, such as ``preset`` or ``noise_std``.
+
+    Returns:
+        The test function.
+
+    Raises:
+        InputDataError: There is no such name.
+
+    Example:
+        >>> make_test_function("newsvendor").name
+        'newsvendor'
+    """
+    if name not in TEST_FUNCTIONS:
+        raise InputDataError(
+            f"No test function {name!r}. Choose one of {sorted(TEST_FUNCTIONS)}."
+        )
+    return TEST_FUNCTIONS[name](**options)
+
+
+__all__ = [
+    "TEST_FUNCTIONS",
+    "Ackley",
+    "Hartmann",
+    "ModifiedBranin",
+    "Newsvendor",
+    "Optimum",
+    "Portfolio",
+    "RobustTestFunction",
+    "SixHumpCamel",
+    "ThreeHumpCamel",
+    "WassersteinFigure1",
+    "find_optimum",
+    "make_test_function",
+]

@@ -1,0 +1,266 @@
+r"""What every test function knows: f(x, c), its domain, the truth, and its optimum."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Generator, Tensor
+from torch.distributions import Distribution
+from torch.quasirandom import SobolEngine
+from torch.utils.checkpoint import checkpoint
+
+from botorch_drbo._validation import check_bounds, check_finite, check_nonnegative
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.test_functions.laws import check_law, quantiles
+from botorch_drbo.test_functions.optimum import Optimum, find_optimum
+
+_TRUTH_SEED = 20_250  # scrambles the Sobol contexts of the true law; any fixed number
+_NUM_TRUE_CONTEXTS = 2**13
+
+
+class RobustTestFunction(ABC):
+    r"""A function of a decision and a context whose true context law is known.
+
+    The quantity to maximise is the expected value under the true law,
+    :math:`F(x) = E_{c \sim P}[f(x, \mathrm{clip}(c))]`; contexts are clipped to
+    ``context_bounds``. Subclasses give ``_evaluate``.
+
+    Args:
+        name: The name that reports show.
+        bounds: Bounds of the decision, ``2 x d_x``.
+        context_bounds: Bounds of the context, ``2 x d_c``.
+        context_law: The true law before clipping, of event shape ``(d_c,)``: a
+            ``torch.distributions.Independent`` of laws with an inverse cdf.
+        noise_std: Standard deviation of the observation noise, in the units of f.
+        optimum: The optimum of F if it is known; it is searched for otherwise.
+        reference: The distribution that an optimiser is told, where the problem has
+            one ("general setting"); None if it must be learned from the contexts.
+
+    Raises:
+        InputDataError: Wrong bounds or a negative noise.
+        UnsupportedError: A law without independent coordinates or an inverse cdf.
+    """
+
+    # Pairs (x, c) evaluated at once: bounds the memory of large batches.
+    _pairs_at_once: ClassVar[int] = 2**18
+    # Whether a backward pass evaluates again rather than keep the graph of each chunk.
+    _recompute: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        bounds: Tensor,
+        context_bounds: Tensor,
+        context_law: Distribution,
+        noise_std: float = 0.0,
+        optimum: Optimum | None = None,
+        reference: ContextSet | None = None,
+    ) -> None:
+        r"""Check and keep the description of the problem.
+
+        Args:
+            name: The name that reports show.
+            bounds: Bounds of the decision, ``2 x d_x``.
+            context_bounds: Bounds of the context, ``2 x d_c``.
+            context_law: The true law before clipping, of event shape ``(d_c,)``.
+            noise_std: Standard deviation of the observation noise.
+            optimum: The optimum if it is known.
+            reference: The distribution that an optimiser is told, or None.
+        """
+        self.name = name
+        self.bounds = check_bounds(bounds, "bounds")
+        self.context_bounds = check_bounds(context_bounds, "context_bounds")
+        self.context_law = check_law(context_law, self.d_c)
+        self.noise_std = float(check_nonnegative(noise_std, "noise_std"))
+        self.reference = reference
+        self._known_optimum = optimum
+        self._contexts: dict[tuple[int, int], Tensor] = {}
+
+    @property
+    def d_x(self) -> int:
+        r"""The number of decision columns."""
+        return self.bounds.shape[-1]
+
+    @property
+    def d_c(self) -> int:
+        r"""The number of context columns."""
+        return self.context_bounds.shape[-1]
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        r"""The stored optimum, or one searched for at the first use (seconds or more).
+
+        The value comes from more contexts than ``expected_value`` takes by default,
+        so a regret may fall below zero by the integration error.
+        """
+        if self._known_optimum is not None:
+            return self._known_optimum
+        return find_optimum(self)
+
+    @property
+    def optimal_value(self) -> float:
+        r"""The largest expected value under the true law."""
+        return self.optimum.value
+
+    @property
+    def optimal_decision(self) -> Tensor:
+        r"""A decision that attains ``optimal_value``, ``d_x``."""
+        return torch.tensor(self.optimum.decision, dtype=self.bounds.dtype)
+
+    def evaluate(self, X: Tensor, C: Tensor) -> Tensor:
+        r"""Return the noise-free outcomes :math:`f(x, c)`; higher is better.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            C: Contexts, ``... x d_c``; leading dimensions broadcast with those of X.
+
+        Returns:
+            Outcomes, ``...``.
+
+        Raises:
+            BotorchTensorDimensionError: A wrong number of columns.
+            InputDataError: Not finite floating point tensors.
+        """
+        self._check_columns(X, self.d_x, "X")
+        self._check_columns(C, self.d_c, "C")
+        shape = torch.broadcast_shapes(X.shape[:-1], C.shape[:-1])
+        x = X.expand(*shape, self.d_x).reshape(-1, self.d_x)  # N x d_x
+        c = C.to(X).expand(*shape, self.d_c).reshape(-1, self.d_c)  # N x d_c
+        rows = self._pairs_at_once
+        if len(x) <= rows:
+            return self._evaluate(x, c).reshape(shape)
+        parts = [
+            self._without_keeping(x[i : i + rows], c[i : i + rows])
+            for i in range(0, len(x), rows)
+        ]
+        return torch.cat(parts).reshape(shape)
+
+    def observe(
+        self, X: Tensor, C: Tensor, *, generator: Generator | None = None
+    ) -> Tensor:
+        r"""Return outcomes with Gaussian noise of deviation ``noise_std``.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            C: Contexts, ``... x d_c``.
+            generator: Where the noise comes from, or None for torch's global one.
+
+        Returns:
+            Noisy outcomes, ``...``.
+        """
+        value = self.evaluate(X, C)
+        noise = torch.randn(
+            value.shape, generator=generator, dtype=value.dtype, device=value.device
+        )
+        return value + self.noise_std * noise
+
+    def sample_contexts(self, num: int, seed: int) -> Tensor:
+        r"""Draw independent contexts of the true law, clipped to the bounds.
+
+        They depend on ``seed`` alone: neither the global generator nor an optimiser
+        changes them, so that two optimisers can meet the same contexts. The first
+        ``k`` of ``num`` draws equal ``k`` draws with the same seed.
+
+        Args:
+            num: The number of contexts.
+            seed: The seed of the draws.
+
+        Returns:
+            Contexts, ``num x d_c``.
+        """
+        _check_number(num)
+        generator = Generator().manual_seed(seed)
+        uniforms = torch.rand(num, self.d_c, generator=generator, dtype=torch.double)
+        return self._from_uniforms(uniforms)
+
+    def true_contexts(
+        self, num: int = _NUM_TRUE_CONTEXTS, *, seed: int = _TRUTH_SEED
+    ) -> Tensor:
+        r"""Return quasi-Monte Carlo contexts of the clipped true law.
+
+        Args:
+            num: The number of contexts; powers of two integrate best.
+            seed: Scrambles the Sobol sequence.
+
+        Returns:
+            Contexts of equal weight, ``num x d_c``; the same at every call.
+        """
+        _check_number(num)
+        if (num, seed) not in self._contexts:
+            engine = SobolEngine(self.d_c, scramble=True, seed=seed)
+            uniforms = engine.draw(num, dtype=torch.double)
+            self._contexts[num, seed] = self._from_uniforms(uniforms)
+        return self._contexts[num, seed].clone()
+
+    def expected_value(self, X: Tensor, num: int = _NUM_TRUE_CONTEXTS) -> Tensor:
+        r"""Return the expected outcome under the true law, by quasi-Monte Carlo.
+
+        :math:`F(x) = \frac1n \sum_i f(x, c_i)` over ``true_contexts(num)``:
+        deterministic, differentiable in X, and chunked at bounded memory.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            num: The number of contexts n.
+
+        Returns:
+            Expected values, ``...``.
+        """
+        self._check_columns(X, self.d_x, "X")
+        contexts = self.true_contexts(num).to(X)  # n x d_c
+        x = X.reshape(-1, self.d_x)  # B x d_x
+        columns = min(num, self._pairs_at_once)
+        rows = max(1, self._pairs_at_once // columns)
+        means = [
+            torch.stack(
+                [
+                    self._sum_over_block(x[i : i + rows], contexts[j : j + columns])
+                    for j in range(0, num, columns)
+                ]
+            ).sum(0)
+            / num
+            for i in range(0, len(x), rows)
+        ]
+        total = torch.cat(means) if means else x.new_zeros(0)
+        return total.reshape(X.shape[:-1])
+
+    @abstractmethod
+    def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
+        """Return ``f`` at ``N`` pairs: ``N x d_x`` and ``N x d_c`` to ``N``."""
+
+    def _sum_over_block(self, x: Tensor, contexts: Tensor) -> Tensor:
+        """Return the sum over a block of contexts for a few decisions: ``r``."""
+        rows, columns = len(x), len(contexts)
+        pairs_x = x.repeat_interleave(columns, dim=0)  # (r * m) x d_x
+        pairs_c = contexts.repeat(rows, 1)  # (r * m) x d_c
+        return self._without_keeping(pairs_x, pairs_c).reshape(rows, columns).sum(-1)
+
+    def _without_keeping(self, x: Tensor, c: Tensor) -> Tensor:
+        """Evaluate a chunk at bounded memory, with or without a backward pass."""
+        differentiated = x.requires_grad or c.requires_grad
+        if self._recompute and torch.is_grad_enabled() and differentiated:
+            value = checkpoint(self._evaluate, x, c, use_reentrant=False)
+            assert isinstance(value, Tensor)
+            return value
+        return self._evaluate(x, c)
+
+    def _from_uniforms(self, uniforms: Tensor) -> Tensor:
+        contexts = quantiles(self.context_law, uniforms)
+        return contexts.clamp(self.context_bounds[0], self.context_bounds[1])
+
+    def _check_columns(self, points: Tensor, columns: int, name: str) -> None:
+        check_finite(points, name)
+        if points.ndim == 0 or points.shape[-1] != columns:
+            raise BotorchTensorDimensionError(
+                f"`{name}` must have {columns} columns for {self.name}, got shape "
+                f"{tuple(points.shape)}."
+            )
+
+
+def _check_number(num: int) -> None:
+    if num < 1:
+        raise InputDataError(f"`num` must be at least 1, got {num}.")

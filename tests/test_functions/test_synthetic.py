@@ -1,0 +1,457 @@
+"""Formulas against numpy, optima against other quadratures, and the shared contract."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import minimize
+from torch.distributions import Gamma, Independent, MultivariateNormal
+
+from botorch_drbo.test_functions import (
+    TEST_FUNCTIONS,
+    Ackley,
+    Hartmann,
+    ModifiedBranin,
+    Newsvendor,
+    RobustTestFunction,
+    SixHumpCamel,
+    ThreeHumpCamel,
+    WassersteinFigure1,
+    find_optimum,
+    make_test_function,
+)
+from botorch_drbo.test_functions.laws import normal_law
+
+Array = NDArray[np.float64]
+SYNTHETIC = [name for name in TEST_FUNCTIONS if not name.startswith("portfolio")]
+CASES = [(name, {}) for name in SYNTHETIC] + [
+    (name, {"preset": "sbo_kde"})
+    for name in ("ackley_2_1", "ackley_2_4", "branin_2_2", "hartmann_5_1")
+]
+
+
+# -- independent formulas: numpy, one pair (x, c) per row ------------------------------
+
+
+def branin(u: Array | float, v: Array | float) -> Array:
+    a, b, c, r, s, t = 1, 5.1 / (4 * np.pi**2), 5 / np.pi, 6, 10, 1 / (8 * np.pi)
+    return a * (v - b * u**2 + c * u - r) ** 2 + s * (1 - t) * np.cos(u) + s
+
+
+def numpy_ackley(x: Array, c: Array) -> Array:
+    z = np.concatenate([x, c], axis=1) * 2 * 32.768 - 32.768
+    first = -20 * np.exp(-0.2 * np.sqrt(np.mean(z**2, axis=1)))
+    second = -np.exp(np.mean(np.cos(2 * np.pi * z), axis=1))
+    return -(first + second + 20 + np.exp(1))
+
+
+def numpy_branin(x: Array, c: Array) -> Array:
+    first = branin(15 * x[:, 0] - 5, 15 * c[:, 0])
+    second = branin(15 * c[:, 1] - 5, 15 * x[:, 1])
+    return -np.sqrt(first * second)
+
+
+def numpy_hartmann(x: Array, c: Array) -> Array:
+    a = [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14]]
+    a += [[3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
+    p = [[1312, 1696, 5569, 124, 8283, 5886], [2329, 4135, 8307, 3736, 1004, 9991]]
+    p += [[2348, 1451, 3522, 2883, 3047, 6650], [4047, 8828, 8732, 5743, 1091, 381]]
+    total = np.zeros(len(x))
+    for weight, row, centre in zip([1, 1.2, 3, 3.2], a, p, strict=True):
+        z = np.concatenate([x, c], axis=1) - 1e-4 * np.asarray(centre)
+        total += weight * np.exp(-(z**2) @ np.asarray(row))
+    return total
+
+
+def numpy_newsvendor(x: Array, c: Array) -> Array:
+    left = np.where(x > c, x - c, 0.0)
+    return (9 * (x - left) + 1 * left - 5 * x)[:, 0]
+
+
+def numpy_three_hump(x: Array, c: Array) -> Array:
+    u, v = 2 * x[:, 0] - 1, 2 * c[:, 0] - 1
+    return -np.polyval([1 / 6, 0, -1.05, 0, 2, 0, 0], u) - u * v - v * v
+
+
+def numpy_six_hump(x: Array, c: Array) -> Array:
+    u, v = 4 * x[:, 0] - 2, 2 * c[:, 0] - 1
+    return -np.polyval([1 / 3, 0, -2.1, 0, 4, 0, 0], u) - u * v + 4 * v**2 - 4 * v**4
+
+
+def numpy_figure1(x: Array, c: Array) -> Array:
+    size = np.abs(x[:, 0])
+    return 1 - np.abs(c[:, 0] - 0.5) / (size + 0.2) - np.sqrt(size + 0.05)
+
+
+FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
+    "ackley_2_1": numpy_ackley,
+    "ackley_2_4": numpy_ackley,
+    "branin_2_2": numpy_branin,
+    "hartmann_5_1": numpy_hartmann,
+    "complicated_hartmann": numpy_hartmann,
+    "newsvendor": numpy_newsvendor,
+    "three_hump_camel": numpy_three_hump,
+    "six_hump_camel": numpy_six_hump,
+    "wdrbo_figure1": numpy_figure1,
+}
+
+
+def random_pairs(
+    function: RobustTestFunction, num: int, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    pairs = []
+    for bounds in (function.bounds, function.context_bounds):
+        u = torch.rand(num, bounds.shape[-1], generator=generator, dtype=torch.double)
+        pairs.append(bounds[0] + (bounds[1] - bounds[0]) * u)
+    return pairs[0], pairs[1]
+
+
+# -- formulas --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_formula_against_numpy(name: str) -> None:
+    function = make_test_function(name)
+    x, c = random_pairs(function, 200)
+    expected = FORMULAS[name](x.numpy(), c.numpy())
+    np.testing.assert_allclose(function.evaluate(x, c).numpy(), expected, atol=1e-11)
+
+
+def at(function: RobustTestFunction, x: list[float], c: list[float]) -> float:
+    return function.evaluate(torch.tensor(x).double(), torch.tensor(c).double()).item()
+
+
+def test_published_optima_of_f() -> None:
+    """The optima of the formulas as the literature prints them."""
+    assert at(Ackley(4), [0.5, 0.5], [0.5] * 4) == pytest.approx(0, abs=1e-12)
+    # Branin's minimum .397887 is met at (-pi, 12.275) and (pi, 2.275), among others.
+    x, c = [(5 - math.pi) / 15, 2.275 / 15], [12.275 / 15, (math.pi + 5) / 15]
+    assert at(ModifiedBranin(), x, c) == pytest.approx(-0.397887, abs=1e-6)
+    z = [0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]
+    assert at(Hartmann(), z[:5], z[5:]) == pytest.approx(3.32237, abs=1e-5)
+    x, c = [(0.0898 + 2) / 4], [(-0.7126 + 1) / 2]
+    assert at(SixHumpCamel(), x, c) == pytest.approx(1.0316, abs=1e-4)
+    assert at(ThreeHumpCamel(), [0.5], [0.5]) == 0
+    assert at(WassersteinFigure1(), [0.0], [0.5]) == pytest.approx(1 - 0.05**0.5)
+
+
+# -- optima by another route -----------------------------------------------------------
+
+QUANTILES: dict[str, Callable[[Array], Array]] = {
+    "newsvendor": lambda u: stats.burr12(2, 20).ppf(u),
+    "six_hump_camel": lambda u: stats.norm(0.6, 0.2).ppf(u),
+    "wdrbo_figure1": lambda u: stats.norm(0.6, 0.2).ppf(u),
+}
+
+
+def midpoint_contexts(name: str, options: dict[str, str], num: int) -> Array:
+    """Contexts of equal probability by the midpoint rule, from scipy's laws."""
+    if name == "complicated_hartmann":
+        # Component by component, not through the mixture's quantile: another route.
+        laws = [stats.cauchy(0.2, 0.02), stats.cauchy(0.8, 0.02)]
+        means, stds = (0.1, 0.3, 0.4, 0.5, 0.7, 0.8), (2, 7.5, 10, 10, 7.5, 3)
+        pairs = zip(means, stds, strict=True)
+        laws += [stats.norm(m, s / 100) for m, s in pairs]
+        u = (np.arange(num // 8) + 0.5) / (num // 8)
+        return np.concatenate([law.ppf(u) for law in laws]).clip(0, 1)[:, None]
+    std = 0.2
+    if options.get("preset") == "sbo_kde":
+        std = 0.15 if name.startswith("ackley") else 0.1
+    quantile = QUANTILES.get(name, stats.norm(0.5, std).ppf)
+    u = (np.arange(num) + 0.5) / num
+    return np.clip(quantile(u), 0, 1)[:, None]
+
+
+def mean_over(name: str, x: Array, contexts: Array) -> float:
+    if name == "branin_2_2":  # the root of the product separates the two contexts
+        first = np.sqrt(branin(15 * x[0] - 5, 15 * contexts[:, 0])).mean()
+        second = np.sqrt(branin(15 * contexts[:, 0] - 5, 15 * x[1])).mean()
+        return -float(first * second)
+    return float(FORMULAS[name](np.tile(x, (len(contexts), 1)), contexts).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [case for case in CASES if case[0] != "ackley_2_4"]
+)
+def test_stored_optimum_by_another_quadrature(
+    name: str, options: dict[str, str]
+) -> None:
+    """Midpoint rule in probability and Nelder-Mead from the stored decision.
+
+    A product rule is too coarse for four contexts, which have a test of their own.
+    """
+    function = make_test_function(name, **options)
+    # Five decisions take more steps; that function is smooth, so spare the time.
+    contexts = midpoint_contexts(name, options, 4000 if function.d_x == 5 else 40_000)
+    stored = function.optimal_decision.numpy()
+    assert (function.bounds[0].numpy() <= stored).all()
+    assert (stored <= function.bounds[1].numpy()).all()
+    value = mean_over(name, stored, contexts)
+    assert function.optimal_value == pytest.approx(value, abs=1e-4)
+    result = minimize(
+        lambda x: -mean_over(name, x, contexts),
+        stored + 0.003,
+        method="Nelder-Mead",
+        options={"maxfev": 150 if function.d_x == 5 else 60},
+    )
+    assert -result.fun <= function.optimal_value + 1e-4
+    if name in ("newsvendor", "six_hump_camel"):
+        np.testing.assert_allclose(result.x, stored, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "name", ["newsvendor", "three_hump_camel", "six_hump_camel", "wdrbo_figure1"]
+)
+def test_one_decision_grids(name: str) -> None:
+    """With one decision, a dense grid shows that the optimum is global."""
+    function = make_test_function(name)
+    contexts = midpoint_contexts(name, {}, 2000)
+    low, high = function.bounds[:, 0].tolist()
+    grid = np.linspace(low, high, 2001)
+    values = np.array([mean_over(name, np.array([x]), contexts) for x in grid])
+    best = grid[values.argmax()]
+    assert values.max() == pytest.approx(function.optimal_value, abs=2e-4)
+    if name == "wdrbo_figure1":
+        best = abs(best)  # the function is even
+    # Three-hump camel and Figure 1 are flat at the top; a grid step is 5e-4 or 1e-3.
+    assert best == pytest.approx(function.optimal_decision.item(), abs=5e-3)
+
+
+def test_ackley_with_four_contexts_by_separation() -> None:
+    """The ripple factorises over coordinates; the radius is summed by Monte Carlo."""
+    for preset, std in (("wdrbo", 0.2), ("sbo_kde", 0.15)):
+        function = Ackley(4, preset=preset)
+        x = function.optimal_decision.numpy()
+        np.testing.assert_allclose(x, 0.5, atol=1e-4)  # by symmetry
+        u = (np.arange(50_000) + 0.5) / 50_000
+        one = 65.536 * np.clip(stats.norm(0.5, std).ppf(u), 0, 1) - 32.768
+        ripple = np.exp(1 / 3) * np.exp(np.cos(2 * np.pi * one) / 6).mean() ** 4
+        # E exp(-.2 R / sqrt 6) with R^2 the sum of four: the law of a sum of two
+        # squares on a grid of quantiles, twice.
+        squares = midpoint_of_sum(midpoint_of_sum(one**2))
+        value = 20 * np.exp(-0.2 * np.sqrt(squares / 6)).mean() + ripple - 20 - np.e
+        assert function.optimal_value == pytest.approx(value, abs=2e-3)
+
+
+def midpoint_of_sum(values: Array, num: int = 1000) -> Array:
+    """Return ``num`` quantiles of the sum of two independent copies of ``values``."""
+    u = (np.arange(num) + 0.5) / num
+    coarse = np.quantile(values, u)
+    total = np.sort(np.add.outer(coarse, coarse).ravel())
+    return total.reshape(num, num).mean(axis=1)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_no_random_decision_beats_the_optimum(
+    name: str, options: dict[str, str]
+) -> None:
+    function = make_test_function(name, **options)
+    x, _ = random_pairs(function, 512, seed=1)
+    near = function.optimal_decision + 0.02 * torch.randn(
+        128, function.d_x, generator=torch.Generator().manual_seed(2)
+    )
+    x = torch.cat([x, near.clamp(function.bounds[0], function.bounds[1])])
+    best = function.expected_value(x, num=1024)
+    top = x[best.topk(4).indices]
+    value = function.expected_value(top, num=2**14).max().item()
+    # The error of 2^13 or 2^14 contexts: larger where there are several dimensions.
+    slack = {1: 2e-4, 2: 2e-3, 4: 5e-3}[function.d_c]
+    assert value <= function.optimal_value + slack
+    own = function.expected_value(function.optimal_decision)
+    assert own.item() == pytest.approx(function.optimal_value, abs=slack)
+
+
+def test_optima_in_closed_form() -> None:
+    """Newsvendor: the critical fractile is (9 - 5) / (9 - 1) = 1/2, the median."""
+    function = Newsvendor()
+    median = math.sqrt(2 ** (1 / 20) - 1)
+    assert function.optimal_decision.item() == pytest.approx(median, abs=2e-5)
+    assert Ackley().optimal_value == pytest.approx(-12.531, abs=1e-3)
+    # Three-hump camel at z_1 = 0 leaves -E[z_2^2].
+    contexts = 2 * midpoint_contexts("three_hump_camel", {}, 100_000) - 1
+    value = -(contexts**2).mean()
+    assert ThreeHumpCamel().optimal_value == pytest.approx(value, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ackley_2_1", "branin_2_2", "hartmann_5_1"])
+def test_search_finds_the_stored_optimum(name: str) -> None:
+    function = make_test_function(name)
+    found = find_optimum(function, num_contexts=2**13)
+    assert found.value == pytest.approx(function.optimal_value, abs=1e-3)
+
+
+def test_own_law_is_searched_on_demand() -> None:
+    function = SixHumpCamel(context_law=normal_law(0.4, 0.1, 1))
+    contexts = np.clip(stats.norm(0.4, 0.1).ppf((np.arange(4000) + 0.5) / 4000), 0, 1)
+    grid = np.linspace(0, 1, 1001)
+    values = [
+        mean_over("six_hump_camel", np.array([x]), contexts[:, None]) for x in grid
+    ]
+    assert function.optimal_value == pytest.approx(max(values), abs=1e-3)
+    best = grid[int(np.argmax(values))]
+    assert function.optimal_decision.item() == pytest.approx(best, abs=2e-3)
+
+
+# -- contract --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_shapes_and_broadcasting(name: str) -> None:
+    function = make_test_function(name)
+    x, c = random_pairs(function, 6)
+    pairs = function.evaluate(x[:, None, :], c[None])
+    assert pairs.shape == (6, 6)
+    torch.testing.assert_close(pairs.diagonal(), function.evaluate(x, c))
+    assert function.evaluate(x[0], c[0]).shape == ()
+    assert function.expected_value(x[0], num=64).shape == ()
+    assert function.expected_value(x.reshape(2, 3, -1), num=64).shape == (2, 3)
+    assert function.expected_value(x[:0], num=64).shape == (0,)
+    assert function.name == name
+    assert function.optimal_decision.shape == (function.d_x,)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_float32_follows_the_decision(name: str) -> None:
+    function = make_test_function(name)
+    x, c = random_pairs(function, 20)
+    single = function.evaluate(x.float(), c.float())
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(
+        single.double(), function.evaluate(x, c), rtol=1e-3, atol=1e-3
+    )
+    assert function.expected_value(x.float(), num=16).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_expected_value_is_differentiable(name: str) -> None:
+    function = make_test_function(name)
+    x, _ = random_pairs(function, 2, seed=5)
+    x.requires_grad_(True)
+    (gradient,) = torch.autograd.grad(function.expected_value(x, num=32).sum(), x)
+    step = 1e-6
+    for column in range(function.d_x):
+        shift = torch.zeros(function.d_x).double()
+        shift[column] = step
+        with torch.no_grad():
+            up = function.expected_value(x + shift, num=32)
+            down = function.expected_value(x - shift, num=32)
+        torch.testing.assert_close(
+            gradient[:, column], (up - down) / (2 * step), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_chunks_do_not_change_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = Ackley(4)
+    x, c = random_pairs(function, 33)
+    whole, mean = function.evaluate(x, c), function.expected_value(x, num=50)
+    for size in (7, 120):  # contexts split; then decisions split
+        monkeypatch.setattr(Ackley, "_pairs_at_once", size)
+        torch.testing.assert_close(function.evaluate(x, c), whole)
+        torch.testing.assert_close(function.expected_value(x, num=50), mean)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_contexts_are_paired_and_independent_of_the_optimiser(name: str) -> None:
+    function = make_test_function(name)
+    torch.manual_seed(0)
+    first = function.sample_contexts(40, seed=3)
+    state = torch.get_rng_state()
+    torch.rand(10)
+    second = make_test_function(name).sample_contexts(60, seed=3)
+    torch.testing.assert_close(first, second[:40], rtol=0, atol=0)
+    torch.manual_seed(0)
+    function.sample_contexts(5, seed=4)
+    assert torch.equal(state, torch.get_rng_state())  # the global generator is intact
+    assert not torch.equal(first, function.sample_contexts(40, seed=4))
+    for contexts in (first, function.true_contexts(512)):
+        assert contexts.dtype == torch.float64
+        assert (contexts >= function.context_bounds[0]).all()
+        assert (contexts <= function.context_bounds[1]).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["ackley_2_1", "complicated_hartmann", "newsvendor", "six_hump_camel"]
+)
+def test_contexts_follow_the_law(name: str) -> None:
+    """Against scipy: draws by Kolmogorov-Smirnov distance, Sobol by quantiles."""
+    function = make_test_function(name)
+    expected = np.sort(midpoint_contexts(name, {}, 8000)[:, 0])
+    drawn = function.sample_contexts(4000, seed=0)[:, 0].numpy()
+    distance = np.abs(
+        np.searchsorted(np.sort(drawn), expected, side="right") / len(drawn)
+        - np.searchsorted(expected, expected, side="right") / len(expected)
+    ).max()
+    assert distance < 1.95 * np.sqrt(1 / len(drawn) + 1 / len(expected))  # level .001
+    sobol = np.sort(function.true_contexts(8192)[:, 0].numpy())
+    levels = np.linspace(0.02, 0.98, 49)
+    np.testing.assert_allclose(
+        np.quantile(sobol, levels), np.quantile(expected, levels), atol=2e-3
+    )
+
+
+def test_noise() -> None:
+    function = make_test_function("newsvendor", noise_std=0.3)
+    x, c = random_pairs(function, 4000)
+    noise = function.observe(x, c, generator=torch.Generator().manual_seed(0))
+    noise = noise - function.evaluate(x, c)
+    assert noise.std().item() == pytest.approx(0.3, abs=0.02)
+    assert noise.mean().item() == pytest.approx(0, abs=0.02)
+    again = function.observe(x, c, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(again - function.evaluate(x, c), noise)
+    clean = Newsvendor()
+    torch.testing.assert_close(clean.observe(x, c), clean.evaluate(x, c))
+
+
+def test_reference_of_the_general_setting() -> None:
+    reference = WassersteinFigure1().reference
+    assert reference is not None
+    assert reference.mean.item() == pytest.approx(0.5, abs=2e-3)
+    assert reference.std.item() == pytest.approx(0.1, abs=5e-3)
+    assert Ackley().reference is None
+
+
+def test_presets_differ() -> None:
+    wide, narrow = Ackley(), Ackley(preset="sbo_kde")
+    assert wide.true_contexts(1024).std() > narrow.true_contexts(1024).std() + 0.03
+
+
+# -- errors ----------------------------------------------------------------------------
+
+
+def test_errors_name_the_cure() -> None:
+    with pytest.raises(InputDataError, match="Choose one of"):
+        make_test_function("rosenbrock")
+    with pytest.raises(InputDataError, match="`preset` must be one of"):
+        Ackley(preset="mine")
+    with pytest.raises(InputDataError, match="noise_std"):
+        Newsvendor(noise_std=-1.0)
+    with pytest.raises(UnsupportedError, match="independent coordinates"):
+        Ackley(context_law=MultivariateNormal(torch.zeros(1), torch.eye(1)))
+    law = Independent(Gamma(torch.ones(1), torch.ones(1)), 1)
+    with pytest.raises(UnsupportedError, match="inverse cdf"):
+        Ackley(context_law=law)
+    with pytest.raises(BotorchTensorDimensionError, match="event shape"):
+        Ackley(context_law=normal_law(0.5, 0.1, 2))
+    function = Ackley()
+    x, c = random_pairs(function, 3)
+    with pytest.raises(BotorchTensorDimensionError, match="2 columns"):
+        function.evaluate(c, c)
+    with pytest.raises(BotorchTensorDimensionError, match="1 columns"):
+        function.evaluate(x, x)
+    with pytest.raises(InputDataError, match="NaN"):
+        function.expected_value(x * float("nan"))
+    with pytest.raises(InputDataError, match="at least 1"):
+        function.sample_contexts(0, seed=0)
