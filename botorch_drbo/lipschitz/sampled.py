@@ -17,8 +17,7 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 _MAX_CORNER_DIMENSIONS = 6
 _START_DISTANCE = 0.15  # between climbs, in widths of the box
-_PAIRS_PER_CHUNK = 4096  # decisions x contexts; small enough to stay in cache
-_RELATIVE_GAIN = 1e-12  # a climb that promises less has arrived
+_PAIRS_PER_CHUNK = 2**14  # decisions x contexts
 _TINY = 1e-30
 
 
@@ -32,10 +31,11 @@ class LipschitzConstant(Module):
 
     The maximum is searched in two steps. The norm is computed by autograd at the
     support of the reference, a fixed Sobol set and the corners of the box; then the
-    best ``num_starts`` contexts of each decision climb for ``num_ascent_steps``
-    projected quasi-Newton (BFGS) steps that accept improvements only. What comes out
-    is attained at a context, hence a *lower* bound of the true ``L(x)``, never below
-    the sampled maximum. ``lipschitz_upper_bound`` bounds it from the other side.
+    best ``num_starts`` contexts of each decision, apart from each other, climb for
+    ``num_ascent_steps`` steps: each goes to the top of parabolas through the norms at a
+    cross of neighbours, which shrinks by three from step to step. The best context seen
+    counts, hence the result is a *lower* bound of the true ``L(x)``, never below the
+    sampled maximum. ``lipschitz_upper_bound`` bounds it from the other side.
 
     ``L`` is differentiable in ``x``: by the envelope theorem its gradient is the
     partial derivative of the norm in ``x`` at the maximising context, a second
@@ -70,8 +70,8 @@ class LipschitzConstant(Module):
         support: Tensor | None = None,
         *,
         num_sobol: int | None = None,
-        num_starts: int = 3,
-        num_ascent_steps: int = 10,
+        num_starts: int = 2,
+        num_ascent_steps: int = 3,
         seed: int = 0,
     ) -> None:
         r"""Draw the candidate contexts.
@@ -115,29 +115,27 @@ class LipschitzConstant(Module):
             ``L(x)``, shape ``...`` (for scores of an ensemble of S models,
             ``... x S``), in units of the score; differentiable in ``X``.
         """
-        contexts = self.maximizer(score, X.detach())
-        wants_graph = torch.is_grad_enabled()
+        contexts = self.maximizers(score, X)
+        wants_graph = torch.is_grad_enabled() and X.requires_grad
         norms = self._norms(score, X, contexts, create_graph=wants_graph)
-        return norms.squeeze(-1)
+        return norms.max(dim=-1).values
 
-    def maximizer(self, score: Score, X: Tensor) -> Tensor:
-        r"""The steepest context found for each decision.
+    def maximizers(self, score: Score, X: Tensor) -> Tensor:
+        r"""Contexts among which the steepest one found is.
 
         Args:
             score: The function of decision and context; see ``Score``.
             X: Decisions, ``... x d_x``.
 
         Returns:
-            One context per decision and ensemble member, ``... (x S) x 1 x d_c``.
+            The best context seen, and the ends of the climbs, for each decision and
+            ensemble member: ``... (x S) x (1 + num_starts) x d_c``.
         """
         X = X.detach()
         candidates = self.candidates.to(X)
         norms = self._candidate_norms(score, X, candidates)  # ... (x S) x M
-        contexts, norms = self._starts(candidates, norms)  # ... (x S) x R x d_c
-        if self.num_ascent_steps:
-            contexts, norms = self._ascend(score, X, contexts, norms)
-        best = norms.argmax(-1)[..., None, None]
-        return contexts.gather(-2, best.expand(*best.shape[:-1], contexts.shape[-1]))
+        starts, heights = self._starts(candidates, norms)  # ... (x S) x R x d_c
+        return self._climb(score, X, starts, heights)
 
     def _starts(self, candidates: Tensor, norms: Tensor) -> tuple[Tensor, Tensor]:
         """The steepest candidates that do not lie on each other's doorstep."""
@@ -197,71 +195,33 @@ class LipschitzConstant(Module):
         widths = (self.bounds[1] - self.bounds[0]).to(gradient)
         return (gradient * widths).square().sum(-1).clamp_min(_TINY).sqrt()
 
-    def _ascend(
-        self, score: Score, X: Tensor, contexts: Tensor, norms: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Climb with projected BFGS in the unit cube, all decisions at once."""
+    def _climb(
+        self, score: Score, X: Tensor, starts: Tensor, heights: Tensor
+    ) -> Tensor:
+        """Climb by parabolas through a shrinking cross, all decisions at once."""
+        d_c = starts.shape[-1]
         lower, widths = self.bounds[0].to(X), (self.bounds[1] - self.bounds[0]).to(X)
-
-        def value_and_slope(unit: Tensor) -> tuple[Tensor, Tensor]:
-            with torch.enable_grad():
-                unit = unit.detach().requires_grad_()
-                height = self._norms(score, X, lower + unit * widths, create_graph=True)
-                if not height.requires_grad:  # a score linear in the context
-                    return height, torch.zeros_like(unit)
-                (slope,) = torch.autograd.grad(height.sum(), unit)
-            return height.detach(), slope
-
-        unit = (contexts - lower) / widths  # ... (x S) x R x d_c
-        height, slope = value_and_slope(unit)
-        inverse_hessian = torch.eye(unit.shape[-1]).to(unit).expand(*unit.shape, -1)
-        reach = torch.full_like(height, 0.1)  # longest step, in widths of the box
-        fresh = torch.ones_like(height, dtype=torch.bool)  # no curvature seen yet
+        arms = torch.eye(d_c).to(X)
+        cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])  # 2 d_c + 1 points
+        reach = 0.5 * len(self.candidates) ** (-1 / d_c)  # half way to a neighbour
+        best, highest = starts[..., :1, :], heights[..., :1]  # ... (x S) x 1 (x d_c)
+        centre = (starts - lower) / widths  # ... (x S) x R x d_c
         for _ in range(self.num_ascent_steps):
-            stuck = ((unit <= 0) & (slope < 0)) | ((unit >= 1) & (slope > 0))
-            free = slope.masked_fill(stuck, 0.0)
-            step = (inverse_hessian @ free.unsqueeze(-1)).squeeze(-1)
-            step = step.masked_fill(stuck, 0.0)
-            length = step.norm(dim=-1)
-            factor = reach / length.clamp_min(_TINY)
-            factor = torch.where(fresh, factor, factor.clamp_max(1.0))
-            gain = factor * (free * step).sum(-1)  # expected from the slope
-            if bool((gain <= _RELATIVE_GAIN * height).all()):
-                break
-            trial = (unit + factor.unsqueeze(-1) * step).clamp(0.0, 1.0)
-            trial_height, trial_slope = value_and_slope(trial)
-            better = trial_height > height
-            inverse_hessian, valid = _bfgs_update(
-                inverse_hessian, trial - unit, slope - trial_slope, fresh
+            points = (centre.unsqueeze(-2) + reach * cross).clamp(0.0, 1.0)
+            tried = (lower + points * widths).flatten(-3, -2)  # ... (x S) x R (2 d_c+1)
+            heights = self._norms(score, X, tried, create_graph=False)
+            top, index = heights.max(dim=-1, keepdim=True)
+            index = index.unsqueeze(-1).expand(*index.shape, d_c)
+            best = torch.where(
+                (top > highest).unsqueeze(-1), tried.gather(-2, index), best
             )
-            fresh = fresh & ~valid
-            unit = torch.where(better.unsqueeze(-1), trial, unit)
-            slope = torch.where(better.unsqueeze(-1), trial_slope, slope)
-            height = torch.where(better, trial_height, height)
-            moved = (factor * length).clamp_max(1.0)
-            reach = torch.where(better, (2 * reach).clamp_max(0.5), moved / 4)
-        return lower + unit * widths, torch.maximum(height, norms)
-
-
-def _bfgs_update(
-    inverse: Tensor, step: Tensor, change: Tensor, fresh: Tensor
-) -> tuple[Tensor, Tensor]:
-    """One BFGS update of ``... x d x d`` inverses, and where it was possible.
-
-    ``change`` is the slope before minus the slope after: positive along the step where
-    the function is concave. Elsewhere the update is skipped. The first one also sets
-    the scale.
-    """
-    s, y = step.unsqueeze(-1), change.unsqueeze(-1)
-    curvature = (s * y).sum((-1, -2), keepdim=True)  # ... x 1 x 1
-    y_squared = y.square().sum((-1, -2), keepdim=True)
-    s_squared = s.square().sum((-1, -2), keepdim=True)
-    valid = curvature > 1e-10 * (s_squared * y_squared).sqrt()
-    one = torch.ones_like(curvature)
-    identity = torch.eye(s.shape[-2]).to(s)
-    scale = curvature / torch.where(valid, y_squared, one)
-    inverse = torch.where(fresh[..., None, None] & valid, scale * identity, inverse)
-    rho = 1.0 / torch.where(valid, curvature, one)
-    left = identity - rho * s @ y.mT
-    updated = left @ inverse @ left.mT + rho * s @ s.mT
-    return torch.where(valid, updated, inverse), valid[..., 0, 0]
+            highest = torch.maximum(top, highest)
+            heights = heights.unflatten(-1, points.shape[-3:-1])
+            middle, up, down = heights.split([1, d_c, d_c], dim=-1)
+            bend = 2 * middle - up - down
+            vertex = (up - down) / (2 * torch.where(bend > 0, bend, torch.inf))
+            uphill = 2 * (up - down).sign()
+            step = torch.where(bend > 0, vertex, uphill).clamp(-2.0, 2.0)
+            centre = (centre + reach * step).clamp(0.0, 1.0)
+            reach = reach / 3
+        return torch.cat([best, lower + centre * widths], dim=-2)

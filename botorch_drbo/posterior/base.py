@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 DEFAULT_MEMORY_BUDGET = 2**30
-_CACHE_BYTES = 2**24
+CACHE_BYTES = 2**24
 
 
 class SmoothDistances(TorchFunctionMode):
@@ -42,10 +42,9 @@ class MarginalPosterior(Module, ABC):
     r"""Means and variances of ``f(x, c)`` for each decision and each context.
 
     Robust objectives need marginals only, never the covariance between contexts, so
-    each pair ``(x, c)`` is its own test point. Pairs are worked off in chunks: the
-    temporaries of one chunk stay within ``memory_budget`` bytes. When a gradient is
-    wanted and there is more than one chunk, each chunk is computed again in the
-    backward pass instead of being kept.
+    each pair ``(x, c)`` is its own test point. Pairs are worked off in chunks whose
+    temporaries stay within ``memory_budget`` bytes, forward and backward. On top come
+    the inputs and results themselves, a few numbers per pair.
 
     Args:
         model: A single-output BoTorch model of the joint input.
@@ -110,26 +109,10 @@ class MarginalPosterior(Module, ABC):
         """
         Z = self.join(X, contexts)  # ... x n x d
         batch = Z.shape[:-1]
-        rows = Z.reshape(-1, Z.shape[-1])  # N x d
-        graph = torch.is_grad_enabled() and rows.requires_grad
-        # Without a graph small chunks cost nothing and stay in the processor's cache.
-        budget = self.memory_budget if graph else min(self.memory_budget, _CACHE_BYTES)
-        chunks = rows.split(max(1, budget // self._bytes_per_row(rows)))
-        recompute = graph and len(chunks) > 1
-        moments = [
-            checkpoint(self._moments, chunk, use_reentrant=False)
-            if recompute
-            else self._moments(chunk)
-            for chunk in chunks
-        ]
         mean, variance = (
-            moments[0]
-            if len(moments) == 1
-            else (torch.cat(parts) for parts in zip(*moments, strict=True))
+            moment.reshape(*batch, *moment.shape[1:])  # ... x n (x S)
+            for moment in self._moments(Z.reshape(-1, Z.shape[-1]))
         )
-        mean, variance = (
-            moment.reshape(*batch, *moment.shape[1:]) for moment in (mean, variance)
-        )  # ... x n (x S)
         if mean.ndim > len(batch):
             mean, variance = mean.transpose(-1, -2), variance.transpose(-1, -2)
         return mean, variance
@@ -138,6 +121,27 @@ class MarginalPosterior(Module, ABC):
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         """Means and variances at ``N x d`` joint inputs, each ``N`` or ``N x S``."""
 
-    @abstractmethod
-    def _bytes_per_row(self, Z: Tensor) -> int:
-        """Bytes of the temporaries per test point, the backward pass included."""
+
+def in_chunks(
+    moments: Callable[[Tensor], tuple[Tensor, Tensor]],
+    Z: Tensor,
+    bytes_per_row: int,
+    memory_budget: int,
+) -> tuple[Tensor, Tensor]:
+    """Evaluate ``moments`` a chunk of rows at a time.
+
+    When a gradient is wanted and there is more than one chunk, each chunk is computed
+    again in the backward pass instead of being kept.
+    """
+    graph = torch.is_grad_enabled() and Z.requires_grad
+    # Without a graph small chunks cost nothing and stay in the processor's cache.
+    budget = memory_budget if graph else min(memory_budget, CACHE_BYTES)
+    chunks = Z.split(max(1, budget // bytes_per_row))
+    if len(chunks) == 1:
+        return moments(Z)
+    parts = [
+        checkpoint(moments, chunk, use_reentrant=False) if graph else moments(chunk)
+        for chunk in chunks
+    ]
+    means, variances = zip(*parts, strict=True)
+    return torch.cat(means), torch.cat(variances)

@@ -24,7 +24,9 @@ from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
     MarginalPosterior,
     SmoothDistances,
+    in_chunks,
 )
+from botorch_drbo.posterior.fused import fused_moments
 from botorch_drbo.posterior.stationary import stationary_kernel
 
 
@@ -149,22 +151,30 @@ class ExactPosterior(MarginalPosterior):
         model = cast(SingleTaskGP, self.model)
         Z = model.transform_inputs(Z)
         if self.kernel is None:
-            K = self._covariance(Z, self.train_inputs)  # N x t
-            own = cast(Callable[..., Tensor], model.covar_module)(Z, diag=True)
+            # The kernel row, its distances and their like in the backward pass.
+            bytes_per_row = Z.element_size() * 12 * len(self.train_inputs)
+            mean, variance = in_chunks(
+                self._general_moments, Z, bytes_per_row, self.memory_budget
+            )
         else:
-            K, own = self.kernel(Z), self.kernel.outputscale
-        prior_mean = cast(Callable[..., Tensor], model.mean_module)(Z)
-        mean = prior_mean + (K @ self.alpha).squeeze(-1)
-        explained = (K @ self.inverse_root.mT).square().sum(-1)
-        variance = (own - explained).clamp_min(0.0)
+            mean, variance = fused_moments(
+                self.kernel,
+                self.alpha,
+                self.inverse_root,
+                self.kernel.scale(Z),
+                self.memory_budget,
+            )
+        mean = cast(Callable[..., Tensor], model.mean_module)(Z) + mean
         return (
             self.mean_offset + self.mean_scale * mean,
-            self.mean_scale.square() * variance,
+            self.mean_scale.square() * variance.clamp_min(0.0),
         )
 
-    def _bytes_per_row(self, Z: Tensor) -> int:
-        # The kernel row, its distances and their like in the backward pass.
-        return Z.element_size() * 12 * max(1, len(self.train_inputs))
+    def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        K = self._covariance(Z, self.train_inputs)  # N x t
+        own = cast(Callable[..., Tensor], self.model.covar_module)(Z, diag=True)
+        explained = (K @ self.inverse_root.mT).square().sum(-1)
+        return (K @ self.alpha).squeeze(-1), own - explained
 
 
 def _outcome_map(

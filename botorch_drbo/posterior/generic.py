@@ -18,6 +18,7 @@ from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
     MarginalPosterior,
     SmoothDistances,
+    in_chunks,
 )
 
 
@@ -87,6 +88,11 @@ class GenericPosterior(MarginalPosterior):
         return cast("GPyTorchPosterior | TransformedPosterior", posterior)
 
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        return in_chunks(
+            self._chunk_moments, Z, self._bytes_per_row(Z), self.memory_budget
+        )
+
+    def _chunk_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
         with SmoothDistances():  # GPyTorch evaluates lazily: the moments belong inside
             if self.pending is None or noise is None:

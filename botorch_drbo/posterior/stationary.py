@@ -14,7 +14,7 @@ _SQRT3, _SQRT5 = math.sqrt(3.0), math.sqrt(5.0)
 
 
 class StationaryKernel(Module):
-    r"""The rows ``k(z, Z)`` of an RBF, Matern-3/2 or Matern-5/2 kernel.
+    r"""Rows ``k(z, Z)`` of an RBF, Matern-3/2 or Matern-5/2 kernel, and their slopes.
 
     .. math:: k(z, z') = s\, \phi(r^2), \qquad
         r^2 = \sum_j (z_j - z'_j)^2 / \ell_j^2
@@ -60,23 +60,59 @@ class StationaryKernel(Module):
         }.items():
             self.register_buffer(name, buffer.detach(), persistent=False)
 
-    def forward(self, Z: Tensor) -> Tensor:
-        r"""Evaluate the kernel against the stored points.
+    def scale(self, Z: Tensor) -> Tensor:
+        r"""Centre inputs and divide by the lengthscales.
 
         Args:
             Z: Inputs, ``N x d``.
 
         Returns:
+            Inputs in units of the lengthscales, ``N x d``.
+        """
+        return (Z - self.centre) / self.lengthscale
+
+    def forward(self, scaled: Tensor) -> Tensor:
+        r"""Evaluate the kernel against the stored points.
+
+        Args:
+            scaled: Inputs from ``scale``, ``N x d``.
+
+        Returns:
             ``k(z, Z)``, ``N x t``.
         """
-        scaled = (Z - self.centre) / self.lengthscale
+        squared = self._squared_distance(scaled)
+        if self.kind == "rbf":
+            return self.outputscale * (-0.5 * squared).exp()
+        matern = _matern52 if self.kind == "matern52" else _matern32
+        return self.outputscale * matern(squared)
+
+    def value_and_slope(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the kernel and twice its derivative in ``r^2``.
+
+        With slope ``D`` the gradient of ``k(z, z_j)`` in the scaled input ``a`` is
+        ``D_j (a - b_j)``. Both results can be differentiated once more.
+
+        Args:
+            scaled: Inputs from ``scale``, ``N x d``.
+
+        Returns:
+            ``k`` and ``2 s phi'``, both ``N x t``.
+        """
+        squared = self._squared_distance(scaled)
+        if self.kind == "rbf":
+            value = self.outputscale * (-0.5 * squared).exp()
+            return value, -value
+        if self.kind == "matern52":
+            slope = -5.0 / 3.0 * self.outputscale * _Matern52Slope.apply(squared)
+            return self.outputscale * _Matern52.apply(squared), slope
+        slope = -3.0 * self.outputscale * _exponential(squared)
+        return self.outputscale * _Matern32.apply(squared), slope
+
+    def _squared_distance(self, scaled: Tensor) -> Tensor:
         squared = torch.addmm(self.norms, scaled, self.points.mT, alpha=-2.0)
         squared = squared + scaled.square().sum(-1, keepdim=True)
-        if self.kind == "rbf":
-            # Rounding below zero is harmless here, and a clamp would cost a pass.
-            return self.outputscale * (-0.5 * squared).exp()
-        matern = _Matern52 if self.kind == "matern52" else _Matern32
-        return self.outputscale * matern.apply(squared.clamp_min(0.0))
+        # Rounding below zero is harmless in exp(-r^2 / 2); a root would not forgive it.
+        return squared if self.kind == "rbf" else squared.clamp_min(0.0)
 
 
 def stationary_kernel(kernel: Kernel, points: Tensor) -> StationaryKernel | None:
@@ -104,50 +140,65 @@ def stationary_kernel(kernel: Kernel, points: Tensor) -> StationaryKernel | None
     return StationaryKernel(kind, lengthscale, outputscale, points)
 
 
+def _matern52(squared: Tensor) -> Tensor:
+    """``(1 + a + a^2 / 3) exp(-a)`` with ``a = sqrt(5 r^2)``."""
+    a = _SQRT5 * squared.sqrt()
+    return (1.0 + a + 5.0 / 3.0 * squared) * (-a).exp()
+
+
+def _matern32(squared: Tensor) -> Tensor:
+    """``(1 + a) exp(-a)`` with ``a = sqrt(3 r^2)``."""
+    a = _SQRT3 * squared.sqrt()
+    return (1.0 + a) * (-a).exp()
+
+
+def _exponential(squared: Tensor) -> Tensor:
+    """``exp(-sqrt(3 r^2))``; the floor keeps its derivative at zero from being NaN.
+
+    That derivative has a true pole at ``r = 0``, of which the factor ``a - b_j`` in the
+    chain rule is the cure.
+    """
+    return (-_SQRT3 * squared.clamp_min(1e-30).sqrt()).exp()
+
+
 class _Matern52(torch.autograd.Function):
-    """``(1 + a + a^2 / 3) exp(-a)``, ``a = sqrt(5 r^2)``, as a function of ``r^2``."""
+    """Matern-5/2 as a function of ``r^2``: its derivative needs no root of zero."""
 
     @staticmethod
-    def forward(ctx: Any, squared: Tensor) -> Tensor:  # noqa: D102
+    def forward(ctx: Any, squared: Tensor) -> Tensor:
+        ctx.save_for_backward(squared)
+        return _matern52(squared)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (squared,) = ctx.saved_tensors
+        return -5.0 / 6.0 * grad * _Matern52Slope.apply(squared)
+
+
+class _Matern52Slope(torch.autograd.Function):
+    """``(1 + a) exp(-a)`` with ``a = sqrt(5 r^2)``, as a function of ``r^2``."""
+
+    @staticmethod
+    def forward(ctx: Any, squared: Tensor) -> Tensor:
         ctx.save_for_backward(squared)
         a = _SQRT5 * squared.sqrt()
-        return (1.0 + a + 5.0 / 3.0 * squared) * (-a).exp()
+        return (1.0 + a) * (-a).exp()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # noqa: D102
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         (squared,) = ctx.saved_tensors
-        return -5.0 / 6.0 * grad * _ExponentialTerm.apply(squared, _SQRT5)
+        return -2.5 * grad * (-_SQRT5 * squared.clamp_min(1e-30).sqrt()).exp()
 
 
 class _Matern32(torch.autograd.Function):
-    """``(1 + a) exp(-a)``, ``a = sqrt(3 r^2)``, as a function of ``r^2``."""
+    """Matern-3/2 as a function of ``r^2``: its derivative needs no root of zero."""
 
     @staticmethod
-    def forward(ctx: Any, squared: Tensor) -> Tensor:  # noqa: D102
+    def forward(ctx: Any, squared: Tensor) -> Tensor:
         ctx.save_for_backward(squared)
-        a = _SQRT3 * squared.sqrt()
-        return (1.0 + a) * (-a).exp()
+        return _matern32(squared)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # noqa: D102
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         (squared,) = ctx.saved_tensors
-        # The second derivative of Matern-3/2 has a pole at r = 0, of which the factor
-        # r in the chain rule is the cure; the floor keeps 0 * inf from being NaN.
-        return -1.5 * grad * (-_SQRT3 * squared.clamp_min(1e-30).sqrt()).exp()
-
-
-class _ExponentialTerm(torch.autograd.Function):
-    """``(1 + a) exp(-a)``, ``a = scale * r``, as a function of ``r^2``."""
-
-    @staticmethod
-    def forward(ctx: Any, squared: Tensor, scale: float) -> Tensor:  # noqa: D102
-        ctx.save_for_backward(squared)
-        ctx.scale = scale
-        a = scale * squared.sqrt()
-        return (1.0 + a) * (-a).exp()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # noqa: D102
-        (squared,) = ctx.saved_tensors
-        a = ctx.scale * squared.clamp_min(1e-30).sqrt()
-        return -0.5 * ctx.scale**2 * grad * (-a).exp(), None
+        return -1.5 * grad * _exponential(squared)
