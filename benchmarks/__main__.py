@@ -1,0 +1,173 @@
+"""The command line of the benchmarks; all the work is done elsewhere.
+
+argparse, not typer: ``--algorithms wdrbo erbo gp_ucb`` takes several values after one
+flag. Modules that import torch are imported by the command that needs them, so that
+``--help`` and a misspelt option answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.config import (
+    CONFIGS,
+    BenchmarkConfig,
+    ConfigError,
+    from_dict,
+    from_toml,
+)
+
+LOCAL = Path(__file__).parent / "results-local"
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status."""
+    options = _parser().parse_args(arguments)
+    # Libraries read these when they are first imported, here and in worker processes.
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    try:
+        return options.command(options)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
+    """The config of ``run``: a file, changed by what the command line says.
+
+    Raises:
+        ConfigError: Neither ``--config`` nor all of what it would say, or both a config
+            file and another problem.
+    """
+    changes = {
+        name: getattr(options, name)
+        for name in ("iterations", "initial", "baseline")
+        if getattr(options, name) is not None
+    }
+    if options.seeds is not None:
+        changes["seeds"] = tuple(range(options.seeds))
+    if options.config is not None:
+        if options.problem is not None or options.algorithms is not None:
+            raise ConfigError(
+                "--config says the problem and the algorithms: leave out --problem and "
+                "--algorithms, or write another config."
+            )
+        return replace(from_toml(options.config), **changes)
+    if options.problem is None or options.algorithms is None:
+        raise ConfigError("Give --problem and --algorithms, or --config.")
+    defaults = {"seeds": 3, "iterations": 30}
+    return from_dict(
+        {
+            "problem": options.problem,
+            "algorithms": options.algorithms,
+            **defaults,
+            **changes,
+        },
+        source="the command line",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from benchmarks.display import run_and_report
+
+    config = config_from_options(options)
+    out = LOCAL / config.name if options.out is None else options.out
+    return run_and_report(config, out, jobs=options.jobs)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from benchmarks.demo import run_demo
+
+    out = LOCAL / "demo" if options.out is None else options.out
+    return run_demo(from_toml("demo"), out, jobs=options.jobs)
+
+
+def _speed(options: argparse.Namespace) -> int:
+    from benchmarks.speed import run_speed
+
+    return run_speed(options.out, repeats=options.repeats, quick=options.quick)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from botorch_drbo.algorithms import ALGORITHMS
+    from botorch_drbo.test_functions import TEST_FUNCTIONS
+
+    print("problems:  ", *sorted(TEST_FUNCTIONS))
+    print("algorithms:", *sorted(ALGORITHMS))
+    print("configs:   ", *sorted(path.stem for path in CONFIGS.glob("*.toml")))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Robust Bayesian optimisation methods side by side.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run",
+        help="run algorithms on a problem; the same command resumes a killed run",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    run.set_defaults(command=_run)
+    run.add_argument("--config", help="a TOML file, or the name of one in configs/")
+    run.add_argument("--problem", help="a test function; `list` shows them")
+    run.add_argument(
+        "--algorithms", nargs="+", metavar="NAME", help="one or more names"
+    )
+    run.add_argument(
+        "--seeds", type=int, help="how many seeds: 0, 1, ... (3 if no config)"
+    )
+    run.add_argument(
+        "--iterations", type=int, help="decisions per run (30 if no config)"
+    )
+    run.add_argument(
+        "--initial", type=int, help="random decisions first (5 if no config)"
+    )
+    run.add_argument(
+        "--baseline", help="the algorithm of paired differences (the first)"
+    )
+    run.add_argument("--out", type=Path, help="results folder (results-local/NAME)")
+    _add_jobs(run)
+
+    demo = commands.add_parser(
+        "demo", help="robust and plain methods on one small problem, in two minutes"
+    )
+    demo.set_defaults(command=_demo)
+    demo.add_argument("--out", type=Path, help="results folder (results-local/demo)")
+    _add_jobs(demo)
+
+    speed = commands.add_parser("speed", help="times against BoTorch's idiom; memory")
+    speed.set_defaults(command=_speed)
+    speed.add_argument(
+        "--out", type=Path, default=RESULTS / "speed.md", help="report file"
+    )
+    speed.add_argument(
+        "--repeats", type=int, default=5, help="medians are taken over these"
+    )
+    speed.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
+
+    show = commands.add_parser("list", help="the problems, algorithms and configs")
+    show.set_defaults(command=_list)
+    return parser
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+        help="processes, each on one thread (default: the cores)",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

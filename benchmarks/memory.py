@@ -1,0 +1,49 @@
+"""Measures the peak memory of one evaluation: ``python -m benchmarks.memory B N T``.
+
+A process of its own, because the peak of a process never falls again.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.speed import evaluate_once
+
+
+def main() -> None:
+    """Evaluate once and print ``used`` and ``budget`` in bytes, and ``seconds``."""
+    torch.set_num_threads(1)
+    b, n, t = (int(argument) for argument in sys.argv[1:])
+    warm_up, _ = evaluate_once(1, 2, 3)  # code and libraries load before the baseline
+    warm_up()
+    evaluate, budget = evaluate_once(b, n, t)
+    before = _resident()
+    start = time.perf_counter()
+    evaluate()
+    seconds = time.perf_counter() - start
+    used = _peak() - before
+    print(json.dumps({"used": used, "budget": budget, "seconds": seconds}))
+
+
+def _peak() -> int:
+    """The largest resident size so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _resident() -> int:
+    """The resident size now; where the system does not tell, the largest so far."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return _peak()
+    return int(statm.read_text().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The commands run, write what they say, and fail with a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.__main__ import main
+from benchmarks.config import AlgorithmConfig, BenchmarkConfig, from_toml
+from benchmarks.demo import MEANING, loss_under, run_demo, shifted_contexts
+from benchmarks.problems import make_problem
+from benchmarks.storage import Record
+
+
+def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):
+    line = ["run", "--problem", "wdrbo_figure1", "--algorithms", "random", "gp_ucb"]
+    line += ["--seeds", "2", "--iterations", "2", "--initial", "2", "--jobs", "1"]
+    assert main([*line, "--out", str(tmp_path)]) == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"runs", "table.md", "summary.json", "iterations.csv", "regret.png"}
+    printed = capsys.readouterr().out
+    assert "gp_ucb" in printed
+    assert "random" in printed
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run --problem no_such --algorithms random --jobs 1", "no_such"),
+        ("run --problem newsvendor --algorithms no_such --jobs 1", "no_such"),
+        ("run --config no_such", "no config"),
+        ("run", "--problem and --algorithms"),
+    ],
+)
+def test_wrong_input_is_one_sentence(line: str, message: str, tmp_path: Path, capsys):
+    assert main([*line.split(), "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_list(capsys):
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("portfolio_normal", "wdrbo", "figure1"):
+        assert name in printed
+
+
+def test_help_needs_no_torch():
+    code = (
+        "import sys\n"
+        "from benchmarks.__main__ import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    sys.exit('torch' in sys.modules)"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], check=False)
+    assert finished.returncode == 0
+
+
+def test_demo_tells_a_story_and_draws(tmp_path: Path, capsys):
+    tiny = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
+    config = BenchmarkConfig(
+        name="demo",
+        problem="newsvendor",
+        algorithms=(AlgorithmConfig("erbo", options=tiny), AlgorithmConfig("random")),
+        seeds=(0,),
+        iterations=2,
+        initial=2,
+    )
+    for _ in range(2):  # the second time it runs again, it does not skip
+        assert run_demo(config, tmp_path, jobs=1) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert "Profit lost" in printed
+        assert "demo.png" in printed
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_explains_each_of_its_methods():
+    config = from_toml("demo")
+    assert {a.name for a in config.algorithms} <= set(MEANING)
+    assert {"wdrbo", "erbo", "gp_ucb"} <= {a.name for a in config.algorithms}
+
+
+def test_loss_under_shifted_demand_by_hand():
+    # With a demand of .6 for certain the best stock is .6 and earns (9 - 5) * .6 = 2.4.
+    problem = make_problem(from_toml("demo"))
+    demand = torch.full((5, 1), 0.6, dtype=torch.double)
+    records = [Record(0, [x], [0.0], 0.0, 0.0, 0.0, 0.0, None, []) for x in (0.5, 0.7)]
+    # .5 earns 4 * .5 = 2; .7 earns 9 * .6 + .1 - 3.5 = 2; so each loses .4.
+    assert loss_under(demand, problem, records) == pytest.approx(0.4, abs=1e-9)
+    lower = shifted_contexts(problem)
+    torch.testing.assert_close(lower, problem.true_contexts() * 2 / 3)

@@ -1,0 +1,232 @@
+"""Plots return axes that hold what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import matplotlib
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from matplotlib import pyplot as plt
+from matplotlib.collections import LineCollection, PathCollection
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.plotting import (
+    plot_context_set,
+    plot_history,
+    plot_regret,
+    plot_surface,
+)
+
+UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    matplotlib.use("Agg")
+    yield
+    plt.close("all")
+
+
+def rand(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator, dtype=torch.double)
+
+
+def offsets(ax) -> torch.Tensor:
+    (scatter,) = (c for c in ax.collections if type(c) is PathCollection)
+    return torch.as_tensor(scatter.get_offsets().data, dtype=torch.double)
+
+
+def history(t: int = 12) -> SimpleNamespace:
+    data = SimpleNamespace(X=rand(t, 2), C=rand(t, 1, seed=1), Y=rand(t, 1, seed=2))
+    return SimpleNamespace(history=data)
+
+
+def test_library_does_not_import_matplotlib():
+    code = "import sys, botorch_drbo; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda ax: plot_surface(lambda x, c: x - c, UNIT, UNIT, ax, num=5),
+        lambda ax: plot_context_set(ContextSet(rand(9, 1)), ax),
+        lambda ax: plot_regret({"a": rand(2, 4)}, ax),
+        lambda ax: plot_history(history(), ax),
+    ],
+)
+def test_draws_on_given_axes_or_on_new_ones(draw):
+    _, ax = plt.subplots()
+    assert draw(ax) is ax
+    assert draw(None) is not ax
+
+
+def test_surface_evaluates_decision_across_and_context_up():
+    seen = {}
+
+    def function(x, c):
+        seen["x"], seen["c"] = x, c
+        return (10 * x + c).squeeze(-1)
+
+    high = torch.tensor([[2.0], [4.0]], dtype=torch.double)
+    ax = plot_surface(function, UNIT, high, num=3)
+    assert ax.get_xlim() == (0.0, 1.0)
+    assert ax.get_ylim() == (2.0, 4.0)
+    # Row by row of the picture: the decision changes first.
+    expected_x = torch.tensor([0.0, 0.5, 1.0], dtype=torch.double)
+    assert torch.equal(seen["x"].flatten(), expected_x.repeat(3))
+    assert torch.equal(seen["c"].flatten(), (2 + 2 * expected_x).repeat_interleave(3))
+
+
+def test_surface_shows_data_decision_and_context_set():
+    X, C = rand(6, 1), rand(6, 1, seed=1)
+    ax = plot_surface(
+        lambda x, c: x * c,
+        UNIT,
+        UNIT,
+        X=X,
+        C=C,
+        context_set=ContextSet.empirical(C),
+        decision=0.25,
+        num=5,
+    )
+    assert torch.allclose(offsets(ax), torch.cat([X, C], dim=-1))
+    assert {tuple(line.get_xdata()) for line in ax.get_lines()} == {(0.25, 0.25)}
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["observations", "marked decision"]
+    side = [
+        child for child in ax.child_axes if child.get_xlabel() == "context\ndensity"
+    ]
+    assert len(side) == 1
+    assert side[0].get_ylim() == ax.get_ylim()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"X": rand(3, 1)}, InputDataError),
+        ({"X": rand(3, 1), "C": rand(2, 1)}, BotorchTensorDimensionError),
+        ({"context_set": ContextSet(rand(3, 2))}, BotorchTensorDimensionError),
+    ],
+)
+def test_surface_refuses(arguments, error):
+    with pytest.raises(error):
+        plot_surface(lambda x, c: x, UNIT, UNIT, num=3, **arguments)
+
+
+def test_context_density_integrates_to_one_and_ticks_follow_weights():
+    points = torch.tensor([[0.3], [0.5], [0.6]], dtype=torch.double)
+    weights = torch.tensor([0.2, 0.6, 0.2], dtype=torch.double)
+    wide = torch.tensor([[-2.0], [3.0]], dtype=torch.double)
+    ax = plot_context_set(ContextSet(points, weights), bounds=wide, label="demand")
+    (line,) = ax.get_lines()
+    x, y = (torch.as_tensor(v) for v in line.get_data())
+    assert line.get_label() == "demand"
+    assert torch.trapezoid(y, x).item() == pytest.approx(1.0, abs=1e-3)
+    # The density's mean is the weighted mean of the points.
+    assert torch.trapezoid(x * y, x).item() == pytest.approx(0.48, abs=1e-3)
+    (ticks,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    heights = [segment[1][1] - segment[0][1] for segment in ticks.get_segments()]
+    assert heights[1] == pytest.approx(3 * heights[0])
+    assert ax.get_xlim() == (-2.0, 3.0)
+
+
+def test_point_mass_has_a_tick_and_no_density():
+    ax = plot_context_set(ContextSet.fixed(torch.tensor([0.4], dtype=torch.double)))
+    assert len(ax.get_lines()) == 0
+    assert ax.get_ylabel() == "weight"
+    assert ax.get_ylim()[0] == 0.0
+
+
+def test_two_context_dimensions_are_discs_with_areas_as_weights():
+    weights = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.double)
+    contexts = ContextSet(rand(4, 3), weights)
+    ax = plot_context_set(contexts, dims=[2, 0], names=["wind", "sun"])
+    assert torch.allclose(offsets(ax), contexts.points[:, [2, 0]])
+    (scatter,) = (c for c in ax.collections if type(c) is PathCollection)
+    sizes = torch.as_tensor(scatter.get_sizes())
+    assert torch.allclose(sizes / sizes.sum(), weights)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("wind", "sun")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"dims": [0, 3]}, {"dims": []}, {"dims": [0], "names": ["a", "b"]}],
+)
+def test_context_set_refuses(arguments):
+    with pytest.raises(BotorchTensorDimensionError):
+        plot_context_set(ContextSet(rand(4, 3)), **arguments)
+
+
+def test_regret_curve_is_the_mean_and_the_band_one_standard_error():
+    values = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=torch.double)
+    ax = plot_regret({"wdrbo": values, "one_seed": values[:1]}, ylabel="lost")
+    first, second = ax.get_lines()
+    assert first.get_ydata().tolist() == [2.0, 4.0]
+    assert first.get_xdata().tolist() == [1, 2]
+    assert second.get_ydata().tolist() == [1.0, 2.0]
+    (band,) = ax.collections  # one seed has no band
+    # Standard errors by hand: sqrt(2)/sqrt(2) = 1 and sqrt(8)/sqrt(2) = 2.
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (1.0, 6.0)
+    assert first.get_color() != second.get_color()
+    assert first.get_linestyle() != second.get_linestyle()
+    assert ax.get_ylabel() == "lost"
+    assert plot_regret({"a": values}, band=False).collections[:] == []
+
+
+@pytest.mark.parametrize(
+    ("regret", "error"),
+    [
+        ({}, InputDataError),
+        ({"a": torch.full((2, 2), torch.nan)}, InputDataError),
+        ({"a": torch.rand(3)}, BotorchTensorDimensionError),
+    ],
+)
+def test_regret_refuses(regret, error):
+    with pytest.raises(error):
+        plot_regret(regret)
+
+
+def test_history_of_outcomes_has_a_moving_mean():
+    optimizer = history()
+    optimizer.history.Y = torch.tensor([[1.0], [3.0], [5.0], [10.0]])
+    optimizer.history.X = rand(4, 2)
+    ax = plot_history(optimizer, window=2)
+    assert offsets(ax)[:, 1].tolist() == [1.0, 3.0, 5.0, 10.0]
+    assert ax.get_lines()[0].get_ydata().tolist() == [1.0, 2.0, 4.0, 7.5]
+
+
+@pytest.mark.parametrize(("quantity", "columns"), [("decision", 2), ("context", 1)])
+def test_history_shows_each_dimension(quantity, columns):
+    optimizer = history()
+    ax = plot_history(optimizer, quantity=quantity)
+    assert len(ax.collections) == columns
+    values = optimizer.history.X if quantity == "decision" else optimizer.history.C
+    drawn = [torch.as_tensor(c.get_offsets().data[:, 1]) for c in ax.collections]
+    assert torch.allclose(torch.stack(drawn, dim=-1), values)
+
+
+@pytest.mark.parametrize("arguments", [{"quantity": "regret"}, {"window": 0}])
+def test_history_refuses(arguments):
+    with pytest.raises(InputDataError):
+        plot_history(history(), **arguments)
+
+
+def test_history_refuses_when_empty():
+    with pytest.raises(InputDataError, match="empty"):
+        plot_history(history(0))
+
+
+def test_optimizer_fits_plot_history():
+    from botorch_drbo.optimizer import RobustOptimizer
+
+    optimizer = RobustOptimizer("random", UNIT, UNIT)
+    x = optimizer.ask()
+    optimizer.tell(x, torch.tensor([[0.5]], dtype=torch.double), 3.0)
+    assert offsets(plot_history(optimizer)).tolist() == [[1.0, 3.0]]
