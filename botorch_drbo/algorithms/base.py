@@ -1,0 +1,163 @@
+r"""The contract of a recipe: a history goes in, decisions come out.
+
+``Algorithm`` is what the optimizer knows. ``AcquisitionAlgorithm`` is the usual case:
+fit a Gaussian process, build an acquisition function, optimise it. A new recipe is one
+subclass in a file of its own, and one line in the registry.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import check_inside
+from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.randomness import isolated_rng
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.schedules import Schedule, schedule_from_dict
+
+_SCHEDULE, _CONTEXT_SET = "__schedule__", "__context_set__"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Algorithm(ABC):
+    r"""A recipe of one published method; its dataclass fields are its options.
+
+    Both methods are deterministic in their arguments and ``seed``, and leave the
+    caller's random number generators as they were.
+    """
+
+    name: ClassVar[str]
+    """The key in the registry."""
+    needs_data: ClassVar[bool] = True
+    """Whether ``propose`` needs at least one outcome."""
+
+    def propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int = 1,
+        X_pending: Tensor | None = None,
+        seed: int = 0,
+    ) -> Tensor:
+        r"""Propose the next decisions.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            q: How many decisions.
+            X_pending: Decisions on their way that have no outcome yet, ``m x d_x``.
+            seed: Decides every random draw.
+
+        Returns:
+            Decisions inside ``space.bounds``, ``q x d_x``, in its dtype.
+
+        Raises:
+            InputDataError: The recipe needs data and there is none, or ``q`` is not a
+                positive integer.
+            BotorchTensorDimensionError: History and space do not fit.
+        """
+        self._check(history, space, self.needs_data)
+        if isinstance(q, bool) or not isinstance(q, int) or q < 1:
+            raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
+        if X_pending is not None and X_pending.shape[0] == 0:
+            X_pending = None
+        if X_pending is not None:
+            check_inside(X_pending, space.bounds, "X_pending", "bounds")
+        with isolated_rng(seed, space.bounds.device):
+            x = self._propose(history, space, q=q, X_pending=X_pending, seed=seed)
+        # L-BFGS-B may leave the box by a rounding error.
+        return x.detach().clamp(space.bounds[0], space.bounds[1])
+
+    def recommend(
+        self, history: History, space: SearchSpace, *, seed: int = 0
+    ) -> Recommendation:
+        r"""Recommend the decision with the best objective on the posterior mean.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+
+        Returns:
+            The decision and its values, in the sign of ``history.Y``.
+
+        Raises:
+            InputDataError: There is no outcome yet.
+            BotorchTensorDimensionError: History and space do not fit.
+        """
+        self._check(history, space, needs_data=True)
+        with isolated_rng(seed, space.bounds.device):
+            return self._recommend(history, space, seed=seed)
+
+    @abstractmethod
+    def _propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> Tensor:
+        """Propose ``q x d_x`` decisions; runs under ``seed``."""
+
+    @abstractmethod
+    def _recommend(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> Recommendation:
+        """Recommend a decision; runs under ``seed``."""
+
+    def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
+        if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
+            raise BotorchTensorDimensionError(
+                f"The history has {history.X.shape[1]} decision and "
+                f"{history.C.shape[1]} context columns, the bounds have {space.d_x} "
+                f"and {space.d_c}."
+            )
+        if needs_data and history.t == 0:
+            raise InputDataError(
+                f"`{self.name}` fits a model and there is no outcome yet: tell at "
+                "least one outcome first, or let the optimizer begin with a design "
+                "(`num_initial`)."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""Describe the recipe in plain JSON types, exactly.
+
+        Returns:
+            ``{"name": ..., "options": {...}}``; ``algorithm_from_dict`` is the inverse.
+        """
+        options = {f.name: _encode(getattr(self, f.name), f.name) for f in fields(self)}
+        return {"name": self.name, "options": options}
+
+
+def decode_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Turn the options of ``Algorithm.to_dict`` back into objects."""
+    return {name: _decode(value) for name, value in options.items()}
+
+
+def _encode(value: object, name: str) -> Any:
+    if isinstance(value, Schedule):
+        return {_SCHEDULE: value.to_dict()}
+    if isinstance(value, ContextSet):
+        return {_CONTEXT_SET: value.to_dict()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise InputDataError(
+        f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
+        "number, a string, a Schedule or a ContextSet."
+    )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict) and _SCHEDULE in value:
+        return schedule_from_dict(value[_SCHEDULE])
+    if isinstance(value, dict) and _CONTEXT_SET in value:
+        return ContextSet.from_dict(value[_CONTEXT_SET])
+    return value

@@ -1,0 +1,228 @@
+"""The methods that WDRBO and its relatives are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from botorch.acquisition import AcquisitionFunction, UpperConfidenceBound
+from botorch.models import SingleTaskGP
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo.algorithms.base import Algorithm
+from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.model_based import AcquisitionAlgorithm, check_counts
+from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EmpiricalRisk(AcquisitionAlgorithm):
+    r"""``erbo``: believe the contexts seen so far, and maximise the expectation.
+
+    .. math:: \sum_i p_i \, \mathrm{ucb}(x, c_i)
+
+    with ``p`` the empirical distribution of the contexts, or ``reference``. It is WDRBO
+    with radius 0, the baseline called ERBO in [Micheli2025wdrbo]_.
+
+    Example:
+        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
+        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> erbo = EmpiricalRisk(num_restarts=1, raw_samples=8)
+        >>> erbo.propose(history, SearchSpace(unit, unit)).shape
+        torch.Size([1, 1])
+    """
+
+    name: ClassVar[str] = "erbo"
+
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The expected upper confidence bound."""
+        return DistributionallyRobustUCB(
+            model,
+            beta,
+            self.data_contexts(history, space),
+            UncertaintyObjective(NoAmbiguity()),
+            X_pending=X_pending,
+        )
+
+    def robust_set(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The distribution itself: the worst case is the expectation."""
+        return self.data_contexts(history, space), NoAmbiguity()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StableOpt(AcquisitionAlgorithm):
+    r"""``stable_opt``: the worst context within one standard deviation of the mean.
+
+    .. math:: \min \{ \mathrm{ucb}(x, c) : m - s \le c \le m + s \}
+
+    ``m`` and ``s`` are the mean and the population standard deviation, per coordinate,
+    of the contexts seen so far, or of ``reference``. The box is clipped to the context
+    bounds and filled with a Sobol set. (The public code of the two papers that compare
+    with it samples ``[m - 3 s, m - s]`` instead.) In the spirit of
+    [Bogunovic2018stableopt]_, as set up by [Huang2024sbokde]_.
+
+    Args:
+        num_contexts: Sobol points in the box.
+    """
+
+    name: ClassVar[str] = "stable_opt"
+
+    num_contexts: int = 128
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_counts(num_contexts=self.num_contexts)
+
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The lowest upper confidence bound over the box of contexts."""
+        contexts, ambiguity = self.robust_set(history, space, seed=seed)
+        return DistributionallyRobustUCB(
+            model, beta, contexts, UncertaintyObjective(ambiguity), X_pending=X_pending
+        )
+
+    def robust_set(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""A Sobol set in the box, and every distribution on it."""
+        data = self.data_contexts(history, space)
+        lower, upper = space.context_bounds
+        low = (data.mean - data.std).clamp(lower, upper)
+        high = (data.mean + data.std).clamp(lower, upper)
+        sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
+        unit = sobol.draw(self.num_contexts, dtype=low.dtype).to(low)
+        return ContextSet(low + unit * (high - low)), FullSimplex()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GPUCB(AcquisitionAlgorithm):
+    r"""``gp_ucb``: a model of ``x`` alone; the context is noise to it.
+
+    .. math:: \mu(x) + \sqrt{\beta}\, \sigma(x)
+
+    Pending decisions are hallucinated [Desautels2014bucb]_: the model is conditioned on
+    its own mean there, which leaves the mean as it is and shrinks the variance.
+
+    The values of a recommendation come from a second model, of ``[x, c]``, under the
+    empirical contexts (or ``reference``), so that they compare with those of the other
+    recipes. [Srinivas2010gpucb]_.
+    """
+
+    name: ClassVar[str] = "gp_ucb"
+    uses_contexts: ClassVar[bool] = False
+
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The upper confidence bound of the model of ``x``."""
+        if X_pending is not None:
+            with torch.no_grad():
+                mean = model.posterior(X_pending).mean
+                hallucinated = model.condition_on_observations(X_pending, mean)
+            return UpperConfidenceBound(hallucinated, beta=beta)
+        return UpperConfidenceBound(model, beta=beta)
+
+    def robust_set(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The empirical contexts, taken at their word."""
+        return self.data_contexts(history, space), NoAmbiguity()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RandomSearch(Algorithm):
+    r"""``random``: decisions drawn uniformly from the box.
+
+    It needs no data. Its recommendation is that of ``erbo`` on the same history.
+
+    Args:
+        reference: The context distribution if it is known, for the recommendation.
+        num_restarts: Starting points of the gradient ascent of the recommendation.
+        raw_samples: Sobol points from which the starting points are picked.
+        max_iterations: L-BFGS-B iterations per ascent.
+
+    Example:
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> nothing = torch.empty(0, 1).double()
+        >>> history = History(X=nothing, C=nothing, Y=nothing, contexts=nothing)
+        >>> RandomSearch().propose(history, SearchSpace(unit, unit), q=3).shape
+        torch.Size([3, 1])
+    """
+
+    name: ClassVar[str] = "random"
+    needs_data: ClassVar[bool] = False
+
+    reference: ContextSet | None = None
+    num_restarts: int = 10
+    raw_samples: int = 1024
+    max_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        self._judge()
+
+    def _judge(self) -> EmpiricalRisk:
+        return EmpiricalRisk(
+            reference=self.reference,
+            num_restarts=self.num_restarts,
+            raw_samples=self.raw_samples,
+            max_iterations=self.max_iterations,
+        )
+
+    def _propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> Tensor:
+        # Runs under the seed; drawn on the CPU, so that every device sees the same.
+        # One draw is skipped per pending decision: the same seed goes on, not again.
+        skipped = 0 if X_pending is None else len(X_pending)
+        unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
+        unit = unit.to(space.bounds)
+        return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])
+
+    def _recommend(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> Recommendation:
+        return self._judge().recommend(history, space, seed=seed)

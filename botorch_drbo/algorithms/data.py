@@ -1,0 +1,144 @@
+"""What goes into a recipe and what comes out: search space, history, recommendation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import check_bounds, check_finite
+from botorch_drbo.contexts import ContextSet
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    r"""The box of decisions and the box of contexts.
+
+    Attributes:
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``.
+        context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
+
+    Raises:
+        BotorchTensorDimensionError: A tensor is not ``2 x d``.
+        InputDataError: Bounds that are not finite floating point numbers, are
+            reversed, or differ in dtype or device.
+
+    Example:
+        >>> unit = torch.tensor([[0.0], [1.0]])
+        >>> SearchSpace(bounds=unit, context_bounds=unit).d_x
+        1
+    """
+
+    bounds: Tensor
+    context_bounds: Tensor
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        check_bounds(self.bounds, "bounds")
+        check_bounds(self.context_bounds, "context_bounds")
+        if (self.bounds.dtype, self.bounds.device) != (
+            self.context_bounds.dtype,
+            self.context_bounds.device,
+        ):
+            raise InputDataError(
+                "`bounds` and `context_bounds` must have one dtype and one device, got "
+                f"{self.bounds.dtype} on {self.bounds.device} and "
+                f"{self.context_bounds.dtype} on {self.context_bounds.device}. Convert "
+                "one of them with `.to(...)`."
+            )
+
+    @property
+    def d_x(self) -> int:
+        """The number of decision variables."""
+        return self.bounds.shape[-1]
+
+    @property
+    def d_c(self) -> int:
+        """The number of context variables."""
+        return self.context_bounds.shape[-1]
+
+    @property
+    def joint_bounds(self) -> Tensor:
+        """Bounds of the model's inputs ``[x, c]``, ``2 x (d_x + d_c)``."""
+        return torch.cat([self.bounds, self.context_bounds], dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    r"""What has been observed.
+
+    A recipe is given outcomes to maximise. ``RobustOptimizer.history`` holds them in
+    the user's own sign.
+
+    Attributes:
+        X: Executed decisions that have an outcome, ``t x d_x``.
+        C: The contexts of these trials, ``t x d_c``.
+        Y: Their outcomes, ``t x 1``.
+        contexts: Every context seen, also those whose outcome is still out,
+            ``s x d_c`` with ``s >= t``. They describe the context distribution.
+
+    Raises:
+        BotorchTensorDimensionError: The numbers of rows or columns do not fit.
+        InputDataError: Not floating point, NaN or infinite entries.
+
+    Example:
+        >>> X, C, Y = torch.rand(4, 2), torch.rand(4, 1), torch.rand(4, 1)
+        >>> History(X=X, C=C, Y=Y, contexts=C).t
+        4
+    """
+
+    X: Tensor
+    C: Tensor
+    Y: Tensor
+    contexts: Tensor
+
+    def __post_init__(self) -> None:
+        """Check that the four tensors belong together."""
+        for name in ("X", "C", "Y", "contexts"):
+            values = check_finite(getattr(self, name), name)
+            if values.ndim != 2:
+                raise BotorchTensorDimensionError(
+                    f"`{name}` must be a matrix with one row per trial, got shape "
+                    f"{tuple(values.shape)}."
+                )
+        t = self.X.shape[0]
+        if self.C.shape[0] != t or self.Y.shape != (t, 1):
+            raise BotorchTensorDimensionError(
+                "`X`, `C` and `Y` must be `t x d_x`, `t x d_c` and `t x 1`, got shapes "
+                f"{tuple(self.X.shape)}, {tuple(self.C.shape)}, {tuple(self.Y.shape)}."
+            )
+        if self.contexts.shape[1] != self.C.shape[1] or self.contexts.shape[0] < t:
+            raise BotorchTensorDimensionError(
+                f"`contexts` must be `s x {self.C.shape[1]}` with `s >= {t}`, got "
+                f"shape {tuple(self.contexts.shape)}. Pass `contexts=C` if every "
+                "context has its outcome."
+            )
+
+    @property
+    def t(self) -> int:
+        """The number of outcomes."""
+        return self.X.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    r"""The decision that a recipe would implement now, and what to expect of it.
+
+    Attributes:
+        x: The decision, ``d_x``.
+        objective: The recipe's own objective at ``x`` on the posterior mean.
+        expected_value: Posterior mean of ``f(x, c)``, averaged over the context set.
+        worst_case_value: The same under the worst distribution in the recipe's
+            ambiguity set.
+        worst_case_weights: That distribution, weights on the context set, ``n``.
+        context_set: The contexts and their reference weights.
+    """
+
+    x: Tensor
+    objective: float
+    expected_value: float
+    worst_case_value: float
+    worst_case_weights: Tensor
+    context_set: ContextSet

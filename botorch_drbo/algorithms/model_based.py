@@ -1,0 +1,287 @@
+"""Recipes that fit a Gaussian process and optimise an acquisition function."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
+from botorch.optim import optimize_acqf
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_drbo._validation import check_inside
+from botorch_drbo.algorithms.base import Algorithm
+from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.schedules import Schedule, as_schedule
+
+# Decisions nearer than this (largest coordinate difference, in sides of the box) are
+# the same decision: what would tell them apart is far below any lengthscale.
+_SEPARATION = 1e-4
+# At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
+_LINE_SEARCH = {"maxls": 8, "factr": 1e9}
+_NEIGHBOURHOOD = 0.05  # half-width, in sides of the box, of the search for a new one
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AcquisitionAlgorithm(Algorithm):
+    r"""Fit a Gaussian process on ``[x, c]``, maximise an acquisition function in ``x``.
+
+    The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds and
+    outcomes standardised, fitted from scratch at each call: what a call returns does
+    not depend on the calls before it.
+
+    Args:
+        beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
+            number, or a schedule in the number of outcomes.
+        reference: The context distribution if it is known (the general setting);
+            None to estimate it from the contexts seen (the data-driven setting).
+        num_restarts: Starting points of the gradient ascent in ``x``.
+        raw_samples: Sobol points from which the starting points are picked.
+        max_iterations: L-BFGS-B iterations per ascent.
+
+    Raises:
+        InputDataError: An option outside its range.
+    """
+
+    uses_contexts: ClassVar[bool] = True
+    """Whether the model that drives the search has the context among its inputs."""
+
+    beta: Schedule | float = 2.25
+    reference: ContextSet | None = None
+    num_restarts: int = 10
+    raw_samples: int = 1024
+    max_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        as_schedule(self.beta)
+        if self.reference is not None and not isinstance(self.reference, ContextSet):
+            raise InputDataError(
+                "`reference` must be a ContextSet or None, got "
+                f"{type(self.reference).__name__}. See ContextSet.from_distribution."
+            )
+        check_counts(
+            num_restarts=self.num_restarts,
+            raw_samples=self.raw_samples,
+            max_iterations=self.max_iterations,
+        )
+        if self.raw_samples < self.num_restarts:
+            raise InputDataError(
+                f"`raw_samples` ({self.raw_samples}) must be at least `num_restarts` "
+                f"({self.num_restarts}): the restarts are picked from them."
+            )
+
+    @abstractmethod
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""Build the acquisition function.
+
+        Args:
+            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            beta: The exploration of this round; 0 asks for the posterior mean.
+            X_pending: Pending decisions, ``m x d_x``.
+            seed: Decides every random draw.
+
+        Returns:
+            A function of ``b x 1 x d_x`` decisions.
+        """
+
+    @abstractmethod
+    def robust_set(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The contexts and the ambiguity set by which a recommendation is judged.
+
+        Args:
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+
+        Returns:
+            The reference distribution and the set around it.
+        """
+
+    def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
+        """The given reference distribution, or else the empirical one."""
+        if self.reference is None:
+            return ContextSet.empirical(history.contexts)
+        if self.reference.dim != space.d_c:
+            raise BotorchTensorDimensionError(
+                f"`reference` has {self.reference.dim} context columns, "
+                f"`context_bounds` has {space.d_c}."
+            )
+        points = self.reference.points.to(space.bounds)
+        check_inside(points, space.context_bounds, "reference", "context_bounds")
+        return ContextSet(points, self.reference.weights.to(space.bounds))
+
+    def _propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> Tensor:
+        model = _fit(history, space, self.uses_contexts)
+        beta = as_schedule(self.beta)(history.t)
+        pending = (
+            space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
+        )
+        chosen: list[Tensor] = []
+        # One by one, each seeing those before it as pending. This is what
+        # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
+        # functions, which take their pending decisions at construction only.
+        for _ in range(q):
+            acqf = self.acquisition(
+                model,
+                history,
+                space,
+                beta=beta,
+                X_pending=pending if len(pending) else None,
+                seed=seed,
+            )
+            candidates, values = self._ascend(acqf, space, seed)
+            x = _best_new(
+                acqf, candidates, values, pending, space, seed, self.raw_samples
+            )
+            chosen.append(x)
+            pending = torch.cat([pending, x])
+        return torch.cat(chosen)
+
+    def _recommend(
+        self, history: History, space: SearchSpace, *, seed: int
+    ) -> Recommendation:
+        model = _fit(history, space, self.uses_contexts)
+        acqf = self.acquisition(
+            model, history, space, beta=0.0, X_pending=None, seed=seed
+        )
+        # The best decision tried so far is a start too: the answer is never worse.
+        tried = history.X.unique(dim=0)
+        with torch.no_grad():
+            start = tried[acqf(tried.unsqueeze(-2)).argmax()].reshape(1, 1, -1)
+        start = start.clamp(space.bounds[0], space.bounds[1])
+        candidates, values = self._ascend(acqf, space, seed, start)
+        best = values.argmax()
+        x = candidates[best].clamp(space.bounds[0], space.bounds[1])  # d_x
+        joint = model if self.uses_contexts else _fit(history, space, True)
+        contexts, ambiguity = self.robust_set(history, space, seed=seed)
+        with torch.no_grad():
+            posterior = marginal_posterior(
+                joint, range(space.d_x, space.d_x + space.d_c)
+            )
+            mean, _ = posterior(x.unsqueeze(0), contexts.points)  # 1 x n
+            robust = ambiguity.worst_case(mean, contexts.weights)
+            expected = (contexts.weights * mean).sum()
+        return Recommendation(
+            x=x,
+            objective=values[best].item(),
+            expected_value=expected.item(),
+            worst_case_value=robust.value.item(),
+            worst_case_weights=robust.weights.squeeze(0),
+            context_set=contexts,
+        )
+
+    def _ascend(
+        self,
+        acqf: AcquisitionFunction,
+        space: SearchSpace,
+        seed: int,
+        start: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
+        candidates, values = optimize_acqf(
+            acqf,
+            bounds=space.bounds,
+            q=1,
+            num_restarts=self.num_restarts + (start is not None),
+            raw_samples=self.raw_samples,
+            batch_initial_conditions=start,
+            return_best_only=False,
+            # Robust objectives have kinks, at which a line search may give up. Where it
+            # stopped is a candidate all the same: no reason to start all over.
+            retry_on_optimization_warning=False,
+            options={"seed": seed, "maxiter": self.max_iterations, **_LINE_SEARCH},
+        )
+        assert values is not None  # None only with return_acq_values=False
+        return candidates.squeeze(-2), values
+
+
+def check_counts(**counts: int) -> None:
+    """Raise if an option that counts something is not a positive integer."""
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputDataError(f"`{name}` must be a positive integer, got {count!r}.")
+
+
+def _fit(history: History, space: SearchSpace, uses_contexts: bool) -> SingleTaskGP:
+    if uses_contexts:
+        inputs = torch.cat([history.X, history.C], dim=-1)
+        bounds = space.joint_bounds
+    else:
+        inputs, bounds = history.X, space.bounds
+    model = SingleTaskGP(
+        inputs,
+        history.Y,
+        input_transform=Normalize(inputs.shape[-1], bounds=bounds),
+    )
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    model.eval()
+    return model.requires_grad_(False)  # only x is differentiated from here on
+
+
+def _best_new(
+    acqf: AcquisitionFunction,
+    candidates: Tensor,
+    values: Tensor,
+    pending: Tensor,
+    space: SearchSpace,
+    seed: int,
+    num_samples: int,
+) -> Tensor:
+    """The best candidate (``1 x d_x``) that is not itself a pending decision.
+
+    Knowing the pending decisions lowers the acquisition function there, but need not
+    move its maximum: late in a run it can stay in one corner of the box. Then the best
+    is taken from a sample around that corner and over the whole box.
+    """
+    lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
+
+    def distance(points: Tensor) -> Tensor:  # n x d_x -> n
+        gaps = torch.cdist(points / side, pending / side, p=torch.inf)
+        return gaps.amin(-1)
+
+    best = candidates[values.argmax()].unsqueeze(0)
+    if len(pending) == 0 or distance(best) > _SEPARATION:
+        return best
+    unit = SobolEngine(space.d_x, scramble=True, seed=seed).draw(num_samples).to(lower)
+    near = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
+    sample = torch.cat([near, lower + unit * side]).clamp(lower, space.bounds[1])
+    with torch.no_grad():
+        values = torch.cat([values, acqf(sample.unsqueeze(-2))])
+    sample = torch.cat([candidates, sample])
+    new = distance(sample) > _SEPARATION
+    if not new.any():  # the box is full of pending decisions: take the widest gap
+        return sample[distance(sample).argmax()].unsqueeze(0)
+    return sample[torch.where(new, values, -torch.inf).argmax()].unsqueeze(0)

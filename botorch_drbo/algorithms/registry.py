@@ -1,0 +1,74 @@
+"""Recipes by name: the one place where a string becomes an object."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.algorithms.base import Algorithm, decode_options
+from botorch_drbo.algorithms.baselines import (
+    GPUCB,
+    EmpiricalRisk,
+    RandomSearch,
+    StableOpt,
+)
+from botorch_drbo.algorithms.kernel_density import SBOKDE
+from botorch_drbo.algorithms.wasserstein import WDRBO
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    recipe.name: recipe
+    for recipe in (RandomSearch, GPUCB, EmpiricalRisk, WDRBO, SBOKDE, StableOpt)
+}
+"""The recipes. Add your own class under its ``name``, and journals can name it."""
+
+
+def make_algorithm(name: str, **options: Any) -> Algorithm:
+    r"""Make a recipe by name.
+
+    Args:
+        name: A key of ``ALGORITHMS``.
+        options: The fields of its class.
+
+    Returns:
+        The recipe.
+
+    Raises:
+        InputDataError: An unknown name or option, or an option outside its range.
+
+    Example:
+        >>> make_algorithm("wdrbo", radius=0.1).radius
+        0.1
+    """
+    if name not in ALGORITHMS:
+        raise InputDataError(
+            f"There is no algorithm {name!r}. The choices are {sorted(ALGORITHMS)}."
+        )
+    recipe = ALGORITHMS[name]
+    known = [field.name for field in fields(recipe)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise InputDataError(
+            f"`{name}` has no option {', '.join(unknown)}. Its options are {known}."
+        )
+    return recipe(**options)
+
+
+def algorithm_from_dict(data: dict[str, Any]) -> Algorithm:
+    r"""Rebuild a recipe from ``Algorithm.to_dict``.
+
+    Args:
+        data: ``{"name": ..., "options": {...}}``.
+
+    Returns:
+        The recipe.
+
+    Raises:
+        InputDataError: An unknown name or option.
+
+    Example:
+        >>> algorithm_from_dict({"name": "wdrbo", "options": {"radius": 0.1}}).radius
+        0.1
+    """
+    return make_algorithm(data["name"], **decode_options(data["options"]))

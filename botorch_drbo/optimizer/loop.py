@@ -1,0 +1,508 @@
+"""The loop for people who want no loop: ask for a decision, tell what happened."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from numbers import Real
+from typing import Any, cast
+
+import torch
+from botorch.exceptions.errors import (
+    BotorchError,
+    BotorchTensorDimensionError,
+    InputDataError,
+)
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_drbo._validation import check_bounds, check_finite, check_inside
+from botorch_drbo.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    History,
+    Recommendation,
+    SearchSpace,
+    algorithm_from_dict,
+    derive_seed,
+)
+from botorch_drbo.optimizer.checks import (
+    as_algorithm,
+    as_count,
+    compare_bounds,
+    compare_environment,
+    environment,
+)
+from botorch_drbo.optimizer.journal import Journal
+from botorch_drbo.optimizer.ledger import Ledger
+
+_STATE_FORMAT, _STATE_VERSION = "botorch_drbo state", 1
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
+
+
+class RobustOptimizer:
+    r"""Find a decision that is good under every plausible distribution of the context.
+
+    In a round ``ask`` proposes a decision, the world shows a context that nobody chose,
+    and ``tell`` reports decision, context and outcome. Rounds may overlap: decisions in
+    batches, contexts and outcomes late and in any order.
+
+    The first ``num_initial`` decisions are a scrambled Sobol design (as are all until
+    the first outcome is told); then the algorithm proposes.
+
+    **Reproducible.** The decisions that ``ask`` returns are a function of the
+    configuration and of the events (asks and tells) so far: same machine, same library
+    versions, same number of threads, same decisions. The global random number
+    generators are neither used nor changed.
+
+    **Durable.** With ``journal`` each ``ask`` and ``tell`` is on the disk before it
+    returns. After a crash at any moment, ``RobustOptimizer.resume(path)`` has every
+    observation and asks what the dead run would have asked next. A decision that was
+    written when the process died but never reached you is in ``pending`` after
+    ``resume``: execute it, or leave it.
+
+    Args:
+        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
+            a recipe.
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``.
+        context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
+        seed: Decides every random draw.
+        journal: A new file for the run, or None.
+        maximize: False if low outcomes are good. Outcomes and recommended values are
+            in your sign either way; a worst case is then the highest expectation.
+        num_initial: Size of the initial design; None for ``2 * (d_x + 1)``. With 0,
+            tell data before the first ``ask`` (``random`` needs none).
+        options: Options of the named recipe.
+
+    Raises:
+        InputDataError: An unknown algorithm or option, a value outside its range, or a
+            journal that exists.
+        BotorchTensorDimensionError: Bounds that are not ``2 x d``.
+
+    Example:
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+        >>> options = {"num_restarts": 1, "raw_samples": 8}
+        >>> opt = RobustOptimizer("erbo", unit, unit, num_initial=3, **options)
+        >>> for _ in range(4):
+        ...     x = opt.ask()  # 1 x 1
+        ...     c = torch.rand(1, 1, dtype=torch.double)  # the world
+        ...     opt.tell(x, c, -(x - c).square())
+        >>> opt.recommend().x.shape
+        torch.Size([1])
+    """
+
+    def __init__(
+        self,
+        algorithm: str | Algorithm,
+        bounds: Tensor,
+        context_bounds: Tensor,
+        *,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        maximize: bool = True,
+        num_initial: int | None = None,
+        **options: Any,
+    ) -> None:
+        r"""Start a run; see the class for the arguments.
+
+        Args:
+            algorithm: The name of a recipe, or a recipe.
+            bounds: Bounds of the decision, ``2 x d_x``.
+            context_bounds: Bounds of the context, ``2 x d_c``.
+            seed: Decides every random draw.
+            journal: A new file for the run, or None.
+            maximize: False if low outcomes are good.
+            num_initial: Size of the initial design.
+            options: Options of the named recipe.
+        """
+        check_bounds(bounds, "bounds")
+        check_bounds(context_bounds, "context_bounds")
+        if bounds.dtype not in _DTYPES.values():
+            raise InputDataError(
+                f"`bounds` must be float64 or float32, got {bounds.dtype}."
+            )
+        self._space = SearchSpace(
+            bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
+        )
+        self._algorithm = as_algorithm(algorithm, options)
+        if not isinstance(maximize, bool):
+            raise InputDataError(f"`maximize` must be True or False, got {maximize!r}.")
+        self._maximize = maximize
+        self._seed = as_count(seed, "seed")
+        if num_initial is None:
+            num_initial = 2 * (self._space.d_x + 1)
+        self._num_initial = as_count(num_initial, "num_initial")
+        self._ledger = Ledger.empty(self._space)
+        self._journal: Journal | None = None
+        if journal is not None:
+            self._journal = Journal.create(journal, self._config(), environment())
+
+    def __repr__(self) -> str:
+        """Name the recipe and count the trials."""
+        return (
+            f"RobustOptimizer({self._algorithm.name!r}, "
+            f"outcomes={self._ledger.history.t}, pending={len(self._ledger.pending)})"
+        )
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The recipe."""
+        return self._algorithm
+
+    @property
+    def space(self) -> SearchSpace:
+        """The boxes of decisions and contexts."""
+        return self._space
+
+    @property
+    def pending(self) -> Tensor:
+        """Decisions without an outcome yet, ``m x d_x``, oldest first."""
+        return self._ledger.X_pending
+
+    @property
+    def history(self) -> History:
+        """What has been told, in your sign."""
+        history = self._ledger.history
+        return History(
+            X=history.X.clone(),
+            C=history.C.clone(),
+            Y=history.Y.clone(),
+            contexts=history.contexts.clone(),
+        )
+
+    def ask(self, q: int = 1) -> Tensor:
+        r"""Propose the next decisions.
+
+        They differ from each other and from the pending ones.
+
+        Args:
+            q: How many.
+
+        Returns:
+            Decisions, ``q x d_x``, in the dtype of ``bounds``.
+
+        Raises:
+            InputDataError: ``q`` is not a positive integer, or ``num_initial=0`` and
+                there is no outcome yet.
+        """
+        if isinstance(q, bool) or not isinstance(q, int) or q < 1:
+            raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
+        ledger = self._ledger
+        num_design = self._design_size(q)
+        x = self._design(ledger.num_asked, num_design)
+        if num_design < q:
+            proposed = self._algorithm.propose(
+                self._history_to_maximise(),
+                self._space,
+                q=q - num_design,
+                X_pending=torch.cat([ledger.X_pending, x]),
+                seed=derive_seed(self._seed, _PROPOSAL, ledger.num_asks),
+            )
+            x = torch.cat([x, proposed])
+        self._record({"event": "ask", "x": x.tolist()})
+        return x
+
+    def tell(
+        self,
+        x: Tensor,
+        c: Tensor,
+        y: Tensor | float | None = None,
+        *,
+        closes_pending: bool = True,
+    ) -> None:
+        r"""Report what happened.
+
+        A row belongs to the pending decision that equals its ``x`` (up to 1e-9 of a
+        side of the box), or else to the nearest one: the executed decision may differ
+        from the asked one. A row without ``y`` records the context, which informs the
+        context distribution at once; the trial stays pending, and a later call with
+        equal ``x`` and ``c`` and the outcome completes it.
+
+        Nothing is recorded if any row is wrong.
+
+        Args:
+            x: The executed decision, ``d_x`` or ``m x d_x``.
+            c: The contexts that occurred, ``d_c`` or ``m x d_c``.
+            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
+            closes_pending: False for data from elsewhere, which no ``ask`` proposed.
+
+        Raises:
+            InputDataError: NaN or infinite entries, integers, or rows out of bounds.
+            BotorchTensorDimensionError: Shapes that do not fit.
+        """
+        if not isinstance(closes_pending, bool):
+            raise InputDataError(
+                f"`closes_pending` must be True or False, got {closes_pending!r}."
+            )
+        x = self._rows(x, "x", self._space.bounds, "bounds")
+        c = self._rows(c, "c", self._space.context_bounds, "context_bounds")
+        if len(x) != len(c):
+            raise BotorchTensorDimensionError(
+                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
+            )
+        outcomes = None if y is None else self._outcomes(y, len(x)).tolist()
+        self._record(
+            {
+                "event": "tell",
+                "x": x.tolist(),
+                "c": c.tolist(),
+                "y": outcomes,
+                "closes_pending": closes_pending,
+            }
+        )
+
+    def recommend(self) -> Recommendation:
+        r"""The decision to implement now: best robust objective of the posterior mean.
+
+        Calling it changes nothing: the decisions asked later are the same.
+
+        Returns:
+            The decision, its expected and worst-case value in your sign, and the
+            worst-case weights of the contexts.
+
+        Raises:
+            InputDataError: There is no outcome yet.
+        """
+        best = self._algorithm.recommend(
+            self._history_to_maximise(),
+            self._space,
+            seed=derive_seed(self._seed, _RECOMMENDATION, self._ledger.num_asks),
+        )
+        if self._maximize:
+            return best
+        return replace(
+            best,
+            objective=-best.objective,
+            expected_value=-best.expected_value,
+            worst_case_value=-best.worst_case_value,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Configuration and events in plain JSON types; see ``from_state_dict``."""
+        return {
+            "format": _STATE_FORMAT,
+            "version": _STATE_VERSION,
+            "config": self._config(),
+            "environment": environment(),
+            "events": copy.deepcopy(list(self._ledger.events)),
+        }
+
+    @classmethod
+    def from_state_dict(
+        cls,
+        state: dict[str, Any],
+        *,
+        journal: str | os.PathLike[str] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> RobustOptimizer:
+        r"""Rebuild an optimizer that asks the same decisions.
+
+        Args:
+            state: From ``state_dict``, also after a trip through JSON.
+            journal: A new file for the run, or None.
+            device: Where to compute.
+
+        Returns:
+            The optimizer.
+
+        Raises:
+            InputDataError: Not a state, another version, or damaged.
+        """
+        if not isinstance(state, dict) or state.get("format") != _STATE_FORMAT:
+            raise InputDataError(
+                "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
+            )
+        if state.get("version") != _STATE_VERSION:
+            raise InputDataError(
+                f"The state has version {state.get('version')!r}; this library reads "
+                f"version {_STATE_VERSION}. Load it with the library that made it."
+            )
+        events = state.get("events")
+        if not isinstance(events, list):
+            raise InputDataError("The state has no list of `events`: it is damaged.")
+        optimizer = cls._restored(state.get("config"), events, device, "the state")
+        compare_environment(state.get("environment"), "the state")
+        if journal is not None:
+            optimizer._journal = Journal.create(
+                journal, optimizer._config(), environment(), optimizer._ledger.events
+            )
+        return optimizer
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        bounds: Tensor | None = None,
+        context_bounds: Tensor | None = None,
+        device: torch.device | str = "cpu",
+    ) -> RobustOptimizer:
+        r"""Go on with the run of a journal, which keeps being written.
+
+        Args:
+            path: The journal.
+            bounds: If given, they must be the journal's: a check that it is the
+                journal of this problem.
+            context_bounds: The same for the contexts.
+            device: Where to compute.
+
+        Returns:
+            The optimizer, with every observation of the run. Look at ``pending`` for
+            decisions that were asked and have no outcome.
+
+        Raises:
+            InputDataError: The file is in use, damaged before its last line, or the
+                journal of another problem or version.
+            OSError: The file cannot be read.
+        """
+        journal, header, events = Journal.open(path)
+        with ExitStack() as on_failure:
+            on_failure.callback(journal.close)
+            name = f"the journal {journal.path}"
+            optimizer = cls._restored(header["config"], events, device, name)
+            space = optimizer.space
+            compare_bounds(bounds, space.bounds, "bounds", name)
+            compare_bounds(context_bounds, space.context_bounds, "context_bounds", name)
+            compare_environment(header.get("environment"), name)
+            journal.repair()
+            optimizer._journal = journal
+            on_failure.pop_all()
+        return optimizer
+
+    def close(self) -> None:
+        """Close the journal and unlock it; the optimizer can no longer ask or tell."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def __enter__(self) -> RobustOptimizer:
+        """Use as ``with RobustOptimizer(...) as opt``: the end closes the journal."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the journal."""
+        self.close()
+
+    def _design_size(self, q: int) -> int:
+        """How many of the next ``q`` decisions belong to the initial design."""
+        ledger = self._ledger
+        waits = self._algorithm.needs_data and ledger.history.t == 0
+        if waits and self._num_initial > 0:
+            return q
+        missing = self._num_initial - ledger.history.t - len(ledger.pending)
+        return min(max(missing, 0), q)
+
+    def _design(self, first: int, num: int) -> Tensor:
+        """Points ``first, first + 1, ...`` of the Sobol design, ``num x d_x``."""
+        lower, upper = self._space.bounds
+        if num == 0:
+            return lower.new_empty(0, self._space.d_x)
+        seed = derive_seed(self._seed, _DESIGN, 0)
+        engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
+        unit = engine.fast_forward(first).draw(num, dtype=lower.dtype).to(lower)
+        return (lower + unit * (upper - lower)).clamp(lower, upper)
+
+    def _history_to_maximise(self) -> History:
+        history = self._ledger.history
+        return history if self._maximize else replace(history, Y=-history.Y)
+
+    def _rows(
+        self, values: Tensor, name: str, bounds: Tensor, bounds_name: str
+    ) -> Tensor:
+        check_finite(values, name)
+        rows = values.detach().to(bounds)
+        if rows.ndim == 1:
+            rows = rows.unsqueeze(0)
+        return check_inside(rows, bounds, name, bounds_name)
+
+    def _outcomes(self, y: Tensor | float, num: int) -> Tensor:
+        if isinstance(y, Real) and not isinstance(y, bool):
+            y = torch.tensor(float(y), dtype=torch.double)
+        y = check_finite(cast(Tensor, y), "y").detach().to(self._space.bounds)
+        if y.shape not in {(num,), (num, 1)} and (num, y.shape) != (1, ()):
+            raise BotorchTensorDimensionError(
+                f"`y` must have one outcome for each of {num} trials, shape ({num},) "
+                f"or ({num}, 1), got shape {tuple(y.shape)}."
+            )
+        return check_finite(y, "y").reshape(num)
+
+    def _record(self, event: dict[str, Any]) -> None:
+        """Accept an event: first on the disk, then in memory, both or neither."""
+        event["number"] = len(self._ledger.events) + 1
+        ledger = self._ledger.after(event)
+        if self._journal is not None:
+            self._journal.append(event)
+        self._ledger = ledger
+
+    def _config(self) -> dict[str, Any]:
+        if ALGORITHMS.get(self._algorithm.name) is not type(self._algorithm):
+            raise InputDataError(
+                f"A run of {type(self._algorithm).__name__} cannot be saved: a saved "
+                "run names its algorithm. Register the class first: "
+                "`ALGORITHMS[YourAlgorithm.name] = YourAlgorithm`."
+            )
+        dtype = self._space.bounds.dtype
+        return {
+            "algorithm": self._algorithm.to_dict(),
+            "bounds": self._space.bounds.tolist(),
+            "context_bounds": self._space.context_bounds.tolist(),
+            "dtype": next(name for name, value in _DTYPES.items() if value == dtype),
+            "seed": self._seed,
+            "maximize": self._maximize,
+            "num_initial": self._num_initial,
+        }
+
+    @classmethod
+    def _restored(
+        cls,
+        config: object,
+        events: Sequence[object],
+        device: torch.device | str,
+        source: str,
+    ) -> RobustOptimizer:
+        try:
+            optimizer = cls._configured(cast(dict[str, Any], config), device)
+        except (KeyError, TypeError) as error:
+            raise InputDataError(
+                f"The configuration in {source} is damaged: {error!r}."
+            ) from error
+        for number, event in enumerate(events, start=1):
+            try:
+                optimizer._replay(cast(dict[str, Any], event))
+            except (KeyError, TypeError, ValueError, BotorchError) as error:
+                raise InputDataError(
+                    f"Event {number} of {source} does not fit its configuration: "
+                    f"{error} It is damaged, or mixed with another run."
+                ) from error
+        return optimizer
+
+    @classmethod
+    def _configured(
+        cls, config: dict[str, Any], device: torch.device | str
+    ) -> RobustOptimizer:
+        dtype = _DTYPES[config["dtype"]]
+        return cls(
+            algorithm_from_dict(config["algorithm"]),
+            torch.tensor(config["bounds"], dtype=dtype, device=device),
+            torch.tensor(config["context_bounds"], dtype=dtype, device=device),
+            seed=config["seed"],
+            maximize=config["maximize"],
+            num_initial=config["num_initial"],
+        )
+
+    def _replay(self, event: dict[str, Any]) -> None:
+        """Apply a stored event, under the checks that it passed when it was new."""
+        x = torch.tensor(event["x"], dtype=torch.double)
+        if event["event"] == "tell":
+            y = event["y"]
+            y = None if y is None else torch.tensor(y, dtype=torch.double)
+            c = torch.tensor(event["c"], dtype=torch.double)
+            self.tell(x, c, y, closes_pending=event["closes_pending"])
+        elif event["event"] == "ask":
+            x = self._rows(x, "x", self._space.bounds, "bounds")
+            self._record({"event": "ask", "x": x.tolist()})
+        else:
+            raise InputDataError(f"There is no event {event['event']!r}.")

@@ -1,0 +1,48 @@
+"""A small problem, and the loop that every test of the optimizer runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_drbo.optimizer import RobustOptimizer
+
+
+class Toy:
+    """Two decision variables, one context in other units, a smooth outcome."""
+
+    bounds = torch.tensor([[0.0, -1.0], [1.0, 1.0]], dtype=torch.double)
+    context_bounds = torch.tensor([[0.0], [10.0]], dtype=torch.double)
+    budget = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
+
+    def make(self, algorithm: str = "erbo", **options: Any) -> RobustOptimizer:
+        """An optimizer with a small budget; three decisions of design."""
+        settings = {"num_initial": 3, **self.budget, **options}
+        return RobustOptimizer(algorithm, self.bounds, self.context_bounds, **settings)
+
+    def outcome(self, x: Tensor, c: Tensor) -> Tensor:
+        """The outcome of ``m x 2`` decisions in ``m x 1`` contexts, ``m x 1``."""
+        return -(x[:, :1] - c / 10.0).square() - x[:, 1:].square()
+
+    def contexts(self, num: int) -> Tensor:
+        """The first contexts of the world, ``num x 1``."""
+        generator = torch.Generator().manual_seed(0)
+        return 10.0 * torch.rand(num, 1, generator=generator, dtype=torch.double)
+
+    def run(self, opt: RobustOptimizer, first: int, last: int) -> list[Tensor]:
+        """Rounds ``first`` to ``last - 1``; returns what was asked."""
+        stream, asked = self.contexts(last), []
+        for i in range(first, last):
+            x = opt.ask()
+            asked.append(x)
+            c = stream[i : i + 1]
+            opt.tell(x, c, self.outcome(x, c))
+        return asked
+
+
+@pytest.fixture
+def toy() -> Toy:
+    return Toy()

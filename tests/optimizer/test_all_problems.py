@@ -1,0 +1,42 @@
+"""Every recipe runs on every test function: the widest net, with small budgets."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
+
+ITERATIONS = 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", sorted(TEST_FUNCTIONS))
+def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
+    try:
+        function = make_test_function(problem)
+    except FileNotFoundError as error:  # the data of a problem are not ours to ship
+        pytest.skip(str(error))
+    bounds, context_bounds = function.bounds, function.context_bounds
+    contexts = function.sample_contexts(ITERATIONS, seed=0)
+    for name in sorted(ALGORITHMS):
+        options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 3}
+        if name == "sbo_kde":
+            options["num_contexts"] = 32
+        opt = RobustOptimizer(name, bounds, context_bounds, num_initial=8, **options)
+        noise = torch.Generator().manual_seed(0)
+        for c in contexts.split(1):
+            x = opt.ask()
+            assert ((x >= bounds[0]) & (x <= bounds[1])).all(), (name, x)
+            opt.tell(x, c, function.observe(x, c, generator=noise))
+        best = opt.recommend()
+        assert opt.history.t == ITERATIONS
+        assert torch.isfinite(best.x).all(), name
+        values = [best.objective, best.expected_value, best.worst_case_value]
+        assert torch.tensor(values).isfinite().all(), (name, values)
+        # The model has seen outcomes: its means do not stray far from their range.
+        low, high = opt.history.Y.min().item(), opt.history.Y.max().item()
+        slack = 2.0 * (high - low) + 1e-6
+        assert low - slack <= best.expected_value <= high + slack, name

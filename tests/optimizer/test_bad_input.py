@@ -1,0 +1,166 @@
+"""Every wrong call is a clear error and changes nothing, in memory or on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+
+from botorch_drbo.algorithms import RandomSearch
+from botorch_drbo.optimizer import RobustOptimizer
+
+UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
+X = torch.tensor([[0.5, 0.5]], dtype=torch.double)
+C = torch.tensor([[5.0]], dtype=torch.double)
+NAN, INF = float("nan"), float("inf")
+SHAPE, DATA = BotorchTensorDimensionError, InputDataError
+
+CALLS: dict[str, tuple[Callable[[RobustOptimizer], Any], type[Exception], str]] = {
+    "ask zero": (lambda o: o.ask(0), DATA, "`q`"),
+    "ask negative": (lambda o: o.ask(-2), DATA, "`q`"),
+    "ask float": (lambda o: o.ask(1.0), DATA, "`q`"),  # pyright: ignore
+    "ask bool": (lambda o: o.ask(True), DATA, "`q`"),
+    "x nan": (lambda o: o.tell(X * NAN, C, 1.0), DATA, "`x`.*NaN"),
+    "x infinite": (lambda o: o.tell(X + INF, C, 1.0), DATA, "`x`.*infinite"),
+    "x columns": (lambda o: o.tell(X[:, :1], C, 1.0), SHAPE, "`x`.*2 columns"),
+    "x vector": (lambda o: o.tell(torch.rand(3), C, 1.0), SHAPE, "`x`.*2 columns"),
+    "x 3-d": (lambda o: o.tell(X.unsqueeze(0), C, 1.0), SHAPE, "`x`"),
+    "x empty": (lambda o: o.tell(X[:0], C[:0], X[:0, 0]), SHAPE, "`x`"),
+    "x outside": (lambda o: o.tell(X + 1, C, 1.0), DATA, "`x`.*outside `bounds`"),
+    "x integer": (lambda o: o.tell(X.long(), C, 1.0), DATA, "`x`.*floating"),
+    "x list": (lambda o: o.tell([0.5, 0.5], C, 1.0), DATA, "`x`.*Tensor"),  # pyright: ignore
+    "c nan": (lambda o: o.tell(X, C * NAN, 1.0), DATA, "`c`.*NaN"),
+    "c columns": (lambda o: o.tell(X, X, 1.0), SHAPE, "`c`.*1 columns"),
+    "c outside": (lambda o: o.tell(X, -C, 1.0), DATA, "`c`.*outside `context_bounds`"),
+    "c integer": (lambda o: o.tell(X, C.int(), 1.0), DATA, "`c`.*floating"),
+    "rows": (lambda o: o.tell(X, C.repeat(2, 1), 1.0), SHAPE, "one row per trial"),
+    "y nan": (lambda o: o.tell(X, C, NAN), DATA, "`y`.*NaN"),
+    "y infinite": (lambda o: o.tell(X, C, torch.tensor([INF])), DATA, "`y`"),
+    "y integer": (lambda o: o.tell(X, C, torch.tensor([1])), DATA, "`y`.*floating"),
+    "y string": (lambda o: o.tell(X, C, "1"), DATA, "`y`.*Tensor"),  # pyright: ignore
+    "y bool": (lambda o: o.tell(X, C, True), DATA, "`y`.*Tensor"),
+    "y too many": (lambda o: o.tell(X, C, torch.rand(2)), SHAPE, "`y`.*1 trials"),
+    "y row": (
+        lambda o: o.tell(X.repeat(2, 1), C.repeat(2, 1), torch.rand(1, 2)),
+        SHAPE,
+        "`y`.*2 trials",
+    ),
+    "y one for two": (
+        lambda o: o.tell(X.repeat(2, 1), C.repeat(2, 1), 1.0),
+        SHAPE,
+        "`y`.*2 trials",
+    ),
+    "one bad row of two": (
+        lambda o: o.tell(torch.cat([X, X + 1]), C.repeat(2, 1), torch.rand(2)),
+        DATA,
+        r"`x`.*rows \[1\]",
+    ),
+    "closes_pending": (
+        lambda o: o.tell(X, C, 1.0, closes_pending="no"),  # pyright: ignore
+        DATA,
+        "closes_pending",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_bad_call_changes_nothing(toy: Any, tmp_path: Path, case: str) -> None:
+    call, error, message = CALLS[case]
+    path = tmp_path / "run.jsonl"
+    with toy.make("random", journal=path) as opt:
+        opt.ask(2)
+        opt.tell(X, C, 1.0)
+        state, content = opt.state_dict(), path.read_bytes()
+        with pytest.raises(error, match=message):
+            call(opt)
+        assert opt.state_dict() == state
+        assert path.read_bytes() == content
+        opt.tell(X, C, 1.0)  # and it still works
+
+
+CONSTRUCTIONS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "unknown name": ({"algorithm": "bo"}, DATA, "choices are"),
+    "no algorithm": ({"algorithm": 3}, DATA, "name or an Algorithm"),
+    "algorithm class": ({"algorithm": RandomSearch}, DATA, "name or an Algorithm"),
+    "unknown option": ({"radios": 1.0}, DATA, "no option radios"),
+    "option twice": (
+        {"algorithm": RandomSearch(), "num_restarts": 1},
+        DATA,
+        "ready-made",
+    ),
+    "bounds reversed": ({"bounds": UNIT.flip(0)}, DATA, "`bounds`.*below"),
+    "bounds equal": ({"bounds": UNIT * 0}, DATA, "`bounds`.*below"),
+    "bounds nan": ({"bounds": UNIT * NAN}, DATA, "`bounds`.*NaN"),
+    "bounds infinite": ({"bounds": UNIT / 0.0}, DATA, "`bounds`"),
+    "bounds integer": ({"bounds": UNIT.long()}, DATA, "`bounds`.*floating"),
+    "bounds half": ({"bounds": UNIT.half()}, DATA, "float64 or float32"),
+    "bounds shape": ({"bounds": torch.rand(3, 2)}, SHAPE, "`2 x d`"),
+    "bounds vector": ({"bounds": UNIT[:, 0]}, SHAPE, "`bounds`"),
+    "bounds list": ({"bounds": [[0.0], [1.0]]}, DATA, "Tensor"),
+    "context_bounds reversed": (
+        {"context_bounds": UNIT.flip(0)},
+        DATA,
+        "`context_bounds`.*below",
+    ),
+    "context_bounds shape": (
+        {"context_bounds": torch.rand(1, 2)},
+        SHAPE,
+        "`context_bounds`",
+    ),
+    "seed negative": ({"seed": -1}, DATA, "`seed`"),
+    "seed float": ({"seed": 0.5}, DATA, "`seed`"),
+    "maximize": ({"maximize": 1}, DATA, "`maximize`"),
+    "num_initial negative": ({"num_initial": -1}, DATA, "`num_initial`"),
+    "num_initial float": ({"num_initial": 2.0}, DATA, "`num_initial`"),
+}
+
+
+@pytest.mark.parametrize("case", CONSTRUCTIONS)
+def test_bad_construction_leaves_no_file(tmp_path: Path, case: str) -> None:
+    arguments, error, message = CONSTRUCTIONS[case]
+    good = {"algorithm": "erbo", "bounds": UNIT, "context_bounds": UNIT[:, :1]}
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(error, match=message):
+        RobustOptimizer(**{**good, **arguments}, journal=path)
+    assert not path.exists()
+
+
+STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "not a dictionary": (lambda s: [], "state_dict"),
+    "another format": (lambda s: {**s, "format": "x"}, "state_dict"),
+    "another version": (lambda s: {**s, "version": 2}, "version 2"),
+    "no events": (lambda s: {**s, "events": None}, "events"),
+    "no configuration": (lambda s: {**s, "config": None}, "configuration"),
+    "configuration lacks": (lambda s: {**s, "config": {}}, "configuration"),
+    "unknown dtype": (
+        lambda s: {**s, "config": {**s["config"], "dtype": "int8"}},
+        "configuration",
+    ),
+    "another problem": (
+        lambda s: {**s, "config": {**s["config"], "bounds": [[0.0], [1.0]]}},
+        "Event 1 .* does not fit",
+    ),
+    "unknown event": (
+        lambda s: {**s, "events": [{**s["events"][0], "event": "shout"}]},
+        "shout",
+    ),
+    "event lacks": (lambda s: {**s, "events": [{"event": "tell"}]}, "Event 1"),
+    "event is a number": (lambda s: {**s, "events": [3]}, "Event 1"),
+    "event with text": (
+        lambda s: {**s, "events": [{**s["events"][0], "x": [["a", "b"]]}]},
+        "Event 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_bad_state(toy: Any, case: str) -> None:
+    spoil, message = STATES[case]
+    opt = toy.make("random")
+    toy.run(opt, 0, 1)
+    with pytest.raises(InputDataError, match=message):
+        RobustOptimizer.from_state_dict(spoil(opt.state_dict()))
