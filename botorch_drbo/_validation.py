@@ -80,13 +80,15 @@ def check_bounds(
 
 
 def check_inside(points: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tensor:
-    """Return ``points`` if each row lies in ``bounds``, up to 1e-9 of a side.
+    """Return ``points`` if each row lies in ``bounds``, up to rounding.
 
     Raises:
         InputDataError: A row lies outside; the message says which, and by how much.
     """
     check_points(points, name, num_columns=bounds.shape[-1])
-    slack = 1e-9 * (bounds[1] - bounds[0])
+    # Rounding of the points' own type, if that is coarser than 1e-9 of a side.
+    rounding = 4 * torch.finfo(points.dtype).eps * bounds.abs().amax(0)
+    slack = torch.maximum(1e-9 * (bounds[1] - bounds[0]), rounding)
     outside = ((points < bounds[0] - slack) | (points > bounds[1] + slack)).any(-1)
     if outside.any():
         rows = outside.nonzero().flatten().tolist()
@@ -116,6 +118,8 @@ def check_weights(weights: Tensor, num_points: int, name: str = "weights") -> Te
             f"`{name}` must not be negative, got a minimum of {weights.min().item()}."
         )
     total = weights.sum(-1, keepdim=True)
+    if not torch.isfinite(total).all():
+        raise InputDataError(f"`{name}` is too large to be summed, scale it down.")
     if (total <= 0).any():
         raise InputDataError(
             f"`{name}` must have a positive sum, got {total.min().item()}."
@@ -129,10 +133,29 @@ def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     Raises:
         InputDataError: NaN, infinite or negative.
     """
-    tensor = torch.as_tensor(
-        value, dtype=None if isinstance(value, Tensor) else torch.double
+    if isinstance(value, bool) or not isinstance(value, (int, float, Tensor)):
+        raise InputDataError(
+            f"`{name}` must be a number or a tensor, got {type(value).__name__}."
+        )
+    tensor = (
+        value
+        if isinstance(value, Tensor)
+        else torch.tensor(float(value), dtype=torch.double)
     )
     check_finite(tensor, name)
     if (tensor < 0).any():
         raise InputDataError(f"`{name}` must not be negative, got {value}.")
     return tensor
+
+
+def check_count(value: int, name: str, minimum: int = 1) -> int:
+    """Return ``value`` if it is an integer of at least ``minimum``.
+
+    Raises:
+        InputDataError: Another type, or too small.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InputDataError(
+            f"`{name}` must be an integer of at least {minimum}, got {value!r}."
+        )
+    return value

@@ -264,3 +264,38 @@ def test_bad_input():
         LipschitzConstant(UNIT.flip(0))
     with pytest.raises(InputDataError, match="outside"):
         LipschitzConstant(UNIT, support=torch.tensor([[2.0]]).double())
+
+
+def test_a_large_support_does_not_blunt_the_search():
+    """An interior maximum between Sobol points, with 8000 atoms elsewhere."""
+    support = torch.full((8000, 1), 0.9, dtype=torch.double)
+    X = torch.zeros(40, 1, dtype=torch.double) + torch.linspace(0.2, 0.6, 40)[:, None]
+
+    def score(X, c):  # slope is a bump of width .008 at c = x
+        return ((c.squeeze(-1) - X) / 0.008).tanh()
+
+    alone = LipschitzConstant(UNIT)(score, X)
+    crowded = LipschitzConstant(UNIT, support=support)(score, X)
+    torch.testing.assert_close(crowded, alone, rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_starts": 0}, {"num_sobol": 0}, {"num_ascent_steps": -1}]
+)
+def test_search_options_are_checked(options):
+    with pytest.raises(InputDataError, match=next(iter(options))):
+        LipschitzConstant(UNIT, **options)
+
+
+def test_the_search_stays_inside_the_box():
+    """Steeper and steeper towards the edge, steepest just outside."""
+    X = torch.ones(1, 1, dtype=torch.double)
+    value = LipschitzConstant(UNIT)(lambda X, c: (3 * c.squeeze(-1)).exp(), X)
+    torch.testing.assert_close(value.item(), 3 * math.exp(3.0))
+
+
+def test_a_flat_score_with_a_graph_gives_no_nan():
+    X = torch.rand(3, 1, dtype=torch.double, requires_grad=True)
+    value = LipschitzConstant(UNIT)(lambda X, c: 0 * X * c.squeeze(-1) ** 2, X)
+    (gradient,) = torch.autograd.grad(value.sum(), X)
+    assert torch.isfinite(gradient).all()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import cast, get_args
 
+import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import (
@@ -13,13 +14,15 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.models import MultiTaskGP
 from botorch.models.model import Model, ModelList
+from botorch.sampling.pathwise.utils import get_train_inputs
 from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative, check_points
+from botorch_drbo._validation import check_count, check_nonnegative, check_points
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, marginal_posterior
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path, marginal_posterior
 
 _MIN_VARIANCE = 1e-12
 
@@ -38,7 +41,12 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     inputs are hallucinated: the posterior mean stays as it is, the posterior variance
     becomes what it would be had they been observed [Desautels2014bucb]_. So the
     confidence bound shrinks around a pending decision, for all contexts, and the next
-    decision goes elsewhere.
+    decision goes elsewhere. Where nothing is left to explore (``beta`` zero, or a model
+    that is certain) the next decision may lie next to the pending one.
+
+    New hyper-parameters of the model (trained, or loaded from a file) are noticed at
+    the next call, and the cached factors computed again; for new training data make a
+    new acquisition function.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
@@ -65,7 +73,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
-        path: Literal["auto", "exact", "generic"] = "auto",
+        path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Check the arguments and prepare the posterior.
@@ -97,12 +105,13 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             raise BotorchTensorDimensionError(
                 f"`beta` must be a scalar, got shape {tuple(beta.shape)}."
             )
-        if num_pending_contexts < 1:
+        if path not in get_args(Path):
             raise InputDataError(
-                "`num_pending_contexts` must be at least 1, got "
-                f"{num_pending_contexts}."
+                f"`path` must be one of {get_args(Path)}, got {path!r}."
             )
-        self.register_buffer("beta", beta.detach().reshape(()))
+        check_count(memory_budget, "memory_budget")
+        check_count(num_pending_contexts, "num_pending_contexts")
+        self.register_buffer("beta", beta.detach().clone().reshape(()))
         self.context_set = context_set
         self.num_joint = _num_inputs(model)
         self.context_indices = _context_columns(
@@ -125,8 +134,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             BotorchTensorDimensionError: A wrong number of columns.
             InputDataError: NaN, infinite or integer entries.
         """
-        pending = None
-        if X_pending is not None and X_pending.numel() == 0:
+        if isinstance(X_pending, Tensor) and X_pending.numel() == 0:
             X_pending = None
         if X_pending is not None:
             d_x = self.num_joint - len(self.context_indices)
@@ -137,17 +145,23 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             "path": self.path,
             "memory_budget": self.memory_budget,
         }
+        self.observed = self.posterior = marginal_posterior(
+            self.model, self.context_indices, **options
+        )
         if self.X_pending is not None:
             contexts = self.context_set.representatives(self.num_pending_contexts)
-            # The joining of columns belongs to the posterior, with or without pending.
-            plain = marginal_posterior(self.model, self.context_indices, **options)
-            pending = plain.join(self.X_pending, contexts.to(self.X_pending))
-            pending = pending.flatten(0, 1)  # m * k x d
-        self.posterior = marginal_posterior(
-            self.model, self.context_indices, pending=pending, **options
-        )
+            pending = self.observed.join(self.X_pending, contexts.to(self.X_pending))
+            self.posterior = marginal_posterior(
+                self.model,
+                self.context_indices,
+                pending=pending.flatten(0, 1),  # m * k x d
+                **options,
+            )
+        self._seen = _hyperparameters(self.model)
 
-    def scores(self, X: Tensor, contexts: Tensor | None = None) -> Tensor:
+    def scores(
+        self, X: Tensor, contexts: Tensor | None = None, *, pending: bool = True
+    ) -> Tensor:
         r"""The upper confidence bound at each decision and context.
 
         .. math:: s(x, c) = \mu(x, c) + \sqrt\beta\, \sigma(x, c)
@@ -155,12 +169,16 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         Args:
             X: Decisions, ``... x d_x`` (without a q dimension).
             contexts: ``n x d_c`` or ``... x n x d_c``; by default the context set.
+            pending: Whether to count the pending decisions as observed.
 
         Returns:
             Scores ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
         contexts = self.context_set.points if contexts is None else contexts
-        mean, variance = self.posterior(X, contexts.to(X))
+        if not torch.equal(self._seen, _hyperparameters(self.model)):  # trained, loaded
+            self.set_X_pending(self.X_pending)
+        posterior = self.posterior if pending else self.observed
+        mean, variance = posterior(X, contexts.to(X))
         return mean + self.beta.to(X).sqrt() * variance.clamp_min(_MIN_VARIANCE).sqrt()
 
     # BoTorch types its decorator for the base class only.
@@ -191,17 +209,27 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
 
 def _num_inputs(model: Model) -> int:
+    """The columns of the model's raw inputs, before any input transform."""
     if isinstance(model, ModelList):
         return _num_inputs(cast(Model, model.models[0]))
+    if isinstance(model, MultiTaskGP):
+        raise UnsupportedError(
+            "MultiTaskGP has a task column among its inputs, which is neither decision "
+            "nor context. Fit a SingleTaskGP on [x, c], one per task."
+        )
     inputs = getattr(model, "train_inputs", None)
     if inputs is None:
         raise UnsupportedError(
             f"{type(model).__name__} does not tell its inputs (`train_inputs`), so "
             "decision and context columns cannot be told apart."
         )
-    while not isinstance(inputs, Tensor):
-        inputs = inputs[0]
-    return inputs.shape[-1]
+    return get_train_inputs(model, transformed=False)[0].shape[-1]
+
+
+def _hyperparameters(model: Model) -> Tensor:
+    """All hyper-parameters in one vector: GPyTorch sets them behind autograd's back."""
+    parameters = [parameter.detach().flatten() for parameter in model.parameters()]
+    return torch.cat(parameters) if parameters else torch.empty(0)
 
 
 def _context_columns(
@@ -215,6 +243,10 @@ def _context_columns(
         )
     if indices is None:
         return tuple(range(num_joint - d_c, num_joint))
+    if not isinstance(indices, Sequence) or not all(type(i) is int for i in indices):
+        raise InputDataError(
+            f"`context_indices` must be a sequence of integers, got {indices!r}."
+        )
     columns = tuple(i + num_joint if i < 0 else i for i in indices)
     if (
         len(columns) != d_c

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from functools import partial
 
+import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
@@ -15,7 +20,9 @@ from botorch_drbo._validation import check_bounds, check_inside, check_nonnegati
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+
+_MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
 
 class LipschitzPenalizedUCB(RobustAcquisitionFunction):
@@ -73,7 +80,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
-        path: Literal["auto", "exact", "generic"] = "auto",
+        path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Join a model, a reference distribution and the radius of the ball.
@@ -85,7 +92,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             radius: The Wasserstein radius, in units of the normalised context.
             context_bounds: The box ``C`` of possible contexts, ``2 x d_c``.
             lipschitz: How ``L(x)`` is searched for; by default
-                ``LipschitzConstant(context_bounds, support=context_set.points)``.
+                ``LipschitzConstant(context_bounds, support=...)`` with the points of
+                the context set, or 128 that represent a larger one.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
             posterior_transform: Makes one output of several, or changes the sign.
@@ -115,8 +123,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             context_bounds, "context_bounds", num_columns=context_set.dim
         )
         check_inside(
-            context_set.points,
-            bounds.to(context_set.points),
+            context_set.points.to(bounds.device),
+            bounds,
             "context_set",
             "context_bounds",
         )
@@ -125,19 +133,23 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             raise BotorchTensorDimensionError(
                 f"`radius` must be a scalar, got shape {tuple(radius.shape)}."
             )
-        self.register_buffer("radius", radius.detach().reshape(()))
+        if lipschitz is not None and not torch.equal(
+            lipschitz.bounds, bounds.to(lipschitz.bounds)
+        ):
+            raise InputDataError(
+                f"`lipschitz` searches the box {lipschitz.bounds.tolist()}, but "
+                f"`context_bounds` is {bounds.tolist()}. Build it with the same bounds."
+            )
+        self.register_buffer("radius", radius.detach().clone().reshape(()))
         self.register_buffer("context_bounds", bounds.detach().clone())
         self.lipschitz = (
-            LipschitzConstant(bounds, support=context_set.points.to(bounds))
+            LipschitzConstant(bounds, support=context_set.representatives(_MAX_SUPPORT))
             if lipschitz is None
             else lipschitz
         )
-        self.penalized = bool(radius > 0)  # read once: no host sync per evaluation
 
     def _values(self, X: Tensor) -> Tensor:
         expected = (self.scores(X) * self.context_set.weights.to(X)).sum(-1)  # b (x S)
-        if not self.penalized:
-            return expected
         return expected - self.radius.to(X) * self.lipschitz_constant(X)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
@@ -150,7 +162,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             ``L(x)``, shape ``...`` (ensembles: ``... x S``); a lower bound of the
             maximum over all contexts.
         """
-        return self.lipschitz(self.scores, X)
+        # Of the scores as observed: a hallucinated sigma is flatter than the real one.
+        return self.lipschitz(partial(self.scores, pending=False), X)
 
     def lipschitz_upper_bound(self) -> Tensor:
         r"""A certified upper bound of ``L(x)`` for all decisions, a scalar.

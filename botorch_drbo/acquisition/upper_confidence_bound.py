@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
@@ -14,7 +13,7 @@ from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
 
 
 class DistributionallyRobustUCB(RobustAcquisitionFunction):
@@ -58,7 +57,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
-        path: Literal["auto", "exact", "generic"] = "auto",
+        path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Join a model, a context distribution and an objective.

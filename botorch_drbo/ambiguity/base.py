@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import Module
@@ -52,14 +54,15 @@ class Solution:
         multiplier: ``-dv/d radius`` from the right, ``...``.
         reference_gradient: ``dv/dp`` up to an additive constant, ``... x n``.
         direction: ``dq*/d radius`` from the right, ``... x n``.
-        status: Whether ``q* . f`` is the exact value.
+        gap: How far ``q* . f`` may lie above the exact value, ``...``; None for not at
+            all. What is returned is the lower end, and the user is warned.
     """
 
     weights: Tensor
     multiplier: Tensor
     reference_gradient: Tensor
     direction: Tensor
-    status: SolverStatus = SolverStatus.EXACT
+    gap: Tensor | None = None
 
 
 class _Envelope(torch.autograd.Function):
@@ -129,7 +132,7 @@ class AmbiguitySet(Module, ABC):
             raise BotorchTensorDimensionError(
                 f"`radius` must be a scalar, got shape {tuple(radius.shape)}."
             )
-        self.register_buffer("radius", radius)
+        self.register_buffer("radius", radius.detach().clone())
 
     def worst_case(self, values: Tensor, weights: Tensor) -> RobustValue:
         r"""Find the worst distribution in the set for each row of scores.
@@ -156,11 +159,22 @@ class AmbiguitySet(Module, ABC):
             self.radius,
             solution.multiplier.to(values),
         )
+        status = SolverStatus.EXACT
+        if solution.gap is not None:
+            status = SolverStatus.LOWER_BOUND
+            value = value - solution.gap.to(values)
+            warnings.warn(
+                f"{type(self).__name__} of radius {self.radius.item()} did not "
+                f"converge: a gap of up to {solution.gap.max().item():.3g} is left. "
+                "The value is a certified lower bound.",
+                BotorchWarning,
+                stacklevel=2,
+            )
         return RobustValue(
             value=value,
             weights=solution.weights.to(values),
             multiplier=solution.multiplier.to(values),
-            status=solution.status,
+            status=status,
         )
 
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
@@ -192,6 +206,11 @@ class AmbiguitySet(Module, ABC):
             raise BotorchTensorDimensionError(
                 "`values` and `weights` must have a last dimension over contexts, got "
                 f"shapes {tuple(values.shape)} and {tuple(weights.shape)}."
+            )
+        if not (values.is_floating_point() and weights.is_floating_point()):
+            raise InputDataError(
+                "`values` and `weights` must be floating point tensors, got "
+                f"{values.dtype} and {weights.dtype}. Convert them with `.double()`."
             )
         self._check_sizes(values.shape[-1], weights.shape[-1])
         with torch.no_grad():

@@ -10,7 +10,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._validation import check_bounds, check_inside
+from botorch_drbo._validation import check_bounds, check_count, check_inside
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """``(X: ... x d_x, contexts: ... x k x d_c) -> ... x k``, or ``... x S x k``."""
@@ -44,9 +44,11 @@ class LipschitzConstant(Module):
     Args:
         context_bounds: The box ``C``, ``2 x d_c``.
         support: Contexts to look at besides the Sobol set, ``n x d_c``.
-        num_sobol: Size of the Sobol set; by default 64 times ``min(d_c, 4)``.
-        num_starts: Contexts per decision that climb.
-        num_ascent_steps: Climbing steps; 0 keeps the best sampled context.
+        num_sobol: Size of the Sobol set; by default 64, 128, 256, and 512 from
+            ``d_c = 4`` on.
+        num_starts: Contexts per decision that climb, by default ``1 + d_c``, at most 4.
+        num_ascent_steps: Climbing steps, by default ``2 + d_c``; 0 keeps the best
+            sampled context.
         seed: Seed of the scrambled Sobol set, which is drawn once.
 
     Example:
@@ -70,8 +72,8 @@ class LipschitzConstant(Module):
         support: Tensor | None = None,
         *,
         num_sobol: int | None = None,
-        num_starts: int = 2,
-        num_ascent_steps: int = 3,
+        num_starts: int | None = None,
+        num_ascent_steps: int | None = None,
         seed: int = 0,
     ) -> None:
         r"""Draw the candidate contexts.
@@ -90,8 +92,18 @@ class LipschitzConstant(Module):
         super().__init__()
         bounds = check_bounds(context_bounds, "context_bounds").detach().clone()
         d_c = bounds.shape[-1]
-        if num_sobol is None:
-            num_sobol = 64 * min(d_c, 4)
+        num_sobol = check_count(
+            64 * 2 ** min(d_c - 1, 3) if num_sobol is None else num_sobol, "num_sobol"
+        )
+        self.spacing = num_sobol ** (-1 / d_c)  # in widths of the box
+        self.num_starts = check_count(
+            min(1 + d_c, 4) if num_starts is None else num_starts, "num_starts"
+        )
+        self.num_ascent_steps = check_count(
+            2 + d_c if num_ascent_steps is None else num_ascent_steps,
+            "num_ascent_steps",
+            minimum=0,
+        )
         parts = [draw_sobol_samples(bounds, num_sobol, 1, seed=seed).squeeze(-2)]
         if d_c <= _MAX_CORNER_DIMENSIONS:
             unit = torch.tensor(list(product((0.0, 1.0), repeat=d_c))).to(bounds)
@@ -101,8 +113,6 @@ class LipschitzConstant(Module):
             parts.append(support.detach().to(bounds))
         self.register_buffer("bounds", bounds)
         self.register_buffer("candidates", torch.cat(parts))
-        self.num_starts = num_starts
-        self.num_ascent_steps = num_ascent_steps
 
     def forward(self, score: Score, X: Tensor) -> Tensor:
         r"""Evaluate ``L(x)``.
@@ -203,7 +213,7 @@ class LipschitzConstant(Module):
         lower, widths = self.bounds[0].to(X), (self.bounds[1] - self.bounds[0]).to(X)
         arms = torch.eye(d_c).to(X)
         cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])  # 2 d_c + 1 points
-        reach = 0.5 * len(self.candidates) ** (-1 / d_c)  # half way to a neighbour
+        reach = self.spacing / 2  # half way to a neighbour in the Sobol set
         best, highest = starts[..., :1, :], heights[..., :1]  # ... (x S) x 1 (x d_c)
         centre = (starts - lower) / widths  # ... (x S) x R x d_c
         for _ in range(self.num_ascent_steps):

@@ -5,7 +5,7 @@ Knows models; knows nothing of robustness.
 
 from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.factory import marginal_posterior
+from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "ExactPosterior",
     "GenericPosterior",
     "MarginalPosterior",
+    "Path",
     "marginal_posterior",
 ]

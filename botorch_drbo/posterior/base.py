@@ -137,11 +137,13 @@ def in_chunks(
     # Without a graph small chunks cost nothing and stay in the processor's cache.
     budget = memory_budget if graph else min(memory_budget, CACHE_BYTES)
     chunks = Z.split(max(1, budget // bytes_per_row))
-    if len(chunks) == 1:
-        return moments(Z)
-    parts = [
-        checkpoint(moments, chunk, use_reentrant=False) if graph else moments(chunk)
-        for chunk in chunks
-    ]
+    # Without inputs to differentiate in, the model's own parameters keep no graph.
+    with torch.set_grad_enabled(graph):
+        if len(chunks) == 1:
+            return moments(Z)
+        parts = [
+            checkpoint(moments, chunk, use_reentrant=False) if graph else moments(chunk)
+            for chunk in chunks
+        ]
     means, variances = zip(*parts, strict=True)
     return torch.cat(means), torch.cat(variances)

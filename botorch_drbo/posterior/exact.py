@@ -38,9 +38,9 @@ class ExactPosterior(MarginalPosterior):
         \sigma^2(z) = k(z, z) - \lVert L^{-1} k(Z, z) \rVert^2
 
     with ``L L' = K + noise`` and ``alpha = (K + noise)^-1 (y - m)`` computed once, in
-    float64, when the object is made: later changes of the model are not seen. Per test
-    point this costs one row of the kernel and ``t^2`` multiplications, all in one
-    matrix product.
+    float64, when the object is made; acquisition functions make a new one when the
+    model has changed. For RBF and Matern kernels the moments and their slopes come in
+    one sweep (``fused_moments``); other kernels are evaluated by GPyTorch.
 
     Pending inputs are hallucinated [Desautels2014bucb]_: they enter the factor ``L``
     and leave the mean alone.
@@ -149,10 +149,15 @@ class ExactPosterior(MarginalPosterior):
 
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         model = cast(SingleTaskGP, self.model)
+        if model.training:  # as model.posterior does: a transform must not learn here
+            model.eval()
         Z = model.transform_inputs(Z)
         if self.kernel is None:
-            # The kernel row, its distances and their like in the backward pass.
-            bytes_per_row = Z.element_size() * 12 * len(self.train_inputs)
+            # For each part of the kernel: its row and its distances, the differences
+            # by column, and their like in the backward pass.
+            parts = sum(isinstance(part, Kernel) for part in model.modules())
+            floats = len(self.train_inputs) * (12 + 4 * Z.shape[-1]) * parts
+            bytes_per_row = Z.element_size() * floats
             mean, variance = in_chunks(
                 self._general_moments, Z, bytes_per_row, self.memory_budget
             )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
@@ -16,6 +19,8 @@ from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
 
+Path = Literal["auto", "exact", "generic"]
+
 
 def marginal_posterior(
     model: Model,
@@ -23,7 +28,7 @@ def marginal_posterior(
     *,
     posterior_transform: PosteriorTransform | None = None,
     pending: Tensor | None = None,
-    path: Literal["auto", "exact", "generic"] = "auto",
+    path: Path = "auto",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> MarginalPosterior:
     r"""Build the marginal posterior of a model over decisions x contexts.
@@ -67,6 +72,13 @@ def marginal_posterior(
             f"The model has {model.num_outputs} outputs. Pass a scalarizing "
             "`posterior_transform` (for example ScalarizedPosteriorTransform)."
         )
+    if isinstance(posterior_transform, ScalarizedPosteriorTransform):
+        num_weights = cast(Tensor, posterior_transform.weights).numel()
+        if num_weights != model.num_outputs:
+            raise UnsupportedError(
+                f"`posterior_transform` has {num_weights} weights for a model of "
+                f"{model.num_outputs} outputs."
+            )
     transform = getattr(model, "input_transform", None)
     if getattr(transform, "is_one_to_many", False):
         raise UnsupportedError(

@@ -121,8 +121,9 @@ class GenericPosterior(MarginalPosterior):
     def _bytes_per_row(self, Z: Tensor) -> int:
         # GPyTorch repeats the training set for each test point: t x d inputs scaled and
         # centred, forward and backward, and about 16 vectors of length t.
-        targets = getattr(self.model, "train_targets", None)
-        t = targets.numel() if isinstance(targets, Tensor) else 0
+        targets = getattr(self.model, "train_targets", ())
+        per_model = [targets] if isinstance(targets, Tensor) else targets
+        t = sum(target.numel() for target in per_model)
         p = 0 if self.pending is None else len(self.pending)
         per_point = 1 + p
         floats = (t + per_point) * (4 * Z.shape[-1] + 16 * per_point)

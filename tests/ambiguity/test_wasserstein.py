@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 from scipy.optimize import linprog
 
 from botorch_drbo.ambiguity import SolverStatus, Wasserstein
+from botorch_drbo.ambiguity import wasserstein as module
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
 
@@ -71,7 +73,9 @@ def test_reference_instances(distance):
     ]
     assert len(instances) == 8
     for i in instances:
-        f, p, cost = (torch.tensor(i[k]).double() for k in ("f", "p", "cost"))
+        f, p, cost = (
+            torch.tensor(i[k], dtype=torch.double) for k in ("f", "p", "cost")
+        )
         robust = Wasserstein(i["eps"], cost).worst_case(f, p)
         scale = 1 + abs(i["value"])
         assert abs(robust.value - i["value"]) <= 1e-9 * scale
@@ -145,3 +149,50 @@ def test_candidates_without_the_atoms_need_a_radius():
     with pytest.raises(InputDataError, match="empty"):
         Wasserstein(0.1, cost).worst_case(f, one)
     assert Wasserstein(0.75, cost).worst_case(f, one).value == pytest.approx(0.5)
+
+
+def test_an_unfinished_solver_returns_a_lower_bound(monkeypatch):
+    x = torch.linspace(0, 1, 60, dtype=torch.double) ** 3
+    f, cost = (9 * x).sin() - x, (x[:, None] - x).abs()
+    p = torch.full((60,), 1 / 60, dtype=torch.double)
+    exact = Wasserstein(0.1, cost).worst_case(f, p).value
+    monkeypatch.setattr(module, "_MAX_STEPS", 2)
+    with pytest.warns(BotorchWarning, match="lower bound"):
+        rough = Wasserstein(0.1, cost).worst_case(f, p)
+    assert rough.status is not SolverStatus.EXACT
+    assert rough.value <= exact + 1e-12
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+def test_an_offset_of_the_scores_changes_nothing(offset):
+    """The certificate must be relative to the range of the scores."""
+    generator = torch.Generator().manual_seed(0)
+    f = 1e-3 * torch.randn(11, generator=generator, dtype=torch.double)
+    x = torch.rand(11, generator=generator, dtype=torch.double)
+    ball = Wasserstein(0.1, (x[:, None] - x).abs())
+    p = torch.full((11,), 1 / 11, dtype=torch.double)
+    plain = ball.worst_case((f + offset) - offset, p)
+    moved = ball.worst_case(f + offset, p)
+    torch.testing.assert_close(moved.multiplier, plain.multiplier)
+    torch.testing.assert_close(moved.weights, plain.weights)
+
+
+def test_duplicates_at_radius_zero_take_the_lower_score_whatever_the_order():
+    cost = torch.zeros(2, 2, dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    for f in ([1.0, 3.0], [3.0, 1.0]):
+        value = Wasserstein(0.0, cost).worst_case(torch.tensor(f).double(), p).value
+        assert value == 1.0
+
+
+def test_many_pieces_with_the_radius_on_each_breakpoint():
+    """Equal masses on a line, concave scores: the nearest atom to zero moves first."""
+    x = torch.linspace(0, 1, 9, dtype=torch.double)
+    f, cost = x ** (1 / 3), (x[:, None] - x).abs()
+    p = torch.full((9,), 1 / 9, dtype=torch.double)
+    spent = 0.0
+    for k in range(1, 9):
+        robust = Wasserstein(spent, cost).worst_case(f, p)
+        assert robust.value.item() == pytest.approx(f[k:].sum().item() / 9)
+        assert robust.multiplier.item() == pytest.approx((f[k] / x[k]).item())
+        spent += (x[k] / 9).item()

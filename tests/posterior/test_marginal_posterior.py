@@ -245,7 +245,7 @@ def test_gradients(kernel, path):
         assert torch.autograd.gradgradcheck(posterior, inputs, atol=1e-4)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "matern52"])
+@pytest.mark.parametrize("kernel", ["rbf", "matern32", "matern52"])
 def test_second_derivative_at_a_training_input(kernel):
     """At r = 0 GPyTorch's own Matern loses the second derivative; ours does not."""
     model = make_model(kernel, t=8, transforms=False)
