@@ -32,7 +32,15 @@ def main() -> None:
 
 
 def _peak() -> int:
-    """The largest resident size so far, in bytes."""
+    """The largest resident size so far, in bytes.
+
+    On Linux from /proc: ``ru_maxrss`` survives exec, so that a child would report the
+    peak of the process that started it.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
