@@ -95,6 +95,12 @@ def _speed(options: argparse.Namespace) -> int:
     return run_speed(options.out, repeats=options.repeats, quick=options.quick)
 
 
+def _lipschitz(options: argparse.Namespace) -> int:
+    from benchmarks.lipschitz import run_lipschitz
+
+    return run_lipschitz(options.out, models=options.models)
+
+
 def _list(options: argparse.Namespace) -> int:
     from botorch_drbo.algorithms import ALGORITHMS
     from botorch_drbo.test_functions import TEST_FUNCTIONS
@@ -154,6 +160,17 @@ def _parser() -> argparse.ArgumentParser:
         "--repeats", type=int, default=5, help="medians are taken over these"
     )
     speed.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
+
+    lipschitz = commands.add_parser(
+        "lipschitz", help="the searched L(x) against dense grids"
+    )
+    lipschitz.set_defaults(command=_lipschitz)
+    lipschitz.add_argument(
+        "--out", type=Path, default=RESULTS / "lipschitz.md", help="report file"
+    )
+    lipschitz.add_argument(
+        "--models", type=int, default=90, help="random models for one context column"
+    )
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)

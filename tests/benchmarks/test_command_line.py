@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks import lipschitz
 from benchmarks.__main__ import main
 from benchmarks.config import AlgorithmConfig, BenchmarkConfig, from_toml
 from benchmarks.demo import MEANING, loss_under, run_demo, shifted_contexts
@@ -40,6 +41,15 @@ def test_wrong_input_is_one_sentence(line: str, message: str, tmp_path: Path, ca
     assert main([*line.split(), "--out", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_lipschitz_writes_a_table(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(lipschitz, "POINTS_PER_SIDE", {1: 201})
+    out = tmp_path / "table.md"
+    assert main(["lipschitz", "--models", "3", "--out", str(out)]) == 0
+    rows = [line for line in out.read_text().splitlines() if line.startswith("| 1")]
+    assert [row.split(" | ")[1] for row in rows] == list(lipschitz.KERNELS)
+    assert all(row.endswith("| 0% |") for row in rows)  # none is short by 2%
 
 
 def test_list(capsys):

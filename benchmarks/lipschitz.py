@@ -1,0 +1,107 @@
+"""How near the searched Lipschitz constant comes to the maximum on a dense grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from rich.console import Console
+from torch import Tensor
+
+from benchmarks.runner import one_thread
+from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.posterior import marginal_posterior
+
+POINTS_PER_SIDE = {1: 4001, 2: 161, 3: 41}
+KERNELS = ("RBF", "Matern-5/2", "Matern-3/2")
+DECISIONS = 12
+NOISES = (1e-4, 1e-2, 1e-1, 1e-6)
+
+Score = Callable[[Tensor, Tensor], Tensor]
+
+
+def run_lipschitz(out: Path, *, models: int) -> int:
+    """Measure the shortfall of ``L(x)``, and write a table to ``out``.
+
+    Returns:
+        The exit status, 0.
+    """
+    rows = []
+    with one_thread():
+        for d_c, per_side in POINTS_PER_SIDE.items():
+            found = {name: [] for name in KERNELS}
+            for seed in range(max(3, models // d_c)):
+                kernel = KERNELS[seed % 3]
+                found[kernel].append(shortfall(seed, d_c, kernel, per_side))
+            for name, parts in found.items():
+                values = torch.cat(parts).clamp_min(0.0)
+                quantiles = values.quantile(
+                    torch.tensor([0.5, 0.9, 0.99, 1.0]).double()
+                )
+                cells = [f"{100 * q:.2g}%" for q in quantiles.tolist()]
+                over = (values > 0.02).double().mean().item()
+                rows.append([d_c, name, len(values), *cells, f"{100 * over:.2g}%"])
+    head = "| d_c | kernel | decisions | median | 90% | 99% | largest | over 2% |\n"
+    rule = "|" + "---:|" * 8 + "\n"
+    body = "".join("| " + " | ".join(map(str, row)) + " |\n" for row in rows)
+    text = (
+        "# Shortfall of the searched Lipschitz constant\n\n"
+        f"`python -m benchmarks lipschitz --models {models}`\n\n{head}{rule}{body}"
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    Console().print(text)
+    return 0
+
+
+def shortfall(seed: int, d_c: int, kernel: str, per_side: int) -> Tensor:
+    """``1 - L / (maximum on a dense grid)`` for the decisions of one random model."""
+    generator = torch.Generator().manual_seed(seed)
+    d_x = 1 + seed % 2
+    score, observed = _random_score(generator, seed, kernel, d_x, d_c)
+    X = torch.rand(DECISIONS, d_x, generator=generator, dtype=torch.double)
+    box = torch.stack([torch.zeros(d_c), torch.ones(d_c)]).double()
+    with torch.no_grad():
+        found = LipschitzConstant(box, support=observed)(score, X)
+    return 1 - found / _grid_maximum(score, X, d_c, per_side)
+
+
+def _random_score(
+    generator: torch.Generator, seed: int, kernel: str, d_x: int, d_c: int
+) -> tuple[Score, Tensor]:
+    d = d_x + d_c
+    t = int(torch.randint(3, 60, (1,), generator=generator))
+    Z = torch.rand(t, d, generator=generator, dtype=torch.double)
+    waves = 6 * torch.randn(4, d, generator=generator, dtype=torch.double)
+    Y = (Z @ waves.mT).sin().sum(-1, keepdim=True)
+    base = {
+        "RBF": RBFKernel(ard_num_dims=d),
+        "Matern-5/2": MaternKernel(nu=2.5, ard_num_dims=d),
+        "Matern-3/2": MaternKernel(nu=1.5, ard_num_dims=d),
+    }[kernel]
+    model = SingleTaskGP(Z, Y, covar_module=ScaleKernel(base))
+    spread = torch.rand(d, generator=generator, dtype=torch.double)
+    base.lengthscale = torch.exp(2.2 * spread + math.log(0.12))  # .12 to 1.1
+    model.likelihood.initialize(noise=NOISES[seed % 4])
+    posterior = marginal_posterior(model, list(range(d_x, d)))
+
+    def score(X: Tensor, contexts: Tensor) -> Tensor:
+        mean, variance = posterior(X, contexts)
+        return mean + 1.5 * variance.clamp_min(1e-12).sqrt()
+
+    return score, Z[:, d_x:]
+
+
+def _grid_maximum(score: Score, X: Tensor, d_c: int, per_side: int) -> Tensor:
+    side = torch.linspace(0, 1, per_side, dtype=torch.double)
+    grid = torch.cartesian_prod(*[side] * d_c).reshape(-1, d_c)
+    best = torch.zeros(len(X), dtype=torch.double)
+    for chunk in grid.split(20_000):
+        contexts = chunk.expand(len(X), -1, -1).clone().requires_grad_()
+        (slope,) = torch.autograd.grad(score(X, contexts).sum(), contexts)
+        best = torch.maximum(best, slope.norm(dim=-1).amax(-1))
+    return best
