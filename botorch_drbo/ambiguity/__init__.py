@@ -4,6 +4,7 @@ Numbers in, numbers out: nothing here knows a Gaussian process.
 """
 
 from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
+from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
@@ -13,5 +14,6 @@ __all__ = [
     "NoAmbiguity",
     "RobustValue",
     "SolverStatus",
+    "TotalVariation",
     "Wasserstein",
 ]

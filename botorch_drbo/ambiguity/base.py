@@ -150,11 +150,13 @@ class AmbiguitySet(Module, ABC):
         Raises:
             BotorchTensorDimensionError: The shapes do not fit each other.
         """
-        solution = self._solution(values, weights)
+        self._check(values, weights)
+        atoms, reference = self._with_outside(values, weights)
+        solution = self._solution(atoms, reference)
         value = _Envelope.apply(
-            values,
+            atoms,
             solution.weights.to(values),
-            weights,
+            reference,
             solution.reference_gradient.to(values),
             self.radius,
             solution.multiplier.to(values),
@@ -172,7 +174,7 @@ class AmbiguitySet(Module, ABC):
             )
         return RobustValue(
             value=value,
-            weights=solution.weights.to(values),
+            weights=solution.weights[..., : values.shape[-1]].to(values),
             multiplier=solution.multiplier.to(values),
             status=status,
         )
@@ -190,18 +192,20 @@ class AmbiguitySet(Module, ABC):
             The sensitivity ``...``, differentiable once in ``values``; its gradients
             in the weights and the radius are not available.
         """
-        solution = self._solution(values, weights)
+        self._check(values, weights)
+        atoms, reference = self._with_outside(values, weights)
+        solution = self._solution(atoms, reference)
         zero = torch.zeros_like(solution.direction, dtype=values.dtype)
         return _Envelope.apply(
-            values,
+            atoms,
             solution.direction.to(values),
-            weights.detach(),
+            reference.detach(),
             zero,
             self.radius.detach(),
             zero[..., 0],
         )
 
-    def _solution(self, values: Tensor, weights: Tensor) -> Solution:
+    def _check(self, values: Tensor, weights: Tensor) -> None:
         if values.ndim == 0 or weights.ndim == 0:
             raise BotorchTensorDimensionError(
                 "`values` and `weights` must have a last dimension over contexts, got "
@@ -213,6 +217,8 @@ class AmbiguitySet(Module, ABC):
                 f"{values.dtype} and {weights.dtype}. Convert them with `.double()`."
             )
         self._check_sizes(values.shape[-1], weights.shape[-1])
+
+    def _solution(self, values: Tensor, weights: Tensor) -> Solution:
         with torch.no_grad():
             batch = torch.broadcast_shapes(values.shape[:-1], weights.shape[:-1])
             return self._solve(
@@ -226,6 +232,14 @@ class AmbiguitySet(Module, ABC):
                 f"{type(self).__name__} needs one score per context: got {num_values} "
                 f"scores and {num_weights} weights."
             )
+
+    def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Append what the adversary may use beside the contexts; nothing, usually.
+
+        The solver sees these atoms like all others. They are left out of the weights
+        that the user gets.
+        """
+        return values, weights
 
     @abstractmethod
     def _solve(self, values: Tensor, weights: Tensor) -> Solution:

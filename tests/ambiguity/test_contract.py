@@ -17,6 +17,7 @@ from botorch_drbo.ambiguity import (
     FullSimplex,
     NoAmbiguity,
     SolverStatus,
+    TotalVariation,
     Wasserstein,
 )
 
@@ -36,6 +37,7 @@ def line_cost(n: int) -> Tensor:
 MEMBERS = [
     Member("no_ambiguity", lambda radius, n: NoAmbiguity(), has_radius=False),
     Member("full_simplex", lambda radius, n: FullSimplex(), has_radius=False),
+    Member("total_variation", lambda radius, n: TotalVariation(radius)),
     Member("wasserstein", lambda radius, n: Wasserstein(radius, line_cost(n))),
 ]
 SIZED = [member for member in MEMBERS if member.has_radius]

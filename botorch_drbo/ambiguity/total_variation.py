@@ -1,0 +1,134 @@
+"""The total variation ball: a bounded mass goes from the best scores to the worst."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from botorch_drbo._validation import check_finite
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+_TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
+
+
+class TotalVariation(AmbiguitySet):
+    r"""All distributions that moving a mass of half the radius can reach.
+
+    .. math:: \|p - q\|_1 = \sum_i |p_i - q_i| \le \epsilon
+
+    There is no factor 1/2: the radius 2 covers the simplex. The adversary takes the
+    mass ``epsilon / 2`` from the highest scores and gives it to the lowest one, which
+    may have the reference weight zero. With ``k`` the highest score that still has
+    mass,
+
+    .. math::
+        v = \max_t \sum_i p_i \min(f_i, t) - \frac{\epsilon}{2} (t - \min_j f_j),
+        \qquad t^* = f_k, \qquad \delta = \frac{\min_j f_j - f_k}{2}.
+
+    **Mass outside the support.** If the reference is a sample, the worst score over all
+    contexts may be lower than every score in it. There are two ways to let the
+    adversary move mass there:
+
+    - per call, and with gradients: append that score to the values, with the reference
+      weight zero. The last of the returned weights is the mass there;
+    - ``floor``, for a score that is known in advance. It is no context, so that the
+      returned weights have no entry for it: they sum to one less the mass at the floor,
+      and ``value = weights . values + (1 - weights.sum()) * floor``.
+
+    A floor above the lowest score is never used.
+
+    Args:
+        radius: The largest l1 distance, twice the mass that may move.
+        floor: A score that is reachable outside the support, or None.
+
+    Example:
+        >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
+        >>> robust = TotalVariation(radius=0.25).worst_case(f, p)
+        >>> robust.value, robust.weights  # an eighth of the mass moves
+        (tensor(1.), tensor([0.3750, 0.5000, 0.1250]))
+        >>> robust = TotalVariation(radius=0.25, floor=-8.0).worst_case(f, p)
+        >>> robust.value, robust.weights  # it moves to the floor
+        (tensor(0.), tensor([0.2500, 0.5000, 0.1250]))
+
+    The sort is Lemma A.11 of [Tay2024bocu]_, the sensitivity its A.14 (its A.12 lacks
+    the 1/2). With the floor, ``v`` is Proposition 2 of [Huang2024sbokde]_.
+    """
+
+    floor: Tensor | None
+
+    def __init__(
+        self, radius: float | Tensor, floor: float | Tensor | None = None
+    ) -> None:
+        r"""Set the radius and, if there is one, the score outside the support.
+
+        Args:
+            radius: The largest l1 distance, a scalar ``>= 0``.
+            floor: A constant that broadcasts to the batch ``...`` of the scores, in the
+                units of the scores; detached.
+
+        Raises:
+            InputDataError: A negative or non-finite radius, or a non-finite floor.
+        """
+        super().__init__(radius)
+        if floor is not None:
+            if not isinstance(floor, Tensor):
+                floor = torch.tensor(float(floor), dtype=torch.double)
+            floor = check_finite(floor, "floor").detach().clone()
+        self.register_buffer("floor", floor)
+
+    def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if self.floor is None:
+            return values, weights
+        batch = torch.broadcast_shapes(values.shape[:-1], self.floor.shape)
+        outside = self.floor.to(values).expand(batch).unsqueeze(-1)
+        nothing = torch.zeros_like(weights[..., :1])
+        return (
+            torch.cat([values.expand(*batch, -1), outside], dim=-1),
+            torch.cat([weights, nothing], dim=-1),
+        )
+
+    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+        low, worst = values.min(-1, keepdim=True)
+        f = values - low  # a large offset would cost digits
+        budget = (self.radius.to(f) / 2).clamp_max(1.0)
+        ranked, order = f.sort(dim=-1, descending=True, stable=True)
+        mass = weights.gather(-1, order)
+        reached = mass.cumsum(-1)  # the mass at this score or higher
+        above = pad(reached[..., :-1], (1, 0))
+        taken = torch.minimum(mass, (budget - above).clamp_min(0.0))
+        q = weights.scatter(-1, order, mass - taken)
+        q = q.scatter_add(-1, worst, taken.sum(-1, keepdim=True))
+
+        # The next to give: the first score whose mass is not used up. None is left
+        # when everything has moved, and then nothing changes any more.
+        last = f.shape[-1] - 1
+        used = (reached <= budget + _TOLERANCE).sum(-1, keepdim=True)
+        giver = order.gather(-1, used.clamp_max(last))
+        level = torch.where(used > last, 0.0, f.gather(-1, giver))
+        moving = torch.where(level > 0, 0.5, torch.zeros_like(level))
+        direction = torch.zeros_like(f).scatter(-1, giver, -moving)
+        direction = direction.scatter_add(-1, worst, moving)
+
+        # On a breakpoint every t between two scores is optimal. The upper one makes
+        # dv/dp = f at radius 0, also for atoms of weight zero.
+        before = (reached < budget - _TOLERANCE).sum(-1, keepdim=True)
+        cut = ranked.gather(-1, before.clamp_max(last))
+        return Solution(q, level.squeeze(-1) / 2, torch.minimum(f, cut), direction)
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        r"""The l1 distance; with a floor, what ``q`` lacks to one lies there.
+
+        Args:
+            p: Reference weights, ``... x n``.
+            q: Other weights, ``... x n``.
+
+        Returns:
+            The distances, ``...``.
+        """
+        if self.floor is not None:
+            outside = (1.0 - q.sum(-1, keepdim=True)).clamp_min(0.0)
+            q = torch.cat([q, outside], dim=-1)
+            p = torch.cat([p, torch.zeros_like(p[..., :1])], dim=-1)
+        p, q = check_distributions(p, q)
+        return (p - q).abs().sum(-1)
