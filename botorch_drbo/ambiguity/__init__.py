@@ -4,12 +4,14 @@ Numbers in, numbers out: nothing here knows a Gaussian process.
 """
 
 from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
+from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
 __all__ = [
     "AmbiguitySet",
+    "ConditionalValueAtRisk",
     "FullSimplex",
     "NoAmbiguity",
     "RobustValue",

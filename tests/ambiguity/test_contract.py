@@ -14,6 +14,7 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
+    ConditionalValueAtRisk,
     FullSimplex,
     NoAmbiguity,
     SolverStatus,
@@ -37,6 +38,10 @@ def line_cost(n: int) -> Tensor:
 MEMBERS = [
     Member("no_ambiguity", lambda radius, n: NoAmbiguity(), has_radius=False),
     Member("full_simplex", lambda radius, n: FullSimplex(), has_radius=False),
+    # The radius is alpha / (1 - alpha); the absolute value keeps a bad radius bad.
+    Member(
+        "cvar", lambda radius, n: ConditionalValueAtRisk(radius / (1 + abs(radius)))
+    ),
     Member("total_variation", lambda radius, n: TotalVariation(radius)),
     Member("wasserstein", lambda radius, n: Wasserstein(radius, line_cost(n))),
 ]

@@ -1,0 +1,121 @@
+"""Conditional value at risk: the mean of the worst part of the reference."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+from torch.nn.functional import pad
+
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+_TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
+
+
+class ConditionalValueAtRisk(AmbiguitySet):
+    r"""The mean score over the worst share ``1 - alpha`` of the reference.
+
+    .. math:: q_i \le \frac{p_i}{1 - \alpha} = (1 + \epsilon)\, p_i,
+        \qquad \epsilon = \frac{\alpha}{1 - \alpha}
+
+    ``alpha`` is BoTorch's level: 0 is the expectation, and towards 1 it becomes the
+    minimum over the atoms with weight. The adversary fills the lowest scores up to
+    their caps. The atom on the boundary is split: BoTorch's ``CVaR`` over samples,
+    which counts it fully, differs.
+
+    The ``radius`` is ``epsilon``, by how much a weight may grow relative to ``p``: in
+    it, as in every other set's radius, ``v`` is convex and ``distance`` measures it;
+    in ``alpha``, ``v`` need not be convex. The multiplier and the sensitivity are
+    derivatives in the radius; for those in the level,
+    ``dv/d alpha = dv/d radius / (1 - alpha)^2``, the same at ``alpha = 0``.
+
+    .. math::
+        v = \max_t\ t - (1 + \epsilon) \sum_i p_i (t - f_i)_+, \qquad
+        \delta = -\sum_i p_i (t^* - f_i)_+,
+
+    with ``t*``, the value at risk, the score of the boundary atom.
+
+    Args:
+        alpha: The level, in [0, 1).
+
+    Example:
+        >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
+        >>> robust = ConditionalValueAtRisk(alpha=0.5).worst_case(f, p)
+        >>> robust.value, robust.weights
+        (tensor(0.5000), tensor([0.5000, 0.5000, 0.0000]))
+
+    [RockafellarUryasev2000]_ for the dual.
+    """
+
+    def __init__(self, alpha: float) -> None:
+        r"""Turn the level into a radius.
+
+        Args:
+            alpha: The level, in [0, 1).
+
+        Raises:
+            InputDataError: The level is outside [0, 1).
+        """
+        alpha = float(alpha)
+        if not (math.isfinite(alpha) and 0.0 <= alpha < 1.0):
+            raise InputDataError(
+                f"`alpha` must lie in [0, 1), got {alpha}: the radius is "
+                "alpha / (1 - alpha). FullSimplex() gives the worst case."
+            )
+        super().__init__(alpha / (1.0 - alpha))
+
+    @property
+    def alpha(self) -> Tensor:
+        """The level, a scalar tensor."""
+        return self.radius / (1.0 + self.radius)
+
+    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+        f = values - values.amin(-1, keepdim=True)  # a large offset would cost digits
+        ranked, order = f.sort(dim=-1, stable=True)
+        p = weights.gather(-1, order)
+        growth = 1.0 + self.radius.to(f)
+        total = p.sum(-1, keepdim=True)  # one, up to the rounding of the user's dtype
+        filled = (growth * p).cumsum(-1)
+        room = (total - pad(filled[..., :-1], (1, 0))).clamp_min(0.0)
+        q = torch.minimum(growth * p, room)
+
+        # The boundary atom, from which a growing radius takes: the first one with
+        # which the caps reach one. On a breakpoint that is the last full atom.
+        last = f.shape[-1] - 1
+        full = (filled < total * (1.0 - _TOLERANCE)).sum(-1, keepdim=True)
+        boundary = full.clamp_max(last)
+        risk = ranked.gather(-1, boundary)
+        below = torch.arange(last + 1, device=f.device) < boundary
+        grows = torch.where(below, p, torch.zeros_like(p))
+        multiplier = (grows * (risk - ranked)).sum(-1)
+        direction = grows.scatter(-1, boundary, -grows.sum(-1, keepdim=True))
+
+        # On a breakpoint every t up to the next score with weight is optimal. The upper
+        # end makes dv/dp = f at radius 0, also for atoms of weight zero.
+        after = (filled <= total * (1.0 + _TOLERANCE)).sum(-1, keepdim=True)
+        level = ranked.gather(-1, after.clamp_max(last))
+        blank = torch.zeros_like(f)
+        return Solution(
+            blank.scatter(-1, order, q),
+            multiplier,
+            growth * (f - level).clamp_max(0.0),
+            blank.scatter(-1, order, direction),
+        )
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        r"""By how much a weight grows at most, ``max q_i / p_i - 1``.
+
+        The smallest level whose set contains ``q`` is ``distance / (1 + distance)``.
+
+        Args:
+            p: Reference weights, ``... x n``.
+            q: Other weights, ``... x n``.
+
+        Returns:
+            The distances, ``...``; infinite where ``q`` has mass and ``p`` has none.
+        """
+        p, q = check_distributions(p, q)
+        ratio = torch.where(q > 0, q / p, 0.0)
+        return (ratio.amax(-1) - 1.0).clamp_min(0.0)
