@@ -4,6 +4,7 @@ Numbers in, numbers out: nothing here knows a Gaussian process.
 """
 
 from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
+from botorch_drbo.ambiguity.chi_squared import ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
@@ -13,6 +14,7 @@ __all__ = [
     "AmbiguitySet",
     "ConditionalValueAtRisk",
     "FullSimplex",
+    "ModifiedChiSquared",
     "NoAmbiguity",
     "RobustValue",
     "SolverStatus",

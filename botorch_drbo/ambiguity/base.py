@@ -66,15 +66,17 @@ class Solution:
 
 
 class _Envelope(torch.autograd.Function):
-    """``sum(coefficients * values)`` with gradients given by the envelope theorem.
+    """A number, as found, with gradients given by the envelope theorem.
 
-    The gradients hold to first order only. ``once_differentiable`` makes a second
-    derivative an error, where plain autograd would return a silent zero.
+    ``coefficients`` are its derivatives in the scores. The gradients hold to first
+    order only. ``once_differentiable`` makes a second derivative an error, where plain
+    autograd would return a silent zero.
     """
 
     @staticmethod
     def forward(  # noqa: D102 - the contract is torch's
         ctx: Any,
+        found: Tensor,
         values: Tensor,
         coefficients: Tensor,
         weights: Tensor,
@@ -84,7 +86,7 @@ class _Envelope(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(coefficients, reference_gradient, multiplier)
         ctx.shapes = (values.shape, weights.shape, radius.shape)
-        return (coefficients * values).sum(-1)
+        return found.clone()
 
     @staticmethod
     @once_differentiable
@@ -93,6 +95,7 @@ class _Envelope(torch.autograd.Function):
         values_shape, weights_shape, radius_shape = ctx.shapes
         column = grad.unsqueeze(-1)
         return (
+            None,
             (column * coefficients).sum_to_size(values_shape),
             None,
             (column * reference_gradient).sum_to_size(weights_shape),
@@ -153,9 +156,11 @@ class AmbiguitySet(Module, ABC):
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
         solution = self._solution(atoms, reference)
+        coefficients = solution.weights.to(values)
         value = _Envelope.apply(
+            (coefficients * atoms.detach()).sum(-1),
             atoms,
-            solution.weights.to(values),
+            coefficients,
             reference,
             solution.reference_gradient.to(values),
             self.radius,
@@ -197,6 +202,8 @@ class AmbiguitySet(Module, ABC):
         solution = self._solution(atoms, reference)
         zero = torch.zeros_like(solution.direction, dtype=values.dtype)
         return _Envelope.apply(
+            # direction . f, but without its cancellation, and right where it is -inf
+            -solution.multiplier.to(values),
             atoms,
             solution.direction.to(values),
             reference.detach(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from torch import Tensor
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
 TIGHT = {
-    "tol_gap_abs": 1e-11,
-    "tol_gap_rel": 1e-11,
-    "tol_feas": 1e-11,
+    "tol_gap_abs": 1e-10,
+    "tol_gap_rel": 1e-10,
+    "tol_feas": 1e-10,
     "tol_infeas_abs": 1e-12,
     "tol_infeas_rel": 1e-12,
 }
@@ -84,8 +85,12 @@ def by_clarabel() -> Callable[..., float]:
             cp.Minimize(q @ ((scores - low) / span)),
             [cp.sum(q) == 1, *constraints(q, p.numpy(), radius)],
         )
-        value = problem.solve(solver=cp.CLARABEL, **TIGHT)
-        assert problem.status == cp.OPTIMAL
+        with warnings.catch_warnings():
+            # Tighter than double precision allows at times: what it found is still
+            # compared to 1e-8, and cannot be right by chance.
+            warnings.filterwarnings("ignore", "Solution may be inaccurate")
+            value = problem.solve(solver=cp.CLARABEL, **TIGHT)
+        assert problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
         return low + span * value
 
     return solve

@@ -1,0 +1,141 @@
+"""The chi-squared balls against convex programming and cases done by hand."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+
+from botorch_drbo.ambiguity import ModifiedChiSquared
+
+
+def pearson(q, p, radius):
+    on = np.flatnonzero(p > 0)
+    off = np.flatnonzero(p == 0)
+    step = cp.Variable(len(on))  # of size one, whatever the radius
+    rows = [q[on] == p[on] + cp.multiply(np.sqrt(radius * p[on]), step)]
+    rows += [cp.norm(step) <= 1]
+    return rows + ([q[off] == 0] if len(off) else [])
+
+
+@pytest.mark.parametrize("n, radius", [(1, 0.3), (7, 1e-3), (7, 0.5), (40, 3.0)])
+def test_modified_equals_clarabel(n, radius, kind, make_instance, by_clarabel):
+    f, p = make_instance(kind, n)
+    values = ModifiedChiSquared(radius).worst_case(f, p).value
+    for row in range(len(f)):
+        expected = by_clarabel(f[row], p[row], radius, pearson)
+        span = (f[row].max() - f[row].min()).item()
+        allowed = 1e-8 * span + 1e-14 * abs(expected)
+        assert abs(values[row].item() - expected) <= allowed
+
+
+def test_modified_reference_instances(reference_instances):
+    for i in reference_instances("modified_chi_squared"):
+        robust = ModifiedChiSquared(i["eps"]).worst_case(i["f"], i["p"])
+        assert robust.value.item() == pytest.approx(i["value"], rel=1e-9, abs=1e-9)
+        if i["multiplier"] is not None:
+            expected = pytest.approx(i["multiplier"], rel=1e-6, abs=1e-7)
+            assert robust.multiplier.item() == expected
+        if i["q_unique"]:
+            q = torch.tensor(i["q"], dtype=torch.double)
+            torch.testing.assert_close(robust.weights, q, rtol=0, atol=1e-7)
+
+
+def optimality_of_modified(f, p, radius, robust) -> None:
+    """Weak duality: v = max over lam, nu of a concave function that q attains.
+
+    nu - lam sum p_i (((1 + (nu - f_i) / (2 lam))_+)^2 - 1) - lam radius
+    """
+    lam = robust.multiplier
+    low = f.amin(-1)
+    f = f - low[:, None]
+    value = (robust.weights * f).sum(-1)
+    # nu from any atom that has mass: q_i = p_i (1 + (nu - f_i) / (2 lam))
+    atom = robust.weights.argmax(-1, keepdim=True)
+    ratio = (robust.weights / p).gather(-1, atom).squeeze(-1)
+    nu = f.gather(-1, atom).squeeze(-1) + 2 * lam * (ratio - 1)
+    lift = (1 + (nu[:, None] - f) / (2 * lam[:, None])).clamp_min(0)
+    dual = nu - lam * ((p * (lift.square() - 1)).sum(-1) + radius)
+    gap = (value - dual) / f.amax(-1)
+    assert (gap.abs() <= 1e-8).all()
+    distance = ModifiedChiSquared(0.0).distance(p, robust.weights)
+    torch.testing.assert_close(distance, torch.full_like(distance, radius))
+
+
+@pytest.mark.parametrize("radius", [1e-12, 1e-8, 1e-4, 0.1, 10.0])
+@pytest.mark.parametrize("kind", ["plain", "ties", "skewed", "huge", "tiny", "offset"])
+def test_modified_attains_its_dual_at_1024_atoms(radius, kind, make_instance):
+    f, p = make_instance(kind, 1024)
+    robust = ModifiedChiSquared(radius).worst_case(f, p)
+    optimality_of_modified(f, p, radius, robust)
+
+
+def test_modified_by_hand():
+    f = torch.tensor([0.0, 1.0, 5.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.25, 0.25], dtype=torch.double)
+    mean, variance = 1.5, 0.25 + 6.25 - 2.25
+    robust = ModifiedChiSquared(0.04).worst_case(f, p)  # everything has mass
+    assert robust.value.item() == pytest.approx(mean - 0.2 * variance**0.5)
+    assert robust.multiplier.item() == pytest.approx(variance**0.5 / 0.4)
+    # Without the last atom: P = 3/4, m = 1/3, V = 2/9, (1 + radius) P - 1 = 1/8.
+    robust = ModifiedChiSquared(0.5).worst_case(f, p)
+    assert robust.value.item() == pytest.approx(1 / 3 - (2 / 9 / 8) ** 0.5)
+    assert robust.weights[2].item() == 0.0
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3, 0.1, 1 / 3, 0.7])
+def test_modified_saturates_at_the_odds_of_the_minimum(share):
+    f = torch.tensor([2.0, 0.0, 1.0], dtype=torch.double)
+    p = torch.tensor([(1 - share) / 2, share, (1 - share) / 2], dtype=torch.double)
+    at = (1 - share) / share
+    robust = ModifiedChiSquared(at).worst_case(f, p)
+    assert robust.value.item() == pytest.approx(0.0, abs=1e-12)
+    assert robust.multiplier.item() == 0.0
+    assert ModifiedChiSquared(0.999 * at).worst_case(f, p).multiplier > 0.4 * share
+    # Two atoms at the minimum share the mass as the reference does.
+    f[2] = 0.0
+    robust = ModifiedChiSquared(at).worst_case(f, p)
+    assert (robust.weights[1] / robust.weights[2]).item() == pytest.approx(
+        share / ((1 - share) / 2)
+    )
+
+
+@pytest.mark.parametrize("ambiguity", [ModifiedChiSquared(0.0)])
+def test_radius_zero_is_the_mean_with_infinite_sensitivity(ambiguity):
+    f = torch.tensor([[1.0, 2.0, 3.0], [4.0, 4.0, 9.0]], dtype=torch.double)
+    p = torch.tensor([0.25, 0.5, 0.25], dtype=torch.double)
+    p = torch.stack([p, torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)])
+    f.requires_grad_()
+    p.requires_grad_()
+    robust = ambiguity.worst_case(f, p)
+    assert robust.value.tolist() == [2.0, 4.0]
+    torch.testing.assert_close(robust.weights, p)
+    assert robust.multiplier.tolist() == [torch.inf, 0.0]
+    assert ambiguity.sensitivity(f, p).tolist() == [-torch.inf, 0.0]
+    slopes = torch.autograd.grad(robust.value.sum(), (f, p))
+    torch.testing.assert_close(slopes[0], p)
+    differences = slopes[1][0] - slopes[1][0, 0]
+    torch.testing.assert_close(differences, f[0] - f[0, 0])
+
+
+@pytest.mark.parametrize("make", [ModifiedChiSquared])
+@pytest.mark.parametrize("radius", [1e-3, 0.3])
+def test_one_sided_derivative_at_weight_zero(make, radius):
+    f = torch.tensor([9.0, 1.0, 0.0, -1.0, 4.0], dtype=torch.double)
+    p = torch.tensor([0.0, 0.7, 0.3, 0.0, 0.0], dtype=torch.double, requires_grad=True)
+    ambiguity = make(radius)
+    (slope,) = torch.autograd.grad(ambiguity.worst_case(f, p).value, p)
+    base, h = ambiguity.worst_case(f, p).value, 1e-8
+    for i in range(5):
+        step = torch.zeros(5, dtype=torch.double)
+        step[i] += h
+        step[1] -= h
+        found = (ambiguity.worst_case(f, p + step).value - base) / h
+        assert found.item() == pytest.approx((slope[i] - slope[1]).item(), rel=1e-3)
+
+
+def test_distance():
+    p = torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)
+    q = torch.tensor([[0.75, 0.25, 0.0], [0.5, 0.25, 0.25]], dtype=torch.double)
+    assert ModifiedChiSquared(0.1).distance(p, q).tolist() == [0.25, torch.inf]
