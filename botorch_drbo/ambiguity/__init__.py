@@ -6,6 +6,7 @@ Numbers in, numbers out: nothing here knows a Gaussian process.
 from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
 from botorch_drbo.ambiguity.chi_squared import ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
+from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
@@ -14,6 +15,7 @@ __all__ = [
     "AmbiguitySet",
     "ConditionalValueAtRisk",
     "FullSimplex",
+    "KullbackLeibler",
     "ModifiedChiSquared",
     "NoAmbiguity",
     "RobustValue",

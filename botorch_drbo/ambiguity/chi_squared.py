@@ -6,20 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from botorch_drbo.ambiguity._scores import scaled_scores
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
 
 _TOLERANCE = 1e-13  # relative: a radius this near to saturation is there
-
-
-def scaled_scores(values: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-    """Shift scores by ``low`` and divide them by their range; both ``... x 1``.
-
-    Only differences of scores matter: a large offset would cost digits, and squares
-    of very large or small scores would overflow.
-    """
-    span = values.amax(-1, keepdim=True) - values.amin(-1, keepdim=True)
-    span = torch.where(span > 0, span, 1.0)
-    return (values - low) / span, span
 
 
 class ModifiedChiSquared(AmbiguitySet):
@@ -113,12 +103,9 @@ class ModifiedChiSquared(AmbiguitySet):
         slope = torch.where((f - mean) < spread, p * (mean - f), 0.0)
         direction = slope / (2 * (spare * variance).sqrt())
         direction = torch.where((slope == 0) | flat, 0.0, direction)
-        return Solution(
-            q,
-            (mass * spread * span / 2).squeeze(-1),
-            span * (away - bends) / mass,
-            direction,
-        )
+        gradient = torch.where(self.radius.to(f) <= 0, f, (away - bends) / mass)
+        multiplier = (mass * spread * span / 2).squeeze(-1)
+        return Solution(q, multiplier, span * gradient, direction)
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The chi-squared divergence, with the reference in the denominator.

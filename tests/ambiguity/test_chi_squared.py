@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_drbo.ambiguity import ModifiedChiSquared
+from botorch_drbo.ambiguity import KullbackLeibler, ModifiedChiSquared
 
 
 def pearson(q, p, radius):
@@ -101,7 +101,7 @@ def test_modified_saturates_at_the_odds_of_the_minimum(share):
     )
 
 
-@pytest.mark.parametrize("ambiguity", [ModifiedChiSquared(0.0)])
+@pytest.mark.parametrize("ambiguity", [ModifiedChiSquared(0.0), KullbackLeibler(0.0)])
 def test_radius_zero_is_the_mean_with_infinite_sensitivity(ambiguity):
     f = torch.tensor([[1.0, 2.0, 3.0], [4.0, 4.0, 9.0]], dtype=torch.double)
     p = torch.tensor([0.25, 0.5, 0.25], dtype=torch.double)

@@ -16,6 +16,7 @@ from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ConditionalValueAtRisk,
     FullSimplex,
+    KullbackLeibler,
     ModifiedChiSquared,
     NoAmbiguity,
     SolverStatus,
@@ -43,6 +44,7 @@ MEMBERS = [
     Member(
         "cvar", lambda radius, n: ConditionalValueAtRisk(radius / (1 + abs(radius)))
     ),
+    Member("kullback_leibler", lambda radius, n: KullbackLeibler(radius)),
     Member("modified_chi_squared", lambda radius, n: ModifiedChiSquared(radius)),
     Member("total_variation", lambda radius, n: TotalVariation(radius)),
     Member("wasserstein", lambda radius, n: Wasserstein(radius, line_cost(n))),

@@ -1,0 +1,51 @@
+"""A batch of one-dimensional roots, by Newton's method between two bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+_MAX_STEPS = 48
+_TOLERANCE = 4e-15
+
+
+def increasing_root(
+    function: Callable[[Tensor], tuple[Tensor, Tensor]],
+    lower: Tensor,
+    upper: Tensor,
+    start: Tensor,
+) -> Tensor:
+    """Find where an increasing function of each row is zero.
+
+    A step that leaves the bounds, or does not halve the step before, is replaced by
+    one to the middle of the bounds: so the steps never stall.
+
+    Args:
+        function: From ``x`` to its value there and the step that Newton's method, or
+            one like it, would take; a step that is not a number is replaced.
+        lower: Where the function is not positive.
+        upper: Where the function is not negative.
+        start: The first guess.
+
+    Returns:
+        The roots, to about rounding error; shaped like the bounds.
+    """
+    x = torch.minimum(torch.maximum(start, lower), upper)
+    last = upper - lower
+    done = torch.zeros_like(x, dtype=torch.bool)
+    for _ in range(_MAX_STEPS):
+        value, step = function(x)
+        lower = torch.where(value <= 0, x, lower)
+        upper = torch.where(value >= 0, x, upper)
+        guess = x + step
+        good = (guess >= lower) & (guess <= upper) & (2 * step.abs() <= last)
+        step = torch.where(good, step, (lower + upper) / 2 - x)
+        last = step.abs()
+        x = torch.where(done, x, x + step)
+        done = done | (last <= _TOLERANCE * (1 + x.abs()))
+        # Asking a GPU would make the host wait: there, all steps are made.
+        if x.device.type == "cpu" and bool(done.all()):
+            break
+    return x

@@ -1,0 +1,194 @@
+"""The Kullback-Leibler ball: exponential weights at the right temperature."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_drbo.ambiguity._roots import increasing_root
+from botorch_drbo.ambiguity._scores import scaled_scores
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+_TINY = 1e-60  # radii below it are solved as if they were it: v differs by 1e-30
+_TOLERANCE = 1e-14  # relative: a radius this near to saturation is there
+
+
+class KullbackLeibler(AmbiguitySet):
+    r"""All distributions of small relative entropy to the reference.
+
+    .. math:: KL(q \,\|\, p) = \sum_i q_i \log \frac{q_i}{p_i} \le \epsilon
+
+    The radius is in nats; the worst case comes first and the reference second. Atoms
+    of reference weight zero get no mass. The adversary tilts the reference:
+
+    .. math::
+        q_i \propto p_i e^{-\theta f_i}, \qquad
+        v = \max_{\lambda > 0} -\lambda \log \sum_i p_i e^{-f_i / \lambda}
+            - \lambda \epsilon, \qquad
+        \delta = -\lambda = -1 / \theta.
+
+    The inverse temperature ``theta`` is the root of ``KL = radius``, found by a
+    safeguarded Newton method. From the radius ``-log(mass at the minimum)`` on, all
+    mass is at the minimum over the atoms with weight.
+
+    For small radii ``v = mean - sqrt(2 radius variance)``. At the radius zero the
+    sensitivity is therefore ``-inf``, and the multiplier ``inf``, unless all scores
+    with weight are equal; in the square root of the radius it would be minus
+    ``sqrt(2)`` standard deviations.
+
+    By Pinsker's inequality the ball lies in the ``TotalVariation`` ball of radius
+    ``sqrt(2 radius)``.
+
+    Args:
+        radius: The largest divergence, in nats.
+
+    Example:
+        >>> f, p = torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5])
+        >>> q = torch.tensor([0.75, 0.25])
+        >>> radius = KullbackLeibler(0.0).distance(p, q)
+        >>> KullbackLeibler(radius).worst_case(f, p).weights
+        tensor([0.7500, 0.2500])
+
+    [HuHong2013]_ for the dual.
+    """
+
+    def __init__(self, radius: float | Tensor) -> None:
+        r"""Set the radius.
+
+        Args:
+            radius: The largest divergence in nats, a scalar ``>= 0``.
+
+        Raises:
+            InputDataError: The radius is negative, NaN or infinite.
+        """
+        super().__init__(radius)
+
+    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+        p = weights / weights.sum(-1, keepdim=True)
+        low = torch.where(p > 0, values, torch.inf).amin(-1, keepdim=True)
+        f, span = scaled_scores(values, low)  # of the atoms with weight, in [0, 1]
+        rest = torch.where(f > 0, p, 0.0)
+        at_minimum = torch.where(f <= 0, p, 0.0)
+        # The divergence of all mass at the minimum, precise where it is near zero.
+        base = at_minimum.sum(-1, keepdim=True)
+        others = rest.sum(-1, keepdim=True)
+        most = torch.where(others < 0.5, -torch.log1p(-others), -base.log())
+        radius = self.radius.to(f)
+        saturated = (radius >= most * (1 - _TOLERANCE)) | (others <= 0)
+
+        aim = torch.where(saturated, most / 2, radius.clamp_min(_TINY))
+        aim = torch.where(others > 0, aim, 1.0)
+        theta = self._inverse_temperature(f, p, rest, base, most, aim, saturated)
+
+        mean = (p * f).sum(-1, keepdim=True)
+        center = torch.where(theta <= 1, mean, 0.0)
+        tilt = (-theta * (f - center)).clamp_max(700.0)
+        tilted = torch.where(p > 0, p * tilt.exp(), 0.0)
+        total = tilted.sum(-1, keepdim=True)
+        at_zero = radius <= 0
+        q = tilted / total
+        q = torch.where(at_zero, p, q)
+        q = torch.where(saturated, at_minimum / base, q)
+        away = f - (q * f).sum(-1, keepdim=True)
+        variance = (q * away.square()).sum(-1, keepdim=True)
+        direction = -q * away / torch.where(at_zero, 0.0, theta * variance)
+        direction = torch.where(saturated | (q * away == 0), 0.0, direction)
+        multiplier = torch.where(at_zero, torch.inf, span / theta)
+        multiplier = torch.where(saturated, 0.0, multiplier)
+
+        # -lambda exp(-f / lambda) / Z up to a constant; f itself at radius zero.
+        gradient = -torch.expm1(tilt - total.log()) / theta
+        # Saturated, a first bit of weight below the minimum counts without bound.
+        jump = torch.where(f < 0, -torch.inf, 0.0)
+        gradient = torch.where(saturated, jump, gradient)
+        gradient = torch.where(at_zero, f, gradient)
+        return Solution(q, multiplier.squeeze(-1), span * gradient, direction)
+
+    @staticmethod
+    def _inverse_temperature(
+        f: Tensor,
+        p: Tensor,
+        rest: Tensor,
+        base: Tensor,
+        most: Tensor,
+        aim: Tensor,
+        skip: Tensor,
+    ) -> Tensor:
+        """Solve ``KL(theta) = aim`` for scores in [0, 1]; what to skip gets any number.
+
+        Two forms of the divergence: around the mean for ``theta <= 1``, where the one
+        around the minimum cancels; and the latter elsewhere, where the first overflows.
+        And two of Newton's steps: in ``log KL``, nearly linear in ``log theta``, in the
+        lower half of its range; in the log of what lacks to ``most``, nearly linear in
+        ``theta``, in the upper half.
+        """
+        mean = (p * f).sum(-1, keepdim=True)
+        variance = (p * (f - mean).square()).sum(-1, keepdim=True)
+        f = torch.where(p > 0, f, 0.0)
+        gap = torch.where(rest > 0, f, torch.inf).amin(-1, keepdim=True)
+        gap = gap.clamp(1e-290, 1.0)
+        near = aim <= most / 2
+
+        def function(x: Tensor) -> tuple[Tensor, Tensor]:
+            theta = x.exp()
+            small = theta <= 1
+            center = torch.where(small, mean, 0.0)
+            away = f - center
+            tilt = -theta * away
+            tilted = torch.where(small, torch.expm1(tilt), tilt.exp())
+            mass = torch.where(small, p, rest) * tilted
+            first = (mass * away).sum(-1, keepdim=True)
+            second = (mass * away.square()).sum(-1, keepdim=True)
+            zeroth = torch.where(
+                small,
+                (p * _expm2(tilt, tilted)).sum(-1, keepdim=True),
+                mass.sum(-1, keepdim=True),
+            )
+            # Z, relative to the center, and the first two moments under q.
+            total = torch.where(small, 1.0 + zeroth, base + zeroth)
+            shift = first / total
+            spread = (second + torch.where(small, variance, 0.0)) / total
+            spread = spread - shift.square()
+            log_total = torch.where(small, torch.log1p(zeroth), total.log())
+            divergence = -theta * shift - log_total
+            slope = theta.square() * spread  # d KL / d log theta
+            lacks = torch.where(
+                small,
+                most - divergence,
+                torch.log1p(zeroth / base) + theta * shift,
+            )
+            error = torch.where(
+                near, (divergence / aim).log(), ((most - aim) / lacks).log()
+            )
+            step = torch.where(
+                near,
+                -error * divergence / slope,
+                torch.log1p(-error * lacks / slope),
+            )
+            return error, step
+
+        guess = 0.5 * (2 * aim / variance).log()
+        # Hoeffding: KL <= theta^2 / 8; and exp(-200) of the minimum's mass is nothing.
+        lower, upper = 0.5 * (8 * aim).log(), ((200 + most) / gap).log()
+        upper = torch.where(skip, lower, upper)
+        return increasing_root(function, lower, upper, guess).exp()
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        r"""The relative entropy ``KL(q || p)``, in nats.
+
+        Args:
+            p: Reference weights, ``... x n``.
+            q: Other weights, ``... x n``.
+
+        Returns:
+            The distances, ``...``; infinite where ``q`` has mass and ``p`` has none.
+        """
+        p, q = check_distributions(p, q)
+        parts = torch.where(q > 0, q * (q / p).log(), 0.0)
+        return parts.sum(-1).clamp_min(0.0)
+
+
+def _expm2(x: Tensor, expm1: Tensor) -> Tensor:
+    """``exp(x) - 1 - x`` for ``x <= 1``, also where it is tiny, from ``exp(x) - 1``."""
+    series = x.square() * (0.5 + x * (1 / 6 + x * (1 / 24 + x / 120)))
+    return torch.where(x.abs() < 1e-3, series, expm1 - x)
