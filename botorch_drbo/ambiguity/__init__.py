@@ -4,7 +4,7 @@ Numbers in, numbers out: nothing here knows a Gaussian process.
 """
 
 from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
-from botorch_drbo.ambiguity.chi_squared import ModifiedChiSquared
+from botorch_drbo.ambiguity.chi_squared import ChiSquared, ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
 from botorch_drbo.ambiguity.total_variation import TotalVariation
@@ -13,6 +13,7 @@ from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
 __all__ = [
     "AmbiguitySet",
+    "ChiSquared",
     "ConditionalValueAtRisk",
     "FullSimplex",
     "KullbackLeibler",

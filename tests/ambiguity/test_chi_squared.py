@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_drbo.ambiguity import KullbackLeibler, ModifiedChiSquared
+from botorch_drbo.ambiguity import ChiSquared, KullbackLeibler, ModifiedChiSquared
 
 
 def pearson(q, p, radius):
@@ -101,7 +101,9 @@ def test_modified_saturates_at_the_odds_of_the_minimum(share):
     )
 
 
-@pytest.mark.parametrize("ambiguity", [ModifiedChiSquared(0.0), KullbackLeibler(0.0)])
+@pytest.mark.parametrize(
+    "ambiguity", [ModifiedChiSquared(0.0), ChiSquared(0.0), KullbackLeibler(0.0)]
+)
 def test_radius_zero_is_the_mean_with_infinite_sensitivity(ambiguity):
     f = torch.tensor([[1.0, 2.0, 3.0], [4.0, 4.0, 9.0]], dtype=torch.double)
     p = torch.tensor([0.25, 0.5, 0.25], dtype=torch.double)
@@ -119,7 +121,7 @@ def test_radius_zero_is_the_mean_with_infinite_sensitivity(ambiguity):
     torch.testing.assert_close(differences, f[0] - f[0, 0])
 
 
-@pytest.mark.parametrize("make", [ModifiedChiSquared])
+@pytest.mark.parametrize("make", [ModifiedChiSquared, ChiSquared])
 @pytest.mark.parametrize("radius", [1e-3, 0.3])
 def test_one_sided_derivative_at_weight_zero(make, radius):
     f = torch.tensor([9.0, 1.0, 0.0, -1.0, 4.0], dtype=torch.double)
@@ -139,3 +141,73 @@ def test_distance():
     p = torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)
     q = torch.tensor([[0.75, 0.25, 0.0], [0.5, 0.25, 0.25]], dtype=torch.double)
     assert ModifiedChiSquared(0.1).distance(p, q).tolist() == [0.25, torch.inf]
+    assert ChiSquared(0.1).distance(q, p).tolist() == [0.25, torch.inf]
+    mass_from_nothing = ChiSquared(0.1).distance(p, q[1]).item()
+    assert mass_from_nothing == pytest.approx(0.25 + 0.25)
+
+
+def neyman(q, p, radius):
+    """Sum of p_i^2 / q_i - 1, as a sum of cone constraints."""
+    on = np.flatnonzero(p > 0)
+    parts = [cp.quad_over_lin(p[i], q[i]) for i in on]
+    return [cp.sum(cp.hstack(parts)) <= 1 + radius]
+
+
+@pytest.mark.parametrize("n, radius", [(1, 0.3), (7, 1e-3), (7, 0.5), (15, 20.0)])
+def test_neyman_equals_clarabel(n, radius, kind, make_instance, by_clarabel):
+    f, p = make_instance(kind, n)
+    values = ChiSquared(radius).worst_case(f, p).value
+    for row in range(2):
+        expected = by_clarabel(f[row], p[row], radius, neyman)
+        span = (f[row].max() - f[row].min()).item()
+        allowed = 1e-8 * span + 1e-14 * abs(expected)
+        assert abs(values[row].item() - expected) <= allowed
+
+
+@pytest.mark.parametrize("radius", [1e-12, 1e-8, 1e-4, 0.1, 10.0, 1e6])
+@pytest.mark.parametrize("n", [9, 1024])
+def test_neyman_attains_its_dual(n, radius, kind, make_instance):
+    """Weak duality for any eta below the scores and any lam:
+
+    eta - lam (1 + radius) + 2 sqrt(lam) sum p_i sqrt(f_i - eta) <= v
+    """
+    f, p = make_instance(kind, n)
+    robust = ChiSquared(radius).worst_case(f, p)
+    span = (f.amax(-1) - f.amin(-1)).clamp_min(1e-300)
+    f = (f - f.amin(-1, keepdim=True)) / span[:, None]
+    lam = robust.multiplier / span
+    # From q_i = p_i sqrt(lam / y_i) at the atom of largest q_i among those with weight
+    seen = torch.where(p > 0, robust.weights, 0.0)
+    atom = seen.argmax(-1, keepdim=True)
+    y = lam * (p / robust.weights).gather(-1, atom).squeeze(-1).square()
+    w = (y - f.gather(-1, atom).squeeze(-1)).clamp_min(0.0)[:, None]
+    # 2 sqrt(lam) B - w - lam (1 + radius), with lam (1 + radius) = sqrt(lam) B - slack
+    lift = f / ((f + w).sqrt() + w.sqrt()).clamp_min(1e-300)
+    b = w.sqrt().squeeze(-1) + (p * lift).sum(-1)
+    dual = 2 * lam.sqrt() * b - w.squeeze(-1) - lam * (1 + radius)
+    value = (robust.weights * f).sum(-1)
+    # Terms of size w cancel in the dual; nothing cancels in the value.
+    rounding = 1e-14 * (1 + w.squeeze(-1))
+    assert ((value - dual).abs() <= 1e-9 + rounding).all()
+    distance = ChiSquared(0.0).distance(p, robust.weights)
+    assert (distance <= radius * (1 + 1e-8) + 1e-15).all()
+
+
+def test_neyman_mass_from_nothing_by_hand():
+    """Support at 1 and 4, and the minimum 0 with weight zero: A B = 9 / 8 at w = 0."""
+    f = torch.tensor([1.0, 4.0, 0.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)
+    inside = ChiSquared(0.12).worst_case(f, p)
+    assert inside.weights[2].item() == 0.0
+    robust = ChiSquared(0.5).worst_case(f, p)
+    assert robust.value.item() == pytest.approx(1.5**2 / 1.5)
+    assert robust.multiplier.item() == pytest.approx((1.5 / 1.5) ** 2)
+    expected = torch.tensor([0.5, 0.25, 0.25], dtype=torch.double)
+    torch.testing.assert_close(robust.weights, expected)
+    sensitivity = ChiSquared(0.5).sensitivity(f, p)
+    assert sensitivity.item() == pytest.approx(-robust.multiplier.item())
+    # A point mass at 1 loses 1 / (1 + radius) at once, with a finite sensitivity.
+    p = torch.tensor([1.0, 0.0, 0.0], dtype=torch.double)
+    at_zero = ChiSquared(0.0).worst_case(f, p)
+    assert (at_zero.value.item(), at_zero.multiplier.item()) == (1.0, 1.0)
+    assert ChiSquared(1.0).worst_case(f, p).value.item() == pytest.approx(0.5)
