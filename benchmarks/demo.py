@@ -85,6 +85,12 @@ def run_demo(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
         f"The best stock is {problem.optimal_decision.item():.3f}: it earns "
         f"{problem.optimal_value:.3f} per day on average."
     )
+    console.print(
+        "Read the two columns in the middle together: what a method loses while demand "
+        "stays as it was, and after a fall that no data announced. Robustness is an "
+        "insurance: it costs in the one and pays in the other. Three worlds are few; "
+        "mind the errors."
+    )
     picture = out / "demo.png"
     draw_demo(config, runs, picture)
     console.print(f"Picture: {picture}")
