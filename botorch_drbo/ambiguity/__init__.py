@@ -7,6 +7,7 @@ from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
 from botorch_drbo.ambiguity.chi_squared import ChiSquared, ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
+from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
@@ -18,6 +19,7 @@ __all__ = [
     "FullSimplex",
     "KullbackLeibler",
     "ModifiedChiSquared",
+    "MaximumMeanDiscrepancy",
     "NoAmbiguity",
     "RobustValue",
     "SolverStatus",

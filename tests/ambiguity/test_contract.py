@@ -18,6 +18,7 @@ from botorch_drbo.ambiguity import (
     ConditionalValueAtRisk,
     FullSimplex,
     KullbackLeibler,
+    MaximumMeanDiscrepancy,
     ModifiedChiSquared,
     NoAmbiguity,
     SolverStatus,
@@ -39,6 +40,10 @@ def line_cost(n: int) -> Tensor:
     return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
 
 
+def smooth_kernel(n: int) -> Tensor:
+    return torch.exp(-line_cost(n).square() / (2 * 0.2**2))
+
+
 MEMBERS = [
     Member("no_ambiguity", lambda radius, n: NoAmbiguity(), has_radius=False),
     Member("full_simplex", lambda radius, n: FullSimplex(), has_radius=False),
@@ -50,6 +55,7 @@ MEMBERS = [
     Member("kullback_leibler", lambda radius, n: KullbackLeibler(radius)),
     Member("modified_chi_squared", lambda radius, n: ModifiedChiSquared(radius)),
     Member("total_variation", lambda radius, n: TotalVariation(radius)),
+    Member("mmd", lambda radius, n: MaximumMeanDiscrepancy(radius, smooth_kernel(n))),
     Member("wasserstein", lambda radius, n: Wasserstein(radius, line_cost(n))),
 ]
 SIZED = [member for member in MEMBERS if member.has_radius]
