@@ -21,7 +21,7 @@ _DROPPED = 1e-9  # of the squared radius that the dropped columns may take
 _NEAR_ZERO = 1e-6  # of the kernel's largest distance: a radius just above zero
 _ENOUGH = 1e-12  # gap of the closed form, below which nothing better is sought
 _SCALED = 1e-10  # gap above which a scaled answer is sought again, unscaled
-_CHUNK_ELEMENTS = 2**20  # 8 MiB of float64 per temporary
+_CHUNK_ELEMENTS = 2**21  # 16 MiB of float64 per temporary
 
 
 class MaximumMeanDiscrepancy(AmbiguitySet):
@@ -132,7 +132,8 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         settled, vertex = problem.saturated(f, p)
         q = torch.where((settled & ~flat)[:, None], vertex, q)
         rows = (~(settled | flat)).nonzero().squeeze(-1)
-        for part in rows.split(max(1, _CHUNK_ELEMENTS // (n * n))):
+        num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
+        for part in rows.tensor_split(max(1, num_chunks)):
             found = problem.solve(f[part], p[part])
             q[part], multiplier[part], gradient[part], direction[part], gap[part] = (
                 found
