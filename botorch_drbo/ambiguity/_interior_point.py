@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 MAX_STEPS = 60
-_EARLY = 1e-7  # gap after which the polish is tried; the range of the scores is one
+_EARLY = 1e-8  # gap after which the polish is tried; the range of the scores is one
 _TOLERANCE = 1e-12  # gap after which nothing is
 _LEAVING = 0.2  # share of closed rows that is worth taking out
 _NEARLY = 1e-8  # below it, a gap that no longer halves has met rounding
@@ -66,26 +66,30 @@ class _NormalMatrix:
 
     def __init__(self, factor: Tensor, num_rows: int) -> None:
         n, rank = factor.shape
-        self.size = rank + 1
         self.columns = torch.cat([factor, -factor.new_ones(n, 1)], dim=-1)
-        lower = torch.tril_indices(self.size, self.size, device=factor.device)
+        self.shape = (-1, rank + 1, rank + 1)
         self.products = None
-        if num_rows > _FEW_ROWS and n * lower.shape[1] <= _SHARED_ELEMENTS:
+        if num_rows > _FEW_ROWS and n * (rank + 1) ** 2 <= _SHARED_ELEMENTS:
             # All rows share the factor, so one matrix product serves the batch.
-            self.products = self.columns[:, lower[0]] * self.columns[:, lower[1]]
-            place = torch.zeros(self.size, self.size, dtype=torch.long)
-            place = place.to(factor.device)
-            place[lower[0], lower[1]] = torch.arange(
-                lower.shape[1], device=factor.device
-            )
-            self.place = torch.maximum(place, place.mT).flatten()
+            pairs = self.columns[:, :, None] * self.columns[:, None, :]
+            self.products = pairs.reshape(n, -1)
 
     def __call__(self, weights: Tensor) -> Tensor:  # b x n -> b x (r+1) x (r+1)
         if self.products is not None:
-            packed = weights @ self.products
-            return packed.index_select(1, self.place).view(-1, self.size, self.size)
+            return (weights @ self.products).view(self.shape)
         scaled = weights.sqrt()[..., None] * self.columns
         return scaled.mT @ scaled
+
+
+def _factorise(matrix: Tensor) -> Tensor:
+    # The matrix is symmetric, and its transpose has the layout that LAPACK wants.
+    return torch.linalg.cholesky_ex(matrix.mT).L
+
+
+def _solve(cholesky: Tensor, right: Tensor) -> Tensor:  # b x r -> b x r
+    # Half the time of `cholesky_solve`, which copies the matrices.
+    half = torch.linalg.solve_triangular(cholesky, right[..., None], upper=False)
+    return torch.linalg.solve_triangular(cholesky.mT, half, upper=True).squeeze(-1)
 
 
 def minimise(f: Tensor, p: Tensor, factor: Tensor) -> Optimum:
@@ -211,13 +215,13 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     bend = (2 * scale2 / (2 * v0 * v0 - 1))[..., None] * v[:, :, None]
     matrix[:, :rank, :rank] -= bend * v[:, None, :]
     matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += scale2
-    cholesky, _ = torch.linalg.cholesky_ex(matrix)
+    cholesky = _factorise(matrix)
 
     def newton(c: Tensor, r0: Tensor, r: Tensor) -> tuple[Tensor, ...]:
         cz = c / z
         right = cz @ factor - missing - r + h * (r0 / h0)
         right = torch.cat([right, -cz.sum(-1, keepdim=True)], dim=-1)
-        found = torch.cholesky_solve(right[..., None], cholesky).squeeze(-1)
+        found = _solve(cholesky, right)
         du, dnu = found[:, :rank], found[:, rank:]
         dz = du @ factor.mT - dnu
         dkappa = (r0 + _dot(h, du)) / h0
@@ -280,7 +284,8 @@ def _polish(
     """
     f, p, q, z, u = state.f, state.p, state.best_q, state.best_z, state.best_u
     rank = factor.shape[-1]
-    active = q > z
+    # At a small radius atoms without mass receive little: measure q by what moves.
+    active = q > z * (q - p).abs().amax(-1, keepdim=True)
     tiny = torch.finfo(u.dtype).tiny
     unit = u / _length(u).clamp_min(tiny)
     bend = 1 / _length(u).clamp_min(tiny)
@@ -288,7 +293,7 @@ def _polish(
     matrix = normal(ratio)
     matrix[:, :rank, :rank] -= bend[..., None] * unit[:, :, None] * unit[:, None, :]
     matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += bend
-    cholesky, _ = torch.linalg.cholesky_ex(matrix)
+    cholesky = _factorise(matrix)
 
     def solve(
         first: Tensor, second: Tensor, third: Tensor
@@ -297,7 +302,7 @@ def _polish(
         right = torch.cat(
             [moved @ factor - second, third - moved.sum(-1, keepdim=True)], dim=-1
         )
-        found = torch.cholesky_solve(right[..., None], cholesky).squeeze(-1)
+        found = _solve(cholesky, right)
         du, dnu = found[:, :rank], found[:, rank:]
         return moved - ratio * (du @ factor.mT - dnu), du, dnu
 
@@ -331,6 +336,7 @@ def _polish(
             -dq.sum(-1, keepdim=True),
         )
         dq, du, dnu = dq + parts[0], du + parts[1], dnu + parts[2]
+    dq = dq - q * dq.sum(-1, keepdim=True)  # scores may have a large offset
     return q, u, dq, torch.minimum(new_gap, old_gap)
 
 
