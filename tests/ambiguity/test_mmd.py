@@ -1,0 +1,348 @@
+"""The kernel ball against cvxpy, closed forms, certificates and reference instances."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.warnings import BotorchWarning
+from torch import Tensor
+
+from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, SolverStatus
+from botorch_drbo.ambiguity import _interior_point as interior_point
+
+REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
+KERNELS = ["se_0.1", "se_0.2", "se_0.5", "matern12"]
+
+
+def grid(n: int, d: int) -> Tensor:
+    axis = torch.linspace(0, 1, round(n ** (1 / d)), dtype=torch.double)
+    return torch.cartesian_prod(*[axis] * d).reshape(-1, d)
+
+
+def kernel(name: str, points: Tensor) -> Tensor:
+    """No jitter: these are as ill-conditioned as users' kernels are."""
+    apart = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    if name == "matern12":
+        return torch.exp(-apart / 0.2)
+    return torch.exp(-0.5 * (apart / float(name[3:])).square())
+
+
+def instance(points: Tensor, rough: bool, zeros: bool = False, rows: int = 3):
+    generator = torch.Generator().manual_seed(len(points))
+    n, d = points.shape
+    if rough:
+        f = torch.randn(rows, n, generator=generator, dtype=torch.double)
+    else:
+        wave = 5 * torch.randn(rows, d, 3, generator=generator, dtype=torch.double)
+        phase = 6 * torch.rand(rows, 1, 3, generator=generator, dtype=torch.double)
+        f = torch.sin(points @ wave + phase).sum(-1)
+    p = torch.rand(rows, n, generator=generator, dtype=torch.double)
+    if zeros:
+        p[:, ::2] = 0
+    return f, p / p.sum(-1, keepdim=True)
+
+
+def by_cvxpy(f: Tensor, p: Tensor, matrix: Tensor, radius: float) -> float:
+    """The primal cone program, in any root of the kernel matrix."""
+    eigenvalues, vectors = np.linalg.eigh(matrix.numpy())
+    root = np.sqrt(np.clip(eigenvalues, 0, None))[:, None] * vectors.T
+    span = float(f.max() - f.min()) or 1.0
+    q = cp.Variable(len(f), nonneg=True)
+    away = cp.norm(root @ (q - p.numpy()) / radius)
+    problem = cp.Problem(
+        cp.Minimize(((f - f.min()) / span).numpy() @ q), [cp.sum(q) == 1, away <= 1]
+    )
+    tight = {f"tol_{name}": 1e-11 for name in ("gap_abs", "gap_rel", "feas")}
+    problem.solve(solver=cp.CLARABEL, **tight)
+    return float(f.min()) + span * float(problem.value)
+
+
+def certificate(
+    f: Tensor, p: Tensor, robust, matrix: Tensor, radius: float
+) -> tuple[Tensor, Tensor]:
+    """The distance, and the gap to a dual bound that is built from K itself."""
+    d = robust.weights - p
+    distance = (d * (d @ matrix)).sum(-1).clamp_min(0).sqrt()
+    lam = robust.multiplier[:, None]
+    moved = lam * (d @ matrix) / radius
+    length = lam.squeeze(-1) * distance / radius
+    lower = (f + moved).amin(-1) - (p * moved).sum(-1) - radius * length
+    return distance, robust.value - lower
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="needs ../shared/data")
+def test_reference_instances():
+    instances = [
+        i
+        for i in json.loads(REFERENCE.read_text())["instances"]
+        if i["distance"] == "mmd"
+    ]
+    assert len(instances) == 9
+    for i in instances:
+        f, p, matrix = (torch.tensor(i[k], dtype=torch.double) for k in ("f", "p", "M"))
+        robust = MaximumMeanDiscrepancy(i["eps"], matrix).worst_case(f, p)
+        assert abs(robust.value - i["value"]) <= 1e-11 * (1 + abs(i["value"]))
+        assert abs(robust.multiplier - i["multiplier"]) <= 1e-8 * (1 + i["multiplier"])
+        if i["q_unique"]:
+            q = torch.tensor(i["q"], dtype=torch.double)
+            torch.testing.assert_close(robust.weights, q, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("radius", [1e-3, 0.02, 0.4])
+@pytest.mark.parametrize("rough", [True, False])
+def test_equals_cvxpy(name, d, radius, rough):
+    points = grid(36, d)
+    matrix = kernel(name, points)
+    f, p = instance(points, rough, zeros=rough, rows=1)
+    robust = MaximumMeanDiscrepancy(radius, matrix).worst_case(f, p)
+    expected = by_cvxpy(f[0], p[0], matrix, radius)
+    span = (f.max() - f.min()).item()
+    assert robust.status is SolverStatus.EXACT
+    assert abs(robust.value.item() - expected) <= 1e-7 * span
+
+
+@pytest.mark.parametrize("kind", ["ties", "zeros", "huge", "tiny", "offset", "skew"])
+@pytest.mark.parametrize("radius", [0.01, 0.3])
+def test_equals_cvxpy_on_awkward_scores(kind, radius):
+    points = grid(20, 1)
+    matrix = kernel("se_0.2", points)
+    f, p = instance(points, True, zeros=kind == "zeros", rows=1)
+    if kind == "ties":
+        f = f.round()
+    if kind == "skew":
+        p = torch.softmax(8 * p * 20, -1)
+    f = {"huge": 1e6, "tiny": 1e-6}.get(kind, 1.0) * f + 1e8 * (kind == "offset")
+    robust = MaximumMeanDiscrepancy(radius, matrix).worst_case(f, p)
+    expected = by_cvxpy(f[0], p[0], matrix, radius)
+    span = (f.max() - f.min()).item()
+    assert abs(robust.value.item() - expected) <= 1e-7 * span + 1e-15 * abs(expected)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("radius", [1e-3, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("zeros", [True, False])
+def test_answers_carry_their_proof(name, d, radius, zeros):
+    """n = 100, singular in floating point: feasible, and equal to a dual value."""
+    points = grid(100, d)
+    matrix = kernel(name, points)
+    for rough in (True, False):
+        f, p = instance(points, rough, zeros, rows=6)
+        ball = MaximumMeanDiscrepancy(radius, matrix)
+        robust = ball.worst_case(f, p)
+        assert robust.status is SolverStatus.EXACT
+        assert (robust.weights >= 0).all()
+        distance, gap = certificate(f, p, robust, matrix, radius)
+        span = f.amax(-1) - f.amin(-1)
+        assert (gap <= 1e-7 * span).all() and (gap >= -1e-7 * span).all()
+        assert (distance <= radius + 1e-9).all()
+        assert (ball.distance(p, robust.weights) <= radius * (1 + 1e-12)).all()
+
+
+def test_a_thousand_contexts():
+    points = grid(1024, 1)
+    matrix = kernel("se_0.2", points)
+    f, p = instance(points, rough=False, rows=4)
+    robust = MaximumMeanDiscrepancy(0.1, matrix).worst_case(f, p)
+    _, gap = certificate(f, p, robust, matrix, 0.1)
+    assert robust.status is SolverStatus.EXACT
+    assert (gap.abs() <= 1e-7).all()
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-12, 1e-6, 1e-3])
+def test_closed_form_of_small_radii(radius):
+    """Until a weight reaches zero, v = p.f - eps sqrt(f' Pi f)."""
+    points = grid(12, 1)
+    matrix = kernel("matern12", points)
+    f, p = instance(points, rough=True)
+    inverse = torch.linalg.inv(matrix)
+    ones = inverse.sum(-1)
+    projected = inverse - torch.outer(ones, ones) / ones.sum()
+    slope = ((f @ projected) * f).sum(-1).sqrt()
+    robust = MaximumMeanDiscrepancy(radius, matrix).worst_case(f, p)
+    torch.testing.assert_close(
+        robust.value, (p * f).sum(-1) - radius * slope, rtol=1e-13, atol=1e-13
+    )
+    torch.testing.assert_close(robust.multiplier, slope, rtol=1e-10, atol=0)
+    expected = p - radius * (f @ projected) / slope[:, None]
+    torch.testing.assert_close(robust.weights, expected, rtol=0, atol=1e-12)
+
+
+def test_multiplier_at_radius_zero_with_zero_weights():
+    """Atoms without mass can only receive: the slope is that of a cone program."""
+    points = grid(12, 1)
+    matrix = kernel("matern12", points)
+    f, p = instance(points, rough=True, zeros=True)
+    at_zero = MaximumMeanDiscrepancy(0.0, matrix).worst_case(f, p)
+    torch.testing.assert_close(at_zero.weights, p)
+    torch.testing.assert_close(at_zero.value, (p * f).sum(-1))
+    h = 1e-4
+    above = [by_cvxpy(*row, matrix, h) for row in zip(f, p, strict=True)]
+    slope = (at_zero.value - torch.tensor(above, dtype=torch.double)) / h
+    torch.testing.assert_close(at_zero.multiplier, slope, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("radius", [1e-8, 1e-6, 1e-3, 0.1, 0.4])
+@pytest.mark.parametrize("zeros", [True, False])
+@pytest.mark.parametrize("name", ["se_0.2", "matern12"])
+def test_sensitivity_is_the_slope(name, radius, zeros):
+    points = grid(16, 1)
+    matrix = kernel(name, points) + 1e-6 * torch.eye(16, dtype=torch.double)
+    f, p = instance(points, rough=True, zeros=zeros)
+    h = 1e-4 * radius
+    up, here, down = (
+        MaximumMeanDiscrepancy(radius + step, matrix).worst_case(f, p)
+        for step in (h, 0.0, -h)
+    )
+    ball = MaximumMeanDiscrepancy(radius, matrix)
+    slope = -here.multiplier
+    torch.testing.assert_close(ball.sensitivity(f, p), slope, rtol=1e-9, atol=1e-9)
+    noise = 1e-15 / h
+    found = (up.value - down.value) / (2 * h)
+    torch.testing.assert_close(found, slope, rtol=1e-4, atol=noise + 1e-6)
+    moved = (up.weights - down.weights) / (2 * h)
+    direction = ball._solve(f, p).direction
+    torch.testing.assert_close(moved, direction, rtol=1e-3, atol=noise + 1e-4)
+
+
+def test_saturation():
+    """Once the point mass on the lowest score is in the ball, the radius is idle."""
+    points = grid(15, 1)
+    matrix = kernel("se_0.2", points)
+    f, p = instance(points, rough=True, rows=1)
+    vertex = torch.zeros_like(p).scatter(-1, f.argmin(-1, keepdim=True), 1.0)
+    needed = MaximumMeanDiscrepancy(0.0, matrix).distance(p, vertex)
+    d = vertex - p
+    torch.testing.assert_close(needed, (d * (d @ matrix)).sum(-1).sqrt())
+    below, at, above = (
+        MaximumMeanDiscrepancy(needed.item() + step, matrix).worst_case(f, p)
+        for step in (-1e-4, 1e-15, 1e-4)
+    )
+    assert below.value > f.min() and below.multiplier > 0
+    for robust in (at, above):
+        assert robust.value == f.min() and robust.multiplier == 0
+        torch.testing.assert_close(robust.weights, vertex)
+
+
+def test_two_lowest_scores_may_share_the_mass():
+    """Neither point mass is in the ball, but a mixture of both is."""
+    matrix = torch.eye(3, dtype=torch.double)
+    f = torch.tensor([0.0, 0.0, 1.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)
+    p = 0.9 * p + 0.1 * torch.tensor([0.0, 0.0, 1.0], dtype=torch.double)
+    robust = MaximumMeanDiscrepancy(0.3, matrix).worst_case(f, p)
+    assert robust.value.item() == pytest.approx(0.0, abs=1e-9)
+    assert robust.multiplier.item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_rows_do_not_know_of_each_other():
+    points = grid(30, 1)
+    ball = MaximumMeanDiscrepancy(0.1, kernel("se_0.1", points))
+    f, p = instance(points, rough=True, rows=12)
+    f[3] = 1.0  # nothing to solve
+    f[4] = 1e-3 * f[4]
+    together = ball.worst_case(f, p)
+    for row in range(12):
+        alone = ball.worst_case(f[row], p[row])
+        torch.testing.assert_close(alone.value, together.value[row], rtol=0, atol=1e-11)
+
+
+def test_permutation_of_contexts():
+    points = grid(16, 2)
+    matrix = kernel("se_0.5", points)
+    f, p = instance(points, rough=True)
+    order = torch.randperm(16)
+    plain = MaximumMeanDiscrepancy(0.1, matrix).worst_case(f, p)
+    moved = MaximumMeanDiscrepancy(0.1, matrix[order][:, order]).worst_case(
+        f[:, order], p[:, order]
+    )
+    torch.testing.assert_close(moved.value, plain.value, rtol=0, atol=1e-9)
+
+
+def test_one_context_and_a_kernel_that_sees_nothing():
+    one = torch.ones(1, 1, dtype=torch.double)
+    for radius in (0.0, 0.3):
+        ball = MaximumMeanDiscrepancy(radius, one)
+        assert ball.worst_case(3 * one[0], one[0]).value == 3.0
+    f = torch.tensor([1.0, 3.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    constant = torch.ones(2, 2, dtype=torch.double)
+    assert MaximumMeanDiscrepancy(0.1, constant).worst_case(f, p).value == 1.0
+
+
+def test_duplicate_contexts_exchange_their_mass_freely():
+    points = torch.tensor([[0.0], [0.0], [1.0]], dtype=torch.double)
+    matrix = kernel("se_0.5", points)
+    f = torch.tensor([1.0, 3.0, 2.0], dtype=torch.double)
+    p = torch.tensor([0.4, 0.4, 0.2], dtype=torch.double)
+    robust = MaximumMeanDiscrepancy(1e-3, matrix).worst_case(f, p)
+    expected = by_cvxpy(f, p, matrix, 1e-3)
+    assert robust.value.item() == pytest.approx(expected, abs=1e-7)
+    assert expected < 1.2
+
+
+def test_an_offset_of_the_scores_changes_nothing():
+    points = grid(25, 1)
+    ball = MaximumMeanDiscrepancy(0.1, kernel("se_0.2", points))
+    f, p = instance(points, rough=False)
+    moved = ball.worst_case(f + 1e8, p)
+    plain = ball.worst_case((f + 1e8) - 1e8, p)
+    torch.testing.assert_close(moved.weights, plain.weights)
+    torch.testing.assert_close(moved.multiplier, plain.multiplier)
+
+
+def test_an_unfinished_solver_returns_a_lower_bound(monkeypatch):
+    points = grid(40, 1)
+    ball = MaximumMeanDiscrepancy(0.1, kernel("se_0.2", points))
+    f, p = instance(points, rough=True)
+    exact = ball.worst_case(f, p).value
+    monkeypatch.setattr(interior_point, "MAX_STEPS", 2)
+    with pytest.warns(BotorchWarning, match="lower bound"):
+        rough = ball.worst_case(f, p)
+    assert rough.status is SolverStatus.LOWER_BOUND
+    assert (rough.value <= exact + 1e-9).all()
+    assert (ball.distance(p, rough.weights) <= 0.1 + 1e-9).all()
+
+
+def test_distance():
+    points = grid(8, 1)
+    matrix = kernel("se_0.5", points)
+    p, q = torch.softmax(torch.randn(2, 5, 8, dtype=torch.double), -1)
+    found = MaximumMeanDiscrepancy(0.1, matrix).distance(p, q)
+    d = p - q
+    torch.testing.assert_close(found, (d * (d @ matrix)).sum(-1).sqrt())
+    pair = torch.eye(2, dtype=torch.double)
+    ball = MaximumMeanDiscrepancy(0.1, pair)
+    assert ball.distance(pair[0], pair[1]).item() == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    "matrix, error, text",
+    [
+        (torch.tensor([[1.0, 0.5], [0.4, 1.0]]), InputDataError, "symmetric"),
+        (torch.tensor([[1.0, 2.0], [2.0, 1.0]]), InputDataError, "semi-definite"),
+        (-torch.eye(3), InputDataError, "semi-definite"),
+        (torch.full((2, 2), torch.nan), InputDataError, "NaN"),
+        (torch.ones(2, 3), BotorchTensorDimensionError, "n x n"),
+        (torch.ones(3), BotorchTensorDimensionError, "n x n"),
+        (torch.ones(0, 0), BotorchTensorDimensionError, "n x n"),
+    ],
+)
+def test_bad_kernel_matrix(matrix, error, text):
+    with pytest.raises(error, match=text):
+        MaximumMeanDiscrepancy(0.1, matrix)
+
+
+def test_sizes_that_do_not_fit_the_kernel_matrix():
+    ball = MaximumMeanDiscrepancy(0.1, torch.eye(3))
+    with pytest.raises(BotorchTensorDimensionError, match="3 contexts"):
+        ball.worst_case(torch.zeros(4), torch.ones(4))
