@@ -19,6 +19,7 @@ _LEAVING = 0.2  # share of closed rows that is worth taking out
 _NEARLY = 1e-8  # below it, a gap that no longer halves has met rounding
 _PATIENCE = 3  # steps without a halved gap
 _SHARED_ELEMENTS = 2**22  # 32 MiB for the products of the factor's columns
+_ROUNDS = 3  # polishes with corrected atoms; the last after the path's true end
 _STIFFNESS = 1e7  # largest weight of an atom in the last linear system
 _REPAIRS = 5  # solves of that system, with one factor
 _FEW_ROWS = 8  # for fewer rows it does not pay to form the products
@@ -122,11 +123,19 @@ def minimise(f: Tensor, p: Tensor, factor: Tensor) -> Optimum:
     )
     # Most rows are finished by the polish, long before the path ends.
     state = _follow(state, factor, normal, _EARLY)
-    q, u, direction, gap = _polish(state, factor, normal)
-    weak = (gap > _TOLERANCE).nonzero().squeeze(-1)
-    if len(weak):
-        state = _follow(state.take(weak), factor, normal, _TOLERANCE)
-        q[weak], u[weak], direction[weak], _ = _polish(state, factor, normal)
+    q, u, direction, gap, active = _polish(state, factor, normal)
+    for step in range(_ROUNDS):
+        weak = (gap > _TOLERANCE).nonzero().squeeze(-1)
+        if not len(weak):
+            break
+        part, guess = state.take(weak), active[weak]
+        if step == _ROUNDS - 1:
+            part, guess = _follow(part, factor, normal, _TOLERANCE), None
+        found = _polish(part, factor, normal, guess)
+        active[weak] = found[-1]
+        better = found[3] <= gap[weak]
+        for whole, new in zip((q, u, direction, gap), found[:4], strict=True):
+            whole[weak[better]] = new[better]
     return Optimum(q, u, direction)
 
 
@@ -274,8 +283,11 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
 
 
 def _polish(
-    state: _Iterate, factor: Tensor, normal: _NormalMatrix
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    state: _Iterate,
+    factor: Tensor,
+    normal: _NormalMatrix,
+    active: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Newton's method on the atoms that carry mass; then how they move with the radius.
 
     The interior-point method ends where its matrix is too ill-conditioned to go on.
@@ -285,7 +297,8 @@ def _polish(
     f, p, q, z, u = state.f, state.p, state.best_q, state.best_z, state.best_u
     rank = factor.shape[-1]
     # At a small radius atoms without mass receive little: measure q by what moves.
-    active = q > z * (q - p).abs().amax(-1, keepdim=True)
+    if active is None:
+        active = q > z * (q - p).abs().amax(-1, keepdim=True)
     tiny = torch.finfo(u.dtype).tiny
     unit = u / _length(u).clamp_min(tiny)
     bend = 1 / _length(u).clamp_min(tiny)
@@ -321,6 +334,8 @@ def _polish(
             1 - new_q.sum(-1, keepdim=True),
         )
         new_q, new_u, nu = new_q + dq, new_u + du, nu + dnu
+    leaving, entering = new_q < 0, new_u @ factor.mT + f < nu
+    new_active = (active & ~leaving) | (~active & entering)
     new_q = new_q.clamp_min(0.0)
     new_q = new_q / new_q.sum(-1, keepdim=True)
     new_gap, old_gap = gap(new_q, new_u), gap(q, u)
@@ -337,7 +352,8 @@ def _polish(
         )
         dq, du, dnu = dq + parts[0], du + parts[1], dnu + parts[2]
     dq = dq - q * dq.sum(-1, keepdim=True)  # scores may have a large offset
-    return q, u, dq, torch.minimum(new_gap, old_gap)
+    left = torch.where(better.squeeze(-1), new_gap, old_gap)  # the new may be NaN
+    return q, u, dq, left, new_active
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
