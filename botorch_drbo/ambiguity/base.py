@@ -74,7 +74,7 @@ class _Envelope(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # noqa: D102 - the contract is torch's
+    def forward(
         ctx: Any,
         found: Tensor,
         values: Tensor,
@@ -90,7 +90,7 @@ class _Envelope(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         coefficients, reference_gradient, multiplier = ctx.saved_tensors
         values_shape, weights_shape, radius_shape = ctx.shapes
         column = grad.unsqueeze(-1)

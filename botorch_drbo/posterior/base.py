@@ -25,7 +25,7 @@ class SmoothDistances(TorchFunctionMode):
     derivative only; the gradient of a Lipschitz constant needs the second.
     """
 
-    def __torch_function__(  # noqa: D105 - the contract is torch's
+    def __torch_function__(
         self,
         func: Callable[..., Any],
         types: Iterable[type],
