@@ -141,6 +141,11 @@ def in_chunks(
     with torch.set_grad_enabled(graph):
         if len(chunks) == 1:
             return moments(Z)
+        if graph:
+            # GPyTorch fills caches at its first call; the second pass over a chunk must
+            # meet the same state as the first, or the checkpoint refuses it.
+            with torch.no_grad():
+                moments(Z[:1])
         parts = [
             checkpoint(moments, chunk, use_reentrant=False) if graph else moments(chunk)
             for chunk in chunks

@@ -271,9 +271,10 @@ def test_paths_agree(make):
     )
 
 
-def test_small_memory_budget_changes_nothing(make):
+@pytest.mark.parametrize("path", ["exact", "generic"])
+def test_small_memory_budget_changes_nothing(make, path):
     X = rows().requires_grad_()
-    value = make(gp(), memory_budget=2000)(X)
+    value = make(gp(), path=path, memory_budget=2000)(X)
     plain = make(gp())(X)
     torch.testing.assert_close(value, plain, rtol=1e-7, atol=1e-8)
     torch.testing.assert_close(

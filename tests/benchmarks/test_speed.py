@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_memory_is_measured_in_its_own_process():
     line = measure_memory(QUICK)
     assert "of the budget" in line.result
     assert "budget 1024 MiB" in line.other
+
+
+@pytest.mark.slow
+def test_peak_memory_is_far_below_one_dense_array():
+    """4 x 16,384 x 1,000 numbers would be 500 MiB; forward and backward are run."""
+    line = measure_memory(replace(QUICK, memory_b=4, memory_n=16_384, memory_t=1000))
+    used = float(line.ours.split(" MiB")[0])
+    assert used < 200
 
 
 def test_machine_names_the_versions():

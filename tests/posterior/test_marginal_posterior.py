@@ -20,7 +20,7 @@ from gpytorch.kernels import (
     ScaleKernel,
 )
 
-from botorch_drbo.posterior import GenericPosterior, marginal_posterior
+from botorch_drbo.posterior import GenericPosterior, fused, marginal_posterior
 
 KERNELS = {
     "rbf": lambda: RBFKernel(ard_num_dims=3),
@@ -374,3 +374,42 @@ def test_large_training_set_is_exact():
         expected_mean, expected_variance = direct_moments(model, X, C)
     torch.testing.assert_close(mean, expected_mean, rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(variance, expected_variance, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "path", "function"),
+    [
+        ("rbf", "exact", "botorch_drbo.posterior.fused._slopes"),
+        ("additive", "exact", "ExactPosterior._general_moments"),
+        ("rbf", "generic", "GenericPosterior._chunk_moments"),
+    ],
+)
+def test_no_chunk_is_larger_than_the_budget(kernel, path, function, monkeypatch):
+    """And in the backward pass each chunk is computed again, not kept."""
+    X, C = make_inputs()
+    posterior = marginal_posterior(
+        make_model(kernel, t=8), [2], path=path, memory_budget=5000
+    )
+    rows = []
+    owner, name = (
+        (type(posterior), function.split(".")[1])
+        if "Posterior" in function
+        else (fused, "_slopes")
+    )
+    original = getattr(owner, name)
+
+    def spy(*arguments):
+        rows.append(len(arguments[-1]))
+        return original(*arguments)
+
+    monkeypatch.setattr(owner, name, spy)
+    mean, variance = posterior(X.requires_grad_(), C)
+    warm_up = 0 if owner is fused else 1  # one row, without a graph
+    assert sum(rows) == 24 + warm_up
+    forward = len(rows) - warm_up
+    assert forward > 1
+    bytes_per_row = 8 * 8 * (8 if owner is fused else 12)  # t floats, temporaries
+    assert max(rows) * bytes_per_row <= 5000
+    (mean.sum() + variance.sum()).backward()
+    again = 0 if owner is fused else forward  # the slopes are in hand already
+    assert len(rows) == warm_up + forward + again
