@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -137,13 +138,15 @@ class AmbiguitySet(Module, ABC):
             )
         self.register_buffer("radius", radius.detach().clone())
 
-    def worst_case(self, values: Tensor, weights: Tensor) -> RobustValue:
+    def worst_case(
+        self, values: Tensor, weights: Tensor, *, radius: Tensor | None = None
+    ) -> RobustValue:
         r"""Find the worst distribution in the set for each row of scores.
 
         Args:
             values: Scores ``f``, ``... x n``: the last dimension runs over contexts.
-            weights: Reference weights ``p``, ``n`` or ``... x n``; not negative. They
-                are taken to sum to one (``ContextSet`` sees to it).
+            weights: Reference weights ``p``, ``n`` or ``... x n``; on the simplex.
+            radius: A radius for each row, ``...``; by default the set's own for all.
 
         Returns:
             The value ``...``, the worst-case weights ``... x n``, the multiplier
@@ -152,10 +155,12 @@ class AmbiguitySet(Module, ABC):
 
         Raises:
             BotorchTensorDimensionError: The shapes do not fit each other.
+            InputDataError: Weights off the simplex, or a negative radius.
         """
         self._check(values, weights)
+        radius = self.radius if radius is None else check_nonnegative(radius, "radius")
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(atoms, reference)
+        solution = self._solution(atoms, reference, radius)
         coefficients = solution.weights.to(values)
         value = _Envelope.apply(
             (coefficients * atoms.detach()).sum(-1),
@@ -163,7 +168,7 @@ class AmbiguitySet(Module, ABC):
             coefficients,
             reference,
             solution.reference_gradient.to(values),
-            self.radius,
+            radius,
             solution.multiplier.to(values),
         )
         status = SolverStatus.EXACT
@@ -171,7 +176,7 @@ class AmbiguitySet(Module, ABC):
             status = SolverStatus.LOWER_BOUND
             value = value - solution.gap.to(values)
             warnings.warn(
-                f"{type(self).__name__} of radius {self.radius.item()} did not "
+                f"{type(self).__name__} of radius {radius.max().item()} did not "
                 f"converge: a gap of up to {solution.gap.max().item():.3g} is left. "
                 "The value is a certified lower bound.",
                 BotorchWarning,
@@ -199,7 +204,7 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(atoms, reference)
+        solution = self._solution(atoms, reference, self.radius)
         zero = torch.zeros_like(solution.direction, dtype=values.dtype)
         return _Envelope.apply(
             # direction . f, but without its cancellation, and right where it is -inf
@@ -224,13 +229,20 @@ class AmbiguitySet(Module, ABC):
                 f"{values.dtype} and {weights.dtype}. Convert them with `.double()`."
             )
         self._check_sizes(values.shape[-1], weights.shape[-1])
+        check_simplex(weights)
 
-    def _solution(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solution(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         with torch.no_grad():
-            batch = torch.broadcast_shapes(values.shape[:-1], weights.shape[:-1])
+            batch = torch.broadcast_shapes(
+                values.shape[:-1], weights.shape[:-1], radius.shape
+            )
             return self._solve(
                 values.detach().double().expand(*batch, -1),
                 weights.detach().double().to(values.device).expand(*batch, -1),
+                radius.detach()
+                .to(values.device, torch.double)
+                .expand(batch)
+                .unsqueeze(-1),
             )
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
@@ -249,8 +261,8 @@ class AmbiguitySet(Module, ABC):
         return values, weights
 
     @abstractmethod
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
-        """Solve in float64 without a graph; both arguments are ``... x n``."""
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        """Solve in float64 without a graph: ``... x n``, ``... x n``, ``... x 1``."""
 
     @abstractmethod
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
@@ -263,6 +275,32 @@ class AmbiguitySet(Module, ABC):
         Returns:
             The distances, ``...``.
         """
+
+
+_ON_SIMPLEX: WeakValueDictionary[tuple[int, int], Tensor] = WeakValueDictionary()
+"""Weights that have been looked at: reading a result makes a GPU wait."""
+
+
+def check_simplex(weights: Tensor) -> None:
+    """Raise unless the weights, ``... x n``, are distributions, up to rounding.
+
+    Raises:
+        InputDataError: Negative or not finite weights, or a sum that is not one.
+    """
+    known = (id(weights), 0 if weights.is_inference() else weights._version)
+    if _ON_SIMPLEX.get(known) is weights:
+        return
+    sums = weights.detach().sum(-1)
+    off = (sums - 1).abs().max()
+    # Written so that NaN fails.
+    if not (off <= torch.finfo(weights.dtype).eps ** 0.5 and weights.min() >= 0):
+        raise InputDataError(
+            "`weights` must lie on the simplex (not negative, sum one), got a minimum "
+            f"of {weights.min().item()} and sums from {sums.min().item()} to "
+            f"{sums.max().item()}. Divide them by their sum, or take the weights of a "
+            "ContextSet."
+        )
+    _ON_SIMPLEX[known] = weights
 
 
 def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:

@@ -58,7 +58,7 @@ class ModifiedChiSquared(AmbiguitySet):
         """
         super().__init__(radius)
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         supported = weights > 0
         low = torch.where(supported, values, torch.inf).amin(-1, keepdim=True)
         f, span = scaled_scores(values, low)
@@ -77,7 +77,7 @@ class ModifiedChiSquared(AmbiguitySet):
         share = pad(mass[..., :-1], (1, 0)) / mass
         variance = (p * share * step.square()).cumsum(-1) / mass
         # (1 + radius) mass - 1: negative where the prefix alone would be too far off
-        spare = self.radius.to(f) * mass - rest
+        spare = radius * mass - rest
         gap = step[..., 1:]
         joins = variance[..., :-1] > spare.clamp_min(0.0)[..., :-1] * gap.square()
         # Just saturated counts as saturated: the right derivative is zero there.
@@ -105,7 +105,7 @@ class ModifiedChiSquared(AmbiguitySet):
         slope = torch.where((f - mean) < spread, p * (mean - f), 0.0)
         direction = slope / (2 * (spare * variance).sqrt())
         direction = torch.where((slope == 0) | flat, 0.0, direction)
-        gradient = torch.where(self.radius.to(f) <= 0, f, (away - bends) / mass)
+        gradient = torch.where(radius <= 0, f, (away - bends) / mass)
         multiplier = (mass * spread * span / 2).squeeze(-1)
         return Solution(q, multiplier, span * gradient, direction)
 
@@ -170,11 +170,10 @@ class ChiSquared(AmbiguitySet):
         """
         super().__init__(radius)
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         p = weights / weights.sum(-1, keepdim=True)
         low, worst = values.min(-1, keepdim=True)
         f, span = scaled_scores(values, low)  # in [0, 1]
-        radius = self.radius.to(f)
         aim = radius.clamp_min(_TINY)
         on = p > 0
         mean = (p * f).sum(-1, keepdim=True)

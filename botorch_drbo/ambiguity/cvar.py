@@ -71,11 +71,11 @@ class ConditionalValueAtRisk(AmbiguitySet):
         """The level, a scalar tensor."""
         return self.radius / (1.0 + self.radius)
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         f = values - values.amin(-1, keepdim=True)  # a large offset would cost digits
         ranked, order = f.sort(dim=-1, stable=True)
         p = weights.gather(-1, order)
-        growth = 1.0 + self.radius.to(f)
+        growth = 1.0 + radius
         total = p.sum(-1, keepdim=True)  # one, up to the rounding of the user's dtype
         filled = (growth * p).cumsum(-1)
         room = (total - pad(filled[..., :-1], (1, 0))).clamp_min(0.0)

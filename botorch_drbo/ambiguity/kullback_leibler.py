@@ -63,7 +63,7 @@ class KullbackLeibler(AmbiguitySet):
         """
         super().__init__(radius)
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         p = weights / weights.sum(-1, keepdim=True)
         low = torch.where(p > 0, values, torch.inf).amin(-1, keepdim=True)
         f, span = scaled_scores(values, low)  # of the atoms with weight, in [0, 1]
@@ -73,7 +73,6 @@ class KullbackLeibler(AmbiguitySet):
         base = at_minimum.sum(-1, keepdim=True)
         others = rest.sum(-1, keepdim=True)
         most = torch.where(others < 0.5, -torch.log1p(-others), -base.log())
-        radius = self.radius.to(f)
         saturated = (radius >= most * (1 - _TOLERANCE)) | (others <= 0)
 
         aim = torch.where(saturated, most / 2, radius.clamp_min(_TINY))

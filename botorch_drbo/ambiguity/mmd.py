@@ -117,7 +117,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
                 "scores."
             )
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         batch, n = values.shape[:-1], values.shape[-1]
         # Only differences of scores matter; a large offset would cost digits.
         f = (values - values.amin(-1, keepdim=True)).reshape(-1, n)
@@ -125,19 +125,21 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         f = f / torch.where(span > 0, span, 1.0)
         p = weights.reshape(-1, n)
         p = p / p.sum(-1, keepdim=True)
-        problem = _Problem(self.factor.to(f), self.spectrum.to(f), self.radius.to(f))
         q, gradient, direction = p.clone(), torch.zeros_like(p), torch.zeros_like(p)
         multiplier, gap = torch.zeros_like(span), torch.zeros_like(span)
         flat = span.squeeze(-1) == 0
-        settled, vertex = problem.saturated(f, p)
-        q = torch.where((settled & ~flat)[:, None], vertex, q)
-        rows = (~(settled | flat)).nonzero().squeeze(-1)
-        num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
-        for part in rows.tensor_split(max(1, num_chunks)):
-            found = problem.solve(f[part], p[part])
-            q[part], multiplier[part], gradient[part], direction[part], gap[part] = (
-                found
-            )
+        sizes, which = radius.reshape(-1).unique(return_inverse=True)
+        for index, size in enumerate(sizes):
+            problem = _Problem(self.factor.to(f), self.spectrum.to(f), size)
+            settled, vertex = problem.saturated(f, p)
+            mine = (which == index) & ~flat
+            q = torch.where((settled & mine)[:, None], vertex, q)
+            rows = (~settled & mine).nonzero().squeeze(-1)
+            num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
+            for part in rows.tensor_split(max(1, num_chunks)):
+                found = problem.solve(f[part], p[part])
+                q[part], multiplier[part], gradient[part], direction[part] = found[:4]
+                gap[part] = found[4]
         proved = bool((gap <= _PROVED).all())
         gap = (span * gap).reshape(batch)
         return Solution(

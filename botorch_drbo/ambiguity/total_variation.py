@@ -88,10 +88,10 @@ class TotalVariation(AmbiguitySet):
             torch.cat([weights, nothing], dim=-1),
         )
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         low, worst = values.min(-1, keepdim=True)
         f = values - low  # a large offset would cost digits
-        budget = (self.radius.to(f) / 2).clamp_max(1.0)
+        budget = (radius / 2).clamp_max(1.0)
         ranked, order = f.sort(dim=-1, descending=True, stable=True)
         mass = weights.gather(-1, order)
         reached = mass.cumsum(-1)  # the mass at this score or higher

@@ -23,7 +23,7 @@ class NoAmbiguity(AmbiguitySet):
         r"""Take no argument: the radius is zero."""
         super().__init__(radius=0.0)
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         zeros = torch.zeros_like(values)
         return Solution(weights, zeros[..., 0], values, zeros)
 
@@ -60,7 +60,7 @@ class FullSimplex(AmbiguitySet):
         r"""Take no argument: the radius 1 covers the simplex in this set's distance."""
         super().__init__(radius=1.0)
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         zeros = torch.zeros_like(values)
         worst = values.argmin(-1, keepdim=True)
         return Solution(zeros.scatter(-1, worst, 1.0), zeros[..., 0], zeros, zeros)

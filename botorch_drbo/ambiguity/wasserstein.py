@@ -101,16 +101,16 @@ class Wasserstein(AmbiguitySet):
                 f"{num_weights} weights and {num_values} scores."
             )
 
-    def _solve(self, values: Tensor, weights: Tensor) -> Solution:
+    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         batch, n = values.shape[:-1], weights.shape[-1]
         # Only differences of scores matter; a large offset would cost digits.
         shifted = values - values.amin(-1, keepdim=True)
         f = shifted.reshape(-1, values.shape[-1])
-        p = weights.reshape(-1, n)
+        p, r = weights.reshape(-1, n), radius.reshape(-1)
         rows = max(1, _CHUNK_ELEMENTS // self.cost.numel())
         chunks = [
-            self._solve_rows(f_rows, p_rows)
-            for f_rows, p_rows in zip(f.split(rows), p.split(rows), strict=True)
+            self._solve_rows(*parts)
+            for parts in zip(f.split(rows), p.split(rows), r.split(rows), strict=True)
         ]
         q, multiplier, gradient, direction, gap = (
             torch.cat(parts).reshape((*batch, *parts[0].shape[1:]))
@@ -120,8 +120,8 @@ class Wasserstein(AmbiguitySet):
         proved = bool((gap <= 1e-10 * span).all())
         return Solution(q, multiplier, gradient, direction, None if proved else gap)
 
-    def _solve_rows(self, f: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        cost, radius = self.cost.to(f.device), self.radius.to(f)
+    def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+        cost = self.cost.to(f.device)
         tolerance = 1e-13 * cost.max()
 
         def line(assignment: Tensor) -> tuple[Tensor, Tensor]:  # b x n -> value, cost
@@ -139,10 +139,11 @@ class Wasserstein(AmbiguitySet):
         nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
         high = torch.where(nearest, f[:, None, :], torch.inf).argmin(-1)  # b x n
         value_high, cost_high = line(high)
-        if (cost_high > radius + tolerance).any():
+        empty = cost_high > radius + tolerance
+        if empty.any():
             raise InputDataError(
-                f"The Wasserstein ball of radius {radius.item()} is empty: the "
-                f"cheapest plan costs {cost_high.max().item()}. Let the candidates "
+                f"The Wasserstein ball of radius {radius[empty][0].item()} is empty: "
+                f"the cheapest plan costs {cost_high[empty][0].item()}. Let candidates "
                 "contain the reference atoms, or enlarge the radius."
             )
         gap = torch.zeros_like(value_low)
@@ -171,12 +172,15 @@ class Wasserstein(AmbiguitySet):
             high = torch.where(goes_high[:, None], assignment, high)
             value_high = torch.where(goes_high, value, value_high)
             cost_high = torch.where(goes_high, paid, cost_high)
-        return self._plan(f, p, low, high, cost_low, cost_high, lam, saturated, gap)
+        return self._plan(
+            f, p, radius, low, high, cost_low, cost_high, lam, saturated, gap
+        )
 
     def _plan(
         self,
         f: Tensor,
         p: Tensor,
+        radius: Tensor,
         low: Tensor,
         high: Tensor,
         cost_low: Tensor,
@@ -189,7 +193,7 @@ class Wasserstein(AmbiguitySet):
         q_low = zeros.scatter_add(-1, low, p)
         q_high = zeros.scatter_add(-1, high, p)
         width = (cost_low - cost_high).clamp_min(torch.finfo(f.dtype).tiny)
-        share = ((self.radius.to(f) - cost_high) / width).clamp(0.0, 1.0)
+        share = ((radius - cost_high) / width).clamp(0.0, 1.0)
         share = torch.where(saturated, torch.ones_like(share), share)[:, None]
         q = share * q_low + (1 - share) * q_high
         direction = torch.where(

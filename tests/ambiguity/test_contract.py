@@ -231,6 +231,51 @@ def test_bad_input(member):
         ambiguity.worst_case(torch.tensor(1.0), torch.ones(6))
     with pytest.raises(InputDataError):
         ambiguity.distance(torch.ones(6), -torch.ones(6))
+    p = torch.full((6,), 1 / 6)
+    off = [2 * p, p - torch.eye(6)[0], torch.full((6,), torch.nan)]
+    off.append(torch.stack([p, 1.01 * p]))
+    for weights in off:
+        for method in (ambiguity.worst_case, ambiguity.sensitivity):
+            with pytest.raises(InputDataError, match="simplex"):
+                method(torch.zeros(2, 6), weights)
+    with pytest.raises(InputDataError, match="radius"):
+        ambiguity.worst_case(torch.zeros(2, 6), p, radius=torch.tensor([0.1, -0.1]))
+
+
+@every
+def test_weights_changed_in_place_are_looked_at_again(member):
+    weights = torch.full((6,), 1 / 6)
+    ambiguity = member.make(0.2, 6)
+    ambiguity.worst_case(torch.zeros(6), weights)
+    weights.mul_(2)
+    with pytest.raises(InputDataError, match="simplex"):
+        ambiguity.worst_case(torch.zeros(6), weights)
+
+
+@sized
+def test_one_radius_per_row(member):
+    values, weights = instance(4, 7)
+    ambiguity = member.make(0.13, 7)
+    radii = torch.tensor([0.0, 0.02, 0.13, 9.0], dtype=torch.double)
+    together = ambiguity.worst_case(values, weights, radius=radii)
+    for row, radius in enumerate(radii):
+        alone = _of_radius(member, radius).worst_case(values[row], weights[row])
+        torch.testing.assert_close(together.value[row], alone.value)
+        torch.testing.assert_close(together.multiplier[row], alone.multiplier)
+    radii[0] = 0.3
+    radii.requires_grad_()
+    together = ambiguity.worst_case(values, weights, radius=radii)
+    (slope,) = torch.autograd.grad(together.value.sum(), radii)
+    torch.testing.assert_close(slope, -together.multiplier)
+    # One problem at many radii: the curve v(radius).
+    curve = ambiguity.worst_case(values[0], weights[0], radius=radii)
+    assert curve.value.shape == (4,) and curve.weights.shape == (4, 7)
+
+
+def _of_radius(member: Member, radius: Tensor) -> AmbiguitySet:
+    ambiguity = member.make(0.13, 7)
+    ambiguity.radius = radius.clone()
+    return ambiguity
 
 
 @sized

@@ -216,7 +216,8 @@ def test_sensitivity_is_the_slope(name, radius, zeros):
     found = (up.value - down.value) / (2 * h)
     torch.testing.assert_close(found, slope, rtol=1e-4, atol=noise + 1e-6)
     moved = (up.weights - down.weights) / (2 * h)
-    direction = ball._solve(f, p).direction
+    size = torch.full((len(f), 1), radius, dtype=torch.double)
+    direction = ball._solve(f, p, size).direction
     # Near zero the value has its twelve digits, but q - p only three of its own.
     noise = 1e-4 + 5e-9 / radius
     torch.testing.assert_close(moved, direction, rtol=1e-3, atol=noise)
