@@ -7,6 +7,7 @@ from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
 from botorch_drbo.ambiguity.chi_squared import ChiSquared, ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
+from botorch_drbo.ambiguity.minimax import MinimaxApproximation
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
@@ -18,8 +19,9 @@ __all__ = [
     "ConditionalValueAtRisk",
     "FullSimplex",
     "KullbackLeibler",
-    "ModifiedChiSquared",
     "MaximumMeanDiscrepancy",
+    "MinimaxApproximation",
+    "ModifiedChiSquared",
     "NoAmbiguity",
     "RobustValue",
     "SolverStatus",

@@ -1,0 +1,107 @@
+"""The mean of a tangent and a chord, against both computed by other means."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo.ambiguity import (
+    ChiSquared,
+    ConditionalValueAtRisk,
+    KullbackLeibler,
+    MaximumMeanDiscrepancy,
+    MinimaxApproximation,
+    ModifiedChiSquared,
+    TotalVariation,
+    Wasserstein,
+)
+
+N = 9
+POINTS = torch.linspace(0, 1, N, dtype=torch.double)[:, None]
+COST = (POINTS - POINTS.mT).abs()
+KERNEL = torch.exp(-COST / 0.3)
+BALLS = {
+    "tv": lambda radius: TotalVariation(radius),
+    "mmd": lambda radius: MaximumMeanDiscrepancy(radius, KERNEL),
+    "wasserstein": lambda radius: Wasserstein(radius, COST),
+}
+
+
+@pytest.fixture(params=BALLS)
+def ball(request):
+    return BALLS[request.param]
+
+
+def instance(zeros: bool) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(11)
+    f = torch.randn(6, N, generator=generator, dtype=torch.double)
+    p = torch.rand(6, N, generator=generator, dtype=torch.double) + 0.1
+    if zeros:
+        p[:, ::3] = 0.0
+    return f, p / p.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("radius", [0.0, 0.01, 0.1, 0.4, 1.0, 3.0])
+def test_value_is_the_mean_of_the_two_lines(ball, radius, zeros):
+    """The tangent by finite differences of the exact value, the chord by `distance`."""
+    f, p = instance(zeros)
+    mean, low = (p * f).sum(-1), f.amin(-1)
+    h = 1e-5
+    slope = (mean - ball(h).worst_case(f, p).value) / h
+    vertex = torch.zeros_like(f).scatter(-1, f.argmin(-1, keepdim=True), 1.0)
+    away = ball(0.0).distance(p, vertex)
+    tangent = torch.maximum(mean - radius * slope, low)
+    chord = torch.maximum(mean - radius / away * (mean - low), low)
+    found = MinimaxApproximation(ball(radius)).worst_case(f, p)
+    expected = 0.5 * (tangent + chord)
+    torch.testing.assert_close(found.value, expected, rtol=1e-5, atol=1e-6)
+    exact = ball(radius).worst_case(f, p).value
+    assert (tangent <= exact + 1e-6).all() and (exact <= chord + 1e-6).all()
+
+
+def test_rows_do_not_see_each_other(ball):
+    """One row saturates, one is at a tangent, one at neither: each as if alone."""
+    f, p = instance(zeros=True)
+    radii = torch.tensor([0.0, 0.01, 0.1, 0.4, 1.0, 9.0], dtype=torch.double)
+    approximation = MinimaxApproximation(ball(0.1))
+    together = approximation.worst_case(f, p, radius=radii).value
+    alone = [
+        approximation.worst_case(a, b, radius=r).value
+        for a, b, r in zip(f, p, radii, strict=True)
+    ]
+    torch.testing.assert_close(together, torch.stack(alone))
+
+
+def test_point_mass_at_the_minimum(ball):
+    f = torch.arange(N, dtype=torch.double)
+    p = torch.eye(N, dtype=torch.double)[0]
+    found = MinimaxApproximation(ball(0.3)).worst_case(f, p)
+    assert found.value == 0.0 and found.multiplier == 0.0
+
+
+def test_floor():
+    f, p = instance(zeros=False)
+    found = MinimaxApproximation(TotalVariation(0.2, floor=-9.0)).worst_case(f, p)
+    mean = (p * f).sum(-1)
+    tangent = mean - 0.1 * (f.amax(-1) + 9.0)
+    chord = mean - 0.1 * (mean + 9.0)
+    torch.testing.assert_close(found.value, 0.5 * (tangent + chord))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        KullbackLeibler(0.1),
+        ModifiedChiSquared(0.1),
+        ChiSquared(0.1),
+        ConditionalValueAtRisk(0.1),
+        MinimaxApproximation(TotalVariation(0.1)),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_others_are_refused(other):
+    with pytest.raises(InputDataError, match=type(other).__name__):
+        MinimaxApproximation(other)
