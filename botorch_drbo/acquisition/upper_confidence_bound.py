@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
 
 
@@ -32,6 +32,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         >>> import torch
         >>> from botorch.models import SingleTaskGP
         >>> from botorch_drbo.ambiguity import FullSimplex
+        >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
         >>> acqf = DistributionallyRobustUCB(
@@ -51,7 +52,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         model: Model,
         beta: float | Tensor,
         context_set: ContextSet,
-        objective: UncertaintyObjective,
+        objective: Objective,
         *,
         context_indices: Sequence[int] | None = None,
         posterior_transform: PosteriorTransform | None = None,
@@ -91,11 +92,10 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             path=path,
             memory_budget=memory_budget,
         )
-        if not isinstance(objective, UncertaintyObjective):
+        if not isinstance(objective, Objective):
             raise InputDataError(
-                "`objective` must be an UncertaintyObjective, got "
-                f"{type(objective).__name__}. Wrap an ambiguity set: "
-                "UncertaintyObjective(FullSimplex())."
+                f"`objective` must be an Objective, got {type(objective).__name__}. "
+                "Wrap an ambiguity set: UncertaintyObjective(FullSimplex())."
             )
         self.objective = objective
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 from weakref import WeakValueDictionary
 
 import torch
@@ -131,12 +132,7 @@ class AmbiguitySet(Module, ABC):
             InputDataError: The radius is negative, NaN or infinite.
         """
         super().__init__()
-        radius = check_nonnegative(radius, "radius")
-        if radius.ndim:
-            raise BotorchTensorDimensionError(
-                f"`radius` must be a scalar, got shape {tuple(radius.shape)}."
-            )
-        self.register_buffer("radius", radius.detach().clone())
+        self.register_buffer("radius", _as_radius(radius))
 
     def worst_case(
         self, values: Tensor, weights: Tensor, *, radius: Tensor | None = None
@@ -217,6 +213,27 @@ class AmbiguitySet(Module, ABC):
             zero[..., 0],
         )
 
+    def with_radius(self, radius: float | Tensor) -> Self:
+        r"""A copy of the set with another radius.
+
+        Args:
+            radius: A non-negative scalar.
+
+        Returns:
+            The copy; this set keeps its radius.
+
+        Raises:
+            InputDataError: The radius is negative, NaN or infinite.
+
+        Example:
+            >>> from botorch_drbo.ambiguity import TotalVariation
+            >>> TotalVariation(0.1).with_radius(0.2).radius
+            tensor(0.2000, dtype=torch.float64)
+        """
+        twin = copy.deepcopy(self)
+        twin.radius = _as_radius(radius).to(self.radius)
+        return twin
+
     def _check(self, values: Tensor, weights: Tensor) -> None:
         if values.ndim == 0 or weights.ndim == 0:
             raise BotorchTensorDimensionError(
@@ -275,6 +292,15 @@ class AmbiguitySet(Module, ABC):
         Returns:
             The distances, ``...``.
         """
+
+
+def _as_radius(radius: float | Tensor) -> Tensor:
+    radius = check_nonnegative(radius, "radius")
+    if radius.ndim:
+        raise BotorchTensorDimensionError(
+            f"`radius` must be a scalar, got shape {tuple(radius.shape)}."
+        )
+    return radius.detach().clone()
 
 
 _ON_SIMPLEX: WeakValueDictionary[tuple[int, int], Tensor] = WeakValueDictionary()

@@ -283,7 +283,7 @@ def test_one_radius_per_row(member):
     radii = torch.tensor([0.0, 0.02, 0.13, 9.0], dtype=torch.double)
     together = ambiguity.worst_case(values, weights, radius=radii)
     for row, radius in enumerate(radii):
-        alone = _of_radius(member, radius).worst_case(values[row], weights[row])
+        alone = ambiguity.with_radius(radius).worst_case(values[row], weights[row])
         torch.testing.assert_close(together.value[row], alone.value)
         torch.testing.assert_close(together.multiplier[row], alone.multiplier)
     radii[0] = 0.3
@@ -294,21 +294,3 @@ def test_one_radius_per_row(member):
     # One problem at many radii: the curve v(radius).
     curve = ambiguity.worst_case(values[0], weights[0], radius=radii)
     assert curve.value.shape == (4,) and curve.weights.shape == (4, 7)
-
-
-def _of_radius(member: Member, radius: Tensor) -> AmbiguitySet:
-    ambiguity = member.make(0.13, 7)
-    ambiguity.radius = radius.clone()
-    return ambiguity
-
-
-@sized
-@pytest.mark.parametrize("radius", [-1.0, float("nan"), float("inf")])
-def test_bad_radius(member, radius):
-    with pytest.raises(InputDataError, match="radius"):
-        member.make(radius, 6)
-
-
-@sized
-def test_radius_is_a_buffer(member):
-    assert "radius" in member.make(0.2, 6).state_dict()

@@ -1,0 +1,7 @@
+"""Objectives: how the scores over contexts become one number per decision."""
+
+from botorch_drbo.objectives.base import Objective
+from botorch_drbo.objectives.satisficing import RobustSatisficing
+from botorch_drbo.objectives.uncertainty import UncertaintyObjective
+
+__all__ = ["Objective", "RobustSatisficing", "UncertaintyObjective"]

@@ -1,0 +1,48 @@
+"""What every objective promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_drbo.ambiguity import AmbiguitySet
+
+
+class Objective(Module, ABC):
+    r"""Collapses the scores over contexts to one number; higher is better.
+
+    Args:
+        ambiguity_set: Which context distributions are plausible.
+    """
+
+    def __init__(self, ambiguity_set: AmbiguitySet) -> None:
+        r"""Keep the ambiguity set.
+
+        Args:
+            ambiguity_set: Which context distributions are plausible.
+
+        Raises:
+            InputDataError: Something that is no ambiguity set.
+        """
+        super().__init__()
+        if not isinstance(ambiguity_set, AmbiguitySet):
+            raise InputDataError(
+                "`ambiguity_set` must be an AmbiguitySet, got "
+                f"{type(ambiguity_set).__name__}. NoAmbiguity() gives the expectation."
+            )
+        self.ambiguity_set = ambiguity_set
+
+    @abstractmethod
+    def forward(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""Collapse the scores over contexts.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            The objective, ``...``; differentiable once in ``values``.
+        """

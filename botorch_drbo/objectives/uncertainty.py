@@ -1,0 +1,170 @@
+"""The general objective: a worst-case value and its sensitivity, weighted."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    ChiSquared,
+    FullSimplex,
+    KullbackLeibler,
+    ModifiedChiSquared,
+    NoAmbiguity,
+)
+from botorch_drbo.objectives.base import Objective
+
+
+class UncertaintyObjective(Objective):
+    r"""The general objective of Bayesian optimisation under contextual uncertainty.
+
+    .. math:: g = a\, v(\epsilon) + b\, \delta(\epsilon), \qquad \delta = dv/d\epsilon
+
+    ``v`` is the worst-case expectation over an ambiguity set and ``delta <= 0`` its
+    sensitivity to the radius. The special cases have constructors:
+
+    ==================  ===  =========  ============  ================================
+    constructor         a    b          radius        it maximises
+    ==================  ===  =========  ============  ================================
+    ``so()``            1    0          0             the expectation
+    ``ro()``            1    0          all           the worst context
+    ``dro(set)``        1    0          the set's     the worst plausible expectation
+    ``wcs(set)``        0    1          0             minus what a small shift costs
+    ``mean_risk(...)``  1    ``b``      0             the expectation less that cost
+    ``gen(set)``        1    1          the set's     both, at the set's radius
+    ==================  ===  =========  ============  ================================
+
+    Args:
+        ambiguity_set: Which context distributions are plausible.
+        value_weight: ``a`` (the paper's alpha), not negative.
+        sensitivity_weight: ``b`` (the paper's beta), not negative.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> f, p = torch.tensor([[1.0, 3.0], [5.0, 4.0]]), torch.tensor([0.5, 0.5])
+        >>> UncertaintyObjective.ro()(f, p)
+        tensor([1., 4.])
+        >>> UncertaintyObjective.dro(TotalVariation(0.5))(f, p)
+        tensor([1.5000, 4.2500])
+        >>> UncertaintyObjective.mean_risk(TotalVariation(0.5), 0.5)(f, p)
+        tensor([1.5000, 4.2500])
+
+    [Tay2024bocu]_, Table 1.
+    """
+
+    def __init__(
+        self,
+        ambiguity_set: AmbiguitySet,
+        value_weight: float = 1.0,
+        sensitivity_weight: float = 0.0,
+    ) -> None:
+        r"""Join an ambiguity set and the two weights.
+
+        Args:
+            ambiguity_set: Which context distributions are plausible.
+            value_weight: The weight of the worst-case value.
+            sensitivity_weight: The weight of the sensitivity to the radius.
+
+        Raises:
+            InputDataError: A negative weight, or something that is no ambiguity set.
+        """
+        super().__init__(ambiguity_set)
+        check_nonnegative(value_weight, "value_weight")
+        check_nonnegative(sensitivity_weight, "sensitivity_weight")
+        self.value_weight = value_weight
+        self.sensitivity_weight = sensitivity_weight
+
+    @classmethod
+    def so(cls) -> Self:
+        r"""Stochastic optimisation: the expectation under the reference."""
+        return cls(NoAmbiguity())
+
+    @classmethod
+    def ro(cls) -> Self:
+        r"""Robust optimisation: the worst context."""
+        return cls(FullSimplex())
+
+    @classmethod
+    def dro(cls, ambiguity_set: AmbiguitySet) -> Self:
+        r"""Distributionally robust optimisation: the worst plausible expectation.
+
+        Args:
+            ambiguity_set: Which context distributions are plausible.
+        """
+        return cls(ambiguity_set)
+
+    @classmethod
+    def wcs(cls, ambiguity_set: AmbiguitySet) -> Self:
+        r"""Worst-case sensitivity: how little a small shift of the reference costs.
+
+        Args:
+            ambiguity_set: Measures the shift. Its radius is not used, but zero.
+
+        Raises:
+            InputDataError: A set whose sensitivity at radius zero is infinite.
+        """
+        return cls(_at_zero(ambiguity_set), 0.0, 1.0)
+
+    @classmethod
+    def mean_risk(cls, ambiguity_set: AmbiguitySet, sensitivity_weight: float) -> Self:
+        r"""The expectation less a multiple of what a small shift costs.
+
+        Args:
+            ambiguity_set: Measures the shift. Its radius is not used, but zero.
+            sensitivity_weight: How much a unit of sensitivity counts.
+
+        Raises:
+            InputDataError: A set whose sensitivity at radius zero is infinite, or a
+                negative weight.
+        """
+        return cls(_at_zero(ambiguity_set), 1.0, sensitivity_weight)
+
+    @classmethod
+    def gen(cls, ambiguity_set: AmbiguitySet) -> Self:
+        r"""The worst plausible expectation, and how little a wider set would cost.
+
+        Args:
+            ambiguity_set: Which context distributions are plausible.
+        """
+        return cls(ambiguity_set, 1.0, 1.0)
+
+    def forward(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""Collapse the scores over contexts.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            The objective, ``...``; differentiable once in ``values``.
+        """
+        if self.value_weight == 0.0:
+            return self.sensitivity_weight * self.ambiguity_set.sensitivity(
+                values, weights
+            )
+        value = self.value_weight * self.ambiguity_set.worst_case(values, weights).value
+        if self.sensitivity_weight == 0.0:
+            return value
+        sensitivity = self.ambiguity_set.sensitivity(values, weights)
+        return value + self.sensitivity_weight * sensitivity
+
+
+def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
+    if isinstance(ambiguity_set, (KullbackLeibler, ChiSquared, ModifiedChiSquared)):
+        raise InputDataError(
+            f"{type(ambiguity_set).__name__} has no finite sensitivity at radius zero: "
+            "its value falls like the square root of the radius there. Use "
+            "UncertaintyObjective(ambiguity_set, ...) with a positive radius, or "
+            "TotalVariation, MaximumMeanDiscrepancy or Wasserstein."
+        )
+    if not isinstance(ambiguity_set, AmbiguitySet):
+        raise InputDataError(
+            "`ambiguity_set` must be an AmbiguitySet, got "
+            f"{type(ambiguity_set).__name__}."
+        )
+    return ambiguity_set.with_radius(0.0)

@@ -1,0 +1,170 @@
+"""Fragility against the dual of each set, a grid of radii, and its definition."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo.ambiguity import (
+    ChiSquared,
+    ConditionalValueAtRisk,
+    KullbackLeibler,
+    MaximumMeanDiscrepancy,
+    ModifiedChiSquared,
+    TotalVariation,
+    Wasserstein,
+)
+from botorch_drbo.objectives import RobustSatisficing
+
+N = 8
+POINTS = torch.linspace(0, 1, N, dtype=torch.double)[:, None]
+COST = (POINTS - POINTS.mT).abs()
+KERNEL = torch.exp(-COST / 0.3)
+SETS = {
+    "tv": TotalVariation(0.0),
+    "cvar": ConditionalValueAtRisk(0.0),
+    "kl": KullbackLeibler(0.0),
+    "modified_chi_squared": ModifiedChiSquared(0.0),
+    "chi_squared": ChiSquared(0.0),
+    "mmd": MaximumMeanDiscrepancy(0.0, KERNEL),
+    "wasserstein": Wasserstein(0.0, COST),
+}
+every = pytest.mark.parametrize("name", SETS)
+
+
+def instance(rows: int = 5) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    f = torch.randn(rows, N, generator=generator, dtype=torch.double)
+    p = torch.rand(rows, N, generator=generator, dtype=torch.double) + 0.1
+    return f, p / p.sum(-1, keepdim=True)
+
+
+def between(f: Tensor, p: Tensor, share: float) -> float:
+    """A target between the highest minimum and the lowest mean of the rows."""
+    low, high = f.amin(-1).max(), (f * p).sum(-1).min()
+    assert low < high
+    return (low + share * (high - low)).item()
+
+
+def penalised(name: str, f: Tensor, p: Tensor, lam: Tensor) -> Tensor:
+    """``min_q q.f + lam d(p, q)``, in closed form."""
+    low = f.amin(-1, keepdim=True)
+    if name == "tv":
+        return (p * torch.minimum(f, low + 2 * lam)).sum(-1)
+    if name == "wasserstein":
+        return (p * (f[:, None, :] + lam[..., None] * COST).amin(-1)).sum(-1)
+    return -(lam * (p.log() - f / lam).logsumexp(-1, keepdim=True)).squeeze(-1)
+
+
+@pytest.mark.parametrize("name", ["tv", "wasserstein", "kl"])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
+def test_against_the_penalised_problem(name, share):
+    """-k is the smallest price of distance at which the target is reached."""
+    f, p = instance()
+    target = between(f, p, share)
+    low, high = torch.zeros(5, 1).double() + 1e-9, torch.full((5, 1), 1e6).double()
+    for _ in range(200):
+        middle = (low * high).sqrt()
+        reached = penalised(name, f, p, middle)[:, None] >= target
+        low, high = (
+            torch.where(reached, low, middle),
+            torch.where(reached, middle, high),
+        )
+    found = RobustSatisficing(SETS[name], target)(f, p)
+    torch.testing.assert_close(found, -high.squeeze(-1), rtol=1e-7, atol=1e-9)
+
+
+def test_mmd_against_cvxpy():
+    """The smallest norm of a witness that lifts every score to the target."""
+    f, p = instance(3)
+    target = between(f, p, 0.5)
+    factor = torch.linalg.cholesky(KERNEL).numpy()
+    expected = []
+    for row, weights in zip(f.numpy(), p.numpy(), strict=True):
+        u = cp.Variable(N)
+        lifted = row + factor @ u - weights @ factor @ u
+        problem = cp.Problem(cp.Minimize(cp.norm(u)), [lifted >= target])
+        expected.append(-problem.solve(solver=cp.CLARABEL))
+    found = RobustSatisficing(SETS["mmd"], target)(f, p)
+    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-6, atol=1e-7)
+
+
+@every
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_definition_on_a_grid_of_radii(name, share):
+    """The line from the target lies below v everywhere and touches it somewhere."""
+    f, p = instance()
+    target = between(f, p, share)
+    k = RobustSatisficing(SETS[name], target)(f, p)
+    radii = torch.logspace(-4, 3, 2000, dtype=torch.double)
+    v = SETS[name].worst_case(f[:, None], p[:, None], radius=radii.expand(5, -1)).value
+    above = v - (target + k[:, None] * radii)
+    assert (above >= -1e-7).all()
+    assert ((above / radii).amin(-1) < 1e-2 * (1 + k.abs())).all()
+    assert (k < 0).all()
+
+
+@every
+def test_a_target_below_all_scores_is_safe(name):
+    f, p = instance()
+    k = RobustSatisficing(SETS[name], f.min().item() - 0.5)(f, p)
+    assert (k == 0).all()
+
+
+@every
+def test_a_target_above_the_mean_is_missed_at_once(name):
+    f, p = instance()
+    target = (f * p).sum(-1).max().item() + 0.1
+    assert (RobustSatisficing(SETS[name], target)(f, p) == -torch.inf).all()
+    first = SETS[name].with_radius(0.01)
+    k = RobustSatisficing(first, target)(f, p)
+    here = first.worst_case(f, p).value
+    torch.testing.assert_close(k, (here - target) / 0.01)
+
+
+@every
+def test_the_smallest_shift_does_not_matter_where_the_critical_one_is_larger(name):
+    f, p = instance()
+    target = between(f, p, 0.4)
+    torch.testing.assert_close(
+        RobustSatisficing(SETS[name].with_radius(1e-6), target)(f, p),
+        RobustSatisficing(SETS[name], target)(f, p),
+        rtol=1e-7,
+        atol=1e-9,
+    )
+
+
+@every
+def test_gradients(name):
+    f, p = instance(2)
+    objective = RobustSatisficing(SETS[name], between(f, p, 0.9))
+    f.requires_grad_()
+    assert torch.autograd.gradcheck(lambda f: objective(f, p), f, atol=1e-4, rtol=1e-3)
+
+
+def test_a_mean_on_the_target_has_the_sensitivity_at_zero():
+    f = torch.tensor([0.0, 4.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    k = RobustSatisficing(TotalVariation(0.0), 2.0)(f, p)
+    torch.testing.assert_close(k, TotalVariation(0.0).sensitivity(f, p))
+
+
+def test_shapes_and_dtype():
+    f, p = instance(6)
+    objective = RobustSatisficing(SETS["tv"], between(f, p, 0.4))
+    k = objective(f, p)
+    deep = objective(f.reshape(2, 3, N), p.reshape(2, 3, N))
+    torch.testing.assert_close(deep, k.reshape(2, 3))
+    single = objective(f.float(), p.float())
+    assert single.dtype == torch.float
+    torch.testing.assert_close(single.double(), k, rtol=1e-4, atol=1e-4)
+    assert objective(f[0], p[0]).shape == ()
+
+
+@pytest.mark.parametrize("target", [float("nan"), float("inf")])
+def test_bad_target(target):
+    with pytest.raises(InputDataError, match="target"):
+        RobustSatisficing(SETS["tv"], target)
