@@ -221,7 +221,7 @@ class ContextSet(torch.nn.Module):
         cls,
         bounds: Tensor,
         num_points: int | Sequence[int],
-        observed: Tensor | None = None,
+        observed: Tensor | ContextSet | None = None,
     ) -> ContextSet:
         r"""Make the product grid over a box, weighted by a nearest-point histogram.
 
@@ -235,8 +235,8 @@ class ContextSet(torch.nn.Module):
             bounds: A ``2 x d_c`` tensor, the box.
             num_points: The number of coordinates per dimension: one number for all, or
                 ``d_c`` numbers. The grid has their product in atoms.
-            observed: A ``t x d_c`` tensor of observed contexts inside ``bounds``. None:
-                equal weights.
+            observed: A ``t x d_c`` tensor of observed contexts inside ``bounds``, or a
+                context set, whose weights are then added up. None: equal weights.
 
         Returns:
             A context set with ``prod(num_points)`` atoms, in the dtype of ``bounds``.
@@ -262,7 +262,9 @@ class ContextSet(torch.nn.Module):
         points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)
         if observed is None:
             return cls(points)
-        observed = check_points(observed, "observed").detach().to(bounds)
+        if not isinstance(observed, ContextSet):
+            observed = cls.empirical(observed)
+        mass, observed = observed.weights.to(bounds), observed.points.to(bounds)
         check_inside(observed, bounds, "observed", "bounds")
         # On a product grid the nearest point is found one dimension at a time.
         flat = torch.zeros(observed.shape[0], dtype=torch.long, device=bounds.device)
@@ -270,7 +272,7 @@ class ContextSet(torch.nn.Module):
             position = (observed[:, j] - bounds[0, j]) / (bounds[1, j] - bounds[0, j])
             index = (position * (m - 1) - 0.5).ceil().long().clamp(0, m - 1)
             flat = flat * m + index
-        return cls(points, torch.bincount(flat, minlength=points.shape[0]).to(points))
+        return cls(points, torch.bincount(flat, mass, minlength=points.shape[0]))
 
     @classmethod
     def from_distribution(

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
-from botorch_drbo.ambiguity import RobustValue
+from botorch_drbo.ambiguity import (
+    ChiSquared,
+    FullSimplex,
+    RobustValue,
+    TotalVariation,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+
+_BLIND = (TotalVariation, ChiSquared, FullSimplex)  # to where a context lies
 
 
 class DistributionallyRobustUCB(RobustAcquisitionFunction):
@@ -47,6 +56,8 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
     [Kirschner2020drbo]_; the confidence bound is that of [Srinivas2010gpucb]_.
     """
 
+    outside_contexts: Tensor | None
+
     def __init__(
         self,
         model: Model,
@@ -54,6 +65,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         context_set: ContextSet,
         objective: Objective,
         *,
+        outside_contexts: Tensor | None = None,
         context_indices: Sequence[int] | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
@@ -68,6 +80,11 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             beta: The squared width of the confidence bound, BoTorch's convention.
             context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
             objective: Collapses ``... x n`` scores and the weights to ``...``.
+            outside_contexts: Contexts ``m x d_c`` beside the context set, of weight
+                zero, to which the adversary may move probability as well. Of these
+                only the one with the lowest score counts, decision by decision: so
+                only for sets that know no distance between contexts,
+                ``TotalVariation``, ``ChiSquared`` or ``FullSimplex``.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
             posterior_transform: Makes one output of several, or changes the sign.
@@ -98,9 +115,38 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
                 "Wrap an ambiguity set: UncertaintyObjective(FullSimplex())."
             )
         self.objective = objective
+        if outside_contexts is not None:
+            if not isinstance(objective.ambiguity_set, _BLIND):
+                raise InputDataError(
+                    "`outside_contexts` needs a set that knows no distance between "
+                    f"contexts ({', '.join(s.__name__ for s in _BLIND)}), got "
+                    f"{type(objective.ambiguity_set).__name__}. Put the contexts into "
+                    "the context set, with weight zero."
+                )
+            check_points(
+                outside_contexts, "outside_contexts", num_columns=context_set.dim
+            )
+            outside_contexts = outside_contexts.detach().clone()
+        self.register_buffer("outside_contexts", outside_contexts)
 
     def _values(self, X: Tensor) -> Tensor:
-        return self.objective(self.scores(X), self.context_set.weights.to(X))
+        return self.objective(*self._scores_and_weights(X))
+
+    def _scores_and_weights(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        scores, weights = self.scores(X), self.context_set.weights.to(X)
+        if self.outside_contexts is None:
+            return scores, weights
+        with torch.no_grad():  # only the lowest score needs a gradient
+            lowest = self.scores(X, self.outside_contexts).argmin(-1)  # ... (x S)
+        if self.ensemble:  # each model has a lowest context of its own
+            contexts = self.outside_contexts[lowest]  # ... x S x d_c
+            outside = self.scores(X, contexts).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+        else:
+            outside = self.scores(X, self.outside_contexts[lowest].unsqueeze(-2))
+        return (
+            torch.cat([scores, outside], dim=-1),
+            torch.cat([weights, weights.new_zeros(1)]),
+        )
 
     def robust_value(self, X: Tensor) -> RobustValue:
         r"""The worst case behind the value: which distribution, and how bad.
@@ -110,8 +156,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
 
         Returns:
             Worst-case value ``...``, worst-case weights ``... x n``, multiplier and
-            status, of the scores at the context set (ensembles: ``... x S``).
+            status, of the scores at the context set (ensembles: ``... x S``). With
+            outside contexts a last weight belongs to the lowest of them.
         """
-        return self.objective.ambiguity_set.worst_case(
-            self.scores(X), self.context_set.weights.to(X)
-        )
+        return self.objective.ambiguity_set.worst_case(*self._scores_and_weights(X))

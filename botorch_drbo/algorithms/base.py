@@ -17,10 +17,16 @@ from torch import Tensor
 from botorch_drbo._validation import check_inside
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.randomness import isolated_rng
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    ambiguity_set_from_dict,
+    ambiguity_set_to_dict,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.schedules import Schedule, schedule_from_dict
 
 _SCHEDULE, _CONTEXT_SET = "__schedule__", "__context_set__"
+_AMBIGUITY_SET = "__ambiguity_set__"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,11 +153,13 @@ def _encode(value: object, name: str) -> Any:
         return {_SCHEDULE: value.to_dict()}
     if isinstance(value, ContextSet):
         return {_CONTEXT_SET: value.to_dict()}
+    if isinstance(value, AmbiguitySet):
+        return {_AMBIGUITY_SET: ambiguity_set_to_dict(value)}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise InputDataError(
         f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
-        "number, a string, a Schedule or a ContextSet."
+        "number, a string, a Schedule, a ContextSet or an AmbiguitySet."
     )
 
 
@@ -160,4 +168,6 @@ def _decode(value: Any) -> Any:
         return schedule_from_dict(value[_SCHEDULE])
     if isinstance(value, dict) and _CONTEXT_SET in value:
         return ContextSet.from_dict(value[_CONTEXT_SET])
+    if isinstance(value, dict) and _AMBIGUITY_SET in value:
+        return ambiguity_set_from_dict(value[_AMBIGUITY_SET])
     return value

@@ -11,18 +11,20 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
-from botorch_drbo.algorithms.model_based import AcquisitionAlgorithm, check_counts
+from botorch_drbo.algorithms.model_based import (
+    AcquisitionAlgorithm,
+    RobustSetAlgorithm,
+    check_counts,
+)
 from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EmpiricalRisk(AcquisitionAlgorithm):
+class EmpiricalRisk(RobustSetAlgorithm):
     r"""``erbo``: believe the contexts seen so far, and maximise the expectation.
 
     .. math:: \sum_i p_i \, \mathrm{ucb}(x, c_i)
@@ -41,27 +43,8 @@ class EmpiricalRisk(AcquisitionAlgorithm):
 
     name: ClassVar[str] = "erbo"
 
-    def acquisition(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        beta: float,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The expected upper confidence bound."""
-        return DistributionallyRobustUCB(
-            model,
-            beta,
-            self.data_contexts(history, space),
-            UncertaintyObjective(NoAmbiguity()),
-            X_pending=X_pending,
-        )
-
     def robust_set(
-        self, history: History, space: SearchSpace, *, seed: int
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The distribution itself: the worst case is the expectation."""
         return self.data_contexts(history, space), NoAmbiguity()
@@ -69,7 +52,7 @@ class EmpiricalRisk(AcquisitionAlgorithm):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StableOpt(AcquisitionAlgorithm):
+class StableOpt(RobustSetAlgorithm):
     r"""``stable_opt``: the worst context within one standard deviation of the mean.
 
     .. math:: \min \{ \mathrm{ucb}(x, c) : m - s \le c \le m + s \}
@@ -93,24 +76,8 @@ class StableOpt(AcquisitionAlgorithm):
         super().__post_init__()
         check_counts(num_contexts=self.num_contexts)
 
-    def acquisition(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        beta: float,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The lowest upper confidence bound over the box of contexts."""
-        contexts, ambiguity = self.robust_set(history, space, seed=seed)
-        return DistributionallyRobustUCB(
-            model, beta, contexts, UncertaintyObjective(ambiguity), X_pending=X_pending
-        )
-
     def robust_set(
-        self, history: History, space: SearchSpace, *, seed: int
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""A Sobol set in the box, and every distribution on it."""
         data = self.data_contexts(history, space)
@@ -159,7 +126,7 @@ class GPUCB(AcquisitionAlgorithm):
         return UpperConfidenceBound(model, beta=beta)
 
     def robust_set(
-        self, history: History, space: SearchSpace, *, seed: int
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The empirical contexts, taken at their word."""
         return self.data_contexts(history, space), NoAmbiguity()

@@ -5,21 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import AcquisitionAlgorithm, check_counts
-from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity
+from botorch_drbo.algorithms.model_based import (
+    AcquisitionAlgorithm,
+    RobustSetAlgorithm,
+    check_counts,
+    sobol_contexts,
+)
+from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SBOKDE(AcquisitionAlgorithm):
+class SBOKDE(RobustSetAlgorithm):
     r"""``sbo_kde``: the expectation over a kernel density estimate of the contexts.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \mathrm{ucb}(x, \tilde c_i), \qquad
@@ -43,6 +50,58 @@ class SBOKDE(AcquisitionAlgorithm):
         super().__post_init__()
         check_counts(num_contexts=self.num_contexts)
 
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The density estimate, taken at its word."""
+        return _density(self, history, space, self.num_contexts, seed), NoAmbiguity()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DRBOKDE(AcquisitionAlgorithm):
+    r"""``drbo_kde``: the worst case over a total variation ball around the estimate.
+
+    .. math:: \min \{ E_q[\mathrm{ucb}(x, c)] :
+        \| q - \hat p_{\mathrm{KDE}} \|_1 \le \epsilon_s \}
+
+    The adversary takes probability from the draws with the highest scores, and may put
+    it anywhere in the context bounds: on the lowest score of the draws and of a Sobol
+    set beside them. One sort solves what the paper solves as a two-dimensional convex
+    program per decision (its Proposition 2 is the dual).
+
+    Args:
+        radius: A number, or a schedule in the number of contexts seen; None for the
+            paper's ``KernelDensityRadius``, ``s^(-2 / (4 + d_c))``.
+        num_contexts: Draws from the density estimate.
+        num_outside: Sobol contexts in the context bounds, where the lowest score is
+            looked for beside the draws.
+
+    Example:
+        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
+        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> drbo = DRBOKDE(num_contexts=64, num_restarts=1, raw_samples=8)
+        >>> drbo.propose(history, SearchSpace(unit, unit)).shape
+        torch.Size([1, 1])
+
+    [Huang2024sbokde]_. Their code looks for the lowest score outside the bounds, and
+    ignores it in the gradient.
+    """
+
+    name: ClassVar[str] = "drbo_kde"
+
+    radius: Schedule | float | None = None
+    num_contexts: int = 1024
+    num_outside: int = 512
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.radius is not None:
+            as_schedule(self.radius)
+        check_counts(num_contexts=self.num_contexts, num_outside=self.num_outside)
+
     def acquisition(
         self,
         model: SingleTaskGP,
@@ -53,22 +112,49 @@ class SBOKDE(AcquisitionAlgorithm):
         X_pending: Tensor | None,
         seed: int,
     ) -> AcquisitionFunction:
-        r"""The expected upper confidence bound."""
-        contexts, ambiguity = self.robust_set(history, space, seed=seed)
+        r"""The worst confidence bound over the ball, with the whole box in reach."""
         return DistributionallyRobustUCB(
-            model, beta, contexts, UncertaintyObjective(ambiguity), X_pending=X_pending
+            model,
+            beta,
+            _density(self, history, space, self.num_contexts, seed),
+            UncertaintyObjective(self._ball(history, space)),
+            outside_contexts=self._outside(space, seed),
+            X_pending=X_pending,
         )
 
     def robust_set(
-        self, history: History, space: SearchSpace, *, seed: int
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The density estimate, taken at its word."""
-        if self.reference is not None:
-            return self.data_contexts(history, space), NoAmbiguity()
-        contexts = ContextSet.kernel_density(
-            history.contexts,
-            num_samples=self.num_contexts,
-            bounds=space.context_bounds,
-            seed=seed,
+        r"""The draws, the Sobol contexts with weight zero, and the ball."""
+        inside = _density(self, history, space, self.num_contexts, seed)
+        outside = self._outside(space, seed)
+        contexts = ContextSet(
+            torch.cat([inside.points, outside]),
+            torch.cat([inside.weights, torch.zeros_like(outside[:, 0])]),
         )
-        return contexts, NoAmbiguity()
+        return contexts, self._ball(history, space)
+
+    def _ball(self, history: History, space: SearchSpace) -> TotalVariation:
+        radius = KernelDensityRadius(space.d_c) if self.radius is None else self.radius
+        return TotalVariation(as_schedule(radius)(len(history.contexts)))
+
+    def _outside(self, space: SearchSpace, seed: int) -> Tensor:
+        return sobol_contexts(space, self.num_outside, seed)
+
+
+def _density(
+    algorithm: AcquisitionAlgorithm,
+    history: History,
+    space: SearchSpace,
+    num_contexts: int,
+    seed: int,
+) -> ContextSet:
+    """Draws from the density estimate, or the reference if there is one."""
+    if algorithm.reference is not None:
+        return algorithm.data_contexts(history, space)
+    return ContextSet.kernel_density(
+        history.contexts,
+        num_samples=num_contexts,
+        bounds=space.context_bounds,
+        seed=seed,
+    )

@@ -18,10 +18,12 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_drbo._validation import check_inside
+from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.schedules import Schedule, as_schedule
 
@@ -109,11 +111,12 @@ class AcquisitionAlgorithm(Algorithm):
 
     @abstractmethod
     def robust_set(
-        self, history: History, space: SearchSpace, *, seed: int
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The contexts and the ambiguity set by which a recommendation is judged.
 
         Args:
+            model: The fitted model of ``[x, c]``.
             history: What has been observed.
             space: The boxes of decisions and contexts.
             seed: Decides every random draw.
@@ -186,7 +189,7 @@ class AcquisitionAlgorithm(Algorithm):
         best = values.argmax()
         x = candidates[best].clamp(space.bounds[0], space.bounds[1])  # d_x
         joint = model if self.uses_contexts else _fit(history, space, True)
-        contexts, ambiguity = self.robust_set(history, space, seed=seed)
+        contexts, ambiguity = self.robust_set(joint, history, space, seed=seed)
         with torch.no_grad():
             posterior = marginal_posterior(
                 joint, range(space.d_x, space.d_x + space.d_c)
@@ -226,6 +229,39 @@ class AcquisitionAlgorithm(Algorithm):
         )
         assert values is not None  # None only with return_acq_values=False
         return candidates.squeeze(-2), values
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RobustSetAlgorithm(AcquisitionAlgorithm):
+    r"""Maximise the worst confidence bound over the set that judges recommendations.
+
+    A recipe of this kind says what its contexts and its ambiguity set are, in
+    ``robust_set``; that is all.
+    """
+
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The worst expected upper confidence bound over ``robust_set``."""
+        contexts, ambiguity = self.robust_set(model, history, space, seed=seed)
+        return DistributionallyRobustUCB(
+            model, beta, contexts, UncertaintyObjective(ambiguity), X_pending=X_pending
+        )
+
+
+def sobol_contexts(space: SearchSpace, num: int, seed: int) -> Tensor:
+    """Scrambled Sobol contexts that fill the context bounds, ``num x d_c``."""
+    lower, upper = space.context_bounds
+    sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
+    unit = sobol.draw(num, dtype=torch.double).to(lower)
+    return lower + unit * (upper - lower)
 
 
 def check_counts(**counts: int) -> None:

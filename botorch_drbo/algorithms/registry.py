@@ -14,12 +14,26 @@ from botorch_drbo.algorithms.baselines import (
     RandomSearch,
     StableOpt,
 )
-from botorch_drbo.algorithms.kernel_density import SBOKDE
-from botorch_drbo.algorithms.wasserstein import WDRBO
+from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
+from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
+from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
+from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     recipe.name: recipe
-    for recipe in (RandomSearch, GPUCB, EmpiricalRisk, WDRBO, SBOKDE, StableOpt)
+    for recipe in (
+        RandomSearch,
+        GPUCB,
+        EmpiricalRisk,
+        SBOKDE,
+        StableOpt,
+        WDRBO,
+        WDRBOExact,
+        DRBOKDE,
+        DRBOMMD,
+        DRBOMMDMinimax,
+        DistributionallyRobust,
+    )
 }
 """The recipes. Add your own class under its ``name``, and journals can name it."""
 

@@ -9,6 +9,10 @@ from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
 from botorch_drbo.ambiguity.minimax import MinimaxApproximation
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
+from botorch_drbo.ambiguity.serialisation import (
+    ambiguity_set_from_dict,
+    ambiguity_set_to_dict,
+)
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
@@ -27,4 +31,6 @@ __all__ = [
     "SolverStatus",
     "TotalVariation",
     "Wasserstein",
+    "ambiguity_set_from_dict",
+    "ambiguity_set_to_dict",
 ]

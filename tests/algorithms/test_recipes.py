@@ -76,7 +76,7 @@ def test_erbo_averages_over_all_contexts_seen() -> None:
 def test_stable_opt_takes_the_worst_of_a_clipped_box() -> None:
     data = history()
     algorithm = StableOpt(num_contexts=50)
-    contexts, ambiguity = algorithm.robust_set(data, SPACE, seed=4)
+    contexts, ambiguity = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
     mean, std = data.contexts.mean(0), data.contexts.std(0, correction=0)
     low = (mean - std).clamp(SPACE.context_bounds[0], SPACE.context_bounds[1])
     high = (mean + std).clamp(SPACE.context_bounds[0], SPACE.context_bounds[1])
@@ -93,7 +93,7 @@ def test_stable_opt_takes_the_worst_of_a_clipped_box() -> None:
 def test_sbo_kde_averages_over_the_density_estimate() -> None:
     data = history()
     algorithm = SBOKDE(num_contexts=64)
-    contexts, ambiguity = algorithm.robust_set(data, SPACE, seed=4)
+    contexts, ambiguity = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
     same = ContextSet.kernel_density(
         data.contexts, num_samples=64, bounds=SPACE.context_bounds, seed=4
     )
@@ -112,13 +112,15 @@ def test_wdrbo_penalty_follows_radius_and_contexts() -> None:
     # The penalty is the radius times L(x), and the default radius .3 / sqrt(9) is .1.
     assert torch.allclose(values(WDRBO(), data, X_TEST), free - penalty)
     for contexts, radius in ((data, 0.3 / 3), (late, 0.3 / 4)):
-        ball = WDRBO().robust_set(contexts, SPACE, seed=4)[1]
+        ball = WDRBO().robust_set(joint_model(contexts), contexts, SPACE, seed=4)[1]
         assert ball.radius.item() == pytest.approx(radius)
 
 
 def test_wdrbo_is_judged_by_a_ball_in_normalised_units() -> None:
     data = history()
-    contexts, ball = WDRBO(radius=0.2).robust_set(data, SPACE, seed=4)
+    contexts, ball = WDRBO(radius=0.2).robust_set(
+        joint_model(data), data, SPACE, seed=4
+    )
     assert isinstance(ball, Wasserstein)
     unit = contexts.points / torch.tensor([1.0, 100.0], dtype=torch.double)
     expected = (unit[:, None, :] - unit[None, :, :]).square().sum(-1).sqrt()

@@ -23,7 +23,7 @@ def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
     contexts = function.sample_contexts(ITERATIONS, seed=0)
     for name in sorted(ALGORITHMS):
         options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 3}
-        if name == "sbo_kde":
+        if name in ("sbo_kde", "drbo_kde", "drbo_mmd", "drbo_mmd_minimax"):
             options["num_contexts"] = 32
         opt = RobustOptimizer(name, bounds, context_bounds, num_initial=8, **options)
         noise = torch.Generator().manual_seed(0)

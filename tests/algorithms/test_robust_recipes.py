@@ -1,0 +1,299 @@
+"""The distributionally robust recipes against convex programs."""
+
+from __future__ import annotations
+
+import json
+
+import cvxpy as cp
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
+from torch import Tensor
+
+from botorch_drbo import ContextSet
+from botorch_drbo.algorithms import (
+    DRBOKDE,
+    DRBOMMD,
+    SBOKDE,
+    WDRBO,
+    AcquisitionAlgorithm,
+    DistributionallyRobust,
+    DRBOMMDMinimax,
+    EmpiricalRisk,
+    History,
+    SearchSpace,
+    WDRBOExact,
+    algorithm_from_dict,
+)
+from botorch_drbo.ambiguity import (
+    FullSimplex,
+    KullbackLeibler,
+    MaximumMeanDiscrepancy,
+    MinimaxApproximation,
+    TotalVariation,
+    Wasserstein,
+)
+from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.schedules import InverseSquareRoot
+
+SPACE = SearchSpace(
+    bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
+    context_bounds=torch.tensor([[0.0, 0.0], [1.0, 100.0]], dtype=torch.double),
+)
+LENGTHSCALES = (0.4, 0.3, 0.6)
+BETA = 2.0
+X_TEST = torch.linspace(0.05, 0.95, 4, dtype=torch.double).unsqueeze(-1)
+
+
+def history(t: int = 9) -> History:
+    generator = torch.Generator().manual_seed(5)
+    X = torch.rand(t, 1, generator=generator, dtype=torch.double)
+    C = torch.rand(t, 2, generator=generator, dtype=torch.double)
+    C[:, 1] *= 100.0
+    Y = torch.sin(4 * X) + X * C[:, :1] - 0.01 * C[:, 1:]
+    return History(X=X, C=C, Y=Y, contexts=C)
+
+
+def joint_model(data: History) -> SingleTaskGP:
+    inputs = torch.cat([data.X, data.C], dim=-1)
+    transform = Normalize(3, bounds=SPACE.joint_bounds)
+    model = SingleTaskGP(inputs, data.Y, input_transform=transform)
+    model.covar_module.lengthscale = torch.tensor(LENGTHSCALES)
+    return model.eval()
+
+
+def ucb(model: SingleTaskGP, contexts: Tensor) -> Tensor:
+    """``b x n`` upper confidence bounds by BoTorch."""
+    rows = []
+    for x in X_TEST:
+        z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+        posterior = model.posterior(z.unsqueeze(-2))
+        rows.append((posterior.mean + (BETA * posterior.variance).sqrt()).flatten())
+    return torch.stack(rows).detach()
+
+
+def values(algorithm: AcquisitionAlgorithm, data: History) -> Tensor:
+    acqf = algorithm.acquisition(
+        joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
+    )
+    return acqf(X_TEST.unsqueeze(-2)).detach()
+
+
+def test_drbo_kde_is_the_two_dimensional_dual_of_the_paper() -> None:
+    """Proposition 2 as the paper solves it, but by cvxpy and with the exact floor."""
+    data = history()
+    algorithm = DRBOKDE(num_contexts=32, num_outside=16)
+    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    assert contexts.points.shape == (48, 2)
+    assert isinstance(ball, TotalVariation)
+    assert ball.radius.item() == pytest.approx(9 ** (-2 / 6))
+    scores = ucb(joint_model(data), contexts.points)
+    expected = []
+    for f in scores.numpy():
+        level, price = cp.Variable(), cp.Variable(nonneg=True)
+        # q >= 0 and sum q = 1 leave: on the support min(f, level + price) pays, and
+        # outside no score may lie below level - price.
+        inside = cp.sum(cp.minimum(f[:32], level + price)) / 32
+        problem = cp.Problem(
+            cp.Maximize(inside - price * ball.radius.item()),
+            [level - price <= f.min()],
+        )
+        expected.append(problem.solve(solver=cp.CLARABEL))
+    found = values(algorithm, data)
+    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-6, atol=1e-7)
+
+
+def test_drbo_kde_with_radius_zero_is_sbo_kde() -> None:
+    data = history()
+    torch.testing.assert_close(
+        values(DRBOKDE(radius=0.0, num_contexts=64), data),
+        values(SBOKDE(num_contexts=64), data),
+    )
+
+
+def test_drbo_kde_gradient_follows_the_lowest_context() -> None:
+    data = history()
+    acqf = DRBOKDE(radius=1.5, num_contexts=16, num_outside=64).acquisition(
+        joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
+    )
+    X = X_TEST.unsqueeze(-2).clone().requires_grad_()
+    assert torch.autograd.gradcheck(acqf, X)
+
+
+def test_drbo_mmd_solves_the_quadratic_program_on_the_product_grid() -> None:
+    data = history()
+    algorithm = DRBOMMD(radius=0.3, num_contexts=20)
+    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    # ceil(20 ** (1/2)) = 5 per side: the whole grid, not its diagonal.
+    side = torch.linspace(0, 1, 5, dtype=torch.double)
+    grid = torch.cartesian_prod(side, 100 * side)
+    torch.testing.assert_close(contexts.points, grid)
+    nearest = torch.cdist(
+        data.C / SPACE.context_bounds[1], grid / SPACE.context_bounds[1]
+    ).argmin(-1)
+    histogram = torch.bincount(nearest, minlength=25) / 9
+    torch.testing.assert_close(contexts.weights, histogram.double())
+    # The model's kernel in c: its last two lengthscales, on normalised contexts.
+    unit = grid / SPACE.context_bounds[1] / torch.tensor(LENGTHSCALES[1:]).double()
+    kernel = torch.exp(-0.5 * torch.cdist(unit, unit).square())
+    assert isinstance(ball, MaximumMeanDiscrepancy)
+    centred = torch.eye(25, dtype=torch.double) - 1 / 25
+    torch.testing.assert_close(
+        ball.factor @ ball.factor.mT, centred @ kernel @ centred, atol=1e-9, rtol=0
+    )
+    root = torch.linalg.cholesky(kernel + 1e-12 * torch.eye(25)).numpy()
+    expected = []
+    for f in ucb(joint_model(data), grid).numpy():
+        q = cp.Variable(25, nonneg=True)
+        moved = root.T @ (q - contexts.weights.numpy())
+        problem = cp.Problem(
+            cp.Minimize(q @ f), [cp.sum(q) == 1, cp.norm(moved) <= 0.3]
+        )
+        expected.append(problem.solve(solver=cp.CLARABEL))
+    torch.testing.assert_close(
+        values(algorithm, data), torch.tensor(expected), rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("d_c", "num", "size"), [(1, 100, 100), (2, 100, 100)])
+@pytest.mark.parametrize("recipe", [DRBOMMD, DRBOMMDMinimax])
+def test_drbo_mmd_grid_sizes(recipe, d_c: int, num: int, size: int) -> None:
+    C = torch.rand(4, d_c, dtype=torch.double)
+    X = torch.rand(4, 1, dtype=torch.double)
+    data = History(X=X, C=C, Y=X, contexts=C)
+    box = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    space = SearchSpace(box, box.expand(2, d_c))
+    model = SingleTaskGP(torch.cat([X, C], -1), X)
+    contexts, ball = recipe(num_contexts=num).robust_set(model, data, space, seed=0)
+    assert contexts.num_points == size
+    assert ball.radius.item() == pytest.approx((2 + (2 * 2.302585093) ** 0.5) / 2)
+
+
+def test_the_grid_is_rounded_up_and_follows_a_reference() -> None:
+    reference = ContextSet(
+        torch.tensor([[0.0, 0.0], [1.0, 100.0]], dtype=torch.double),
+        torch.tensor([0.25, 0.75], dtype=torch.double),
+    )
+    data = history()
+    for num, per_side in ((1000, 32), (64, 8), (65, 9)):
+        algorithm = DRBOMMD(reference=reference, num_contexts=num)
+        contexts, _ = algorithm.robust_set(joint_model(data), data, SPACE, seed=0)
+        assert contexts.num_points == per_side**2
+        assert contexts.weights[0] == 0.25 and contexts.weights[-1] == 0.75
+
+
+def test_drbo_mmd_minimax_searches_with_the_approximation() -> None:
+    data = history()
+    algorithm = DRBOMMDMinimax(radius=0.3, num_contexts=20)
+    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    scores = ucb(joint_model(data), contexts.points)
+    assert isinstance(ball, MaximumMeanDiscrepancy)
+    expected = MinimaxApproximation(ball).worst_case(scores, contexts.weights).value
+    torch.testing.assert_close(values(algorithm, data), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_wdrbo_exact_is_the_transport_problem() -> None:
+    data = history()
+    algorithm = WDRBOExact(radius=0.1, num_candidates=12)
+    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    assert isinstance(ball, Wasserstein)
+    assert torch.equal(contexts.points[:9], data.C)
+    assert (contexts.weights[9:] == 0).all() and contexts.num_points == 21
+    unit = contexts.points / SPACE.context_bounds[1]
+    cost = torch.cdist(unit[:9], unit).numpy()
+    expected = []
+    for f in ucb(joint_model(data), contexts.points).numpy():
+        plan = cp.Variable((9, 21), nonneg=True)
+        problem = cp.Problem(
+            cp.Minimize(cp.sum(plan @ f)),
+            [cp.sum(plan, 1) == 1 / 9, cp.sum(cp.multiply(plan, cost)) <= 0.1],
+        )
+        expected.append(problem.solve(solver=cp.CLARABEL))
+    torch.testing.assert_close(
+        values(algorithm, data), torch.tensor(expected), rtol=1e-6, atol=1e-7
+    )
+
+
+def test_wdrbo_bounds_wdrbo_exact_from_below() -> None:
+    data = history()
+    bound = values(WDRBO(radius=0.05), data)
+    exact = values(WDRBOExact(radius=0.05, num_candidates=256), data)
+    expectation = values(EmpiricalRisk(), data)
+    assert (bound <= exact + 1e-6).all() and (exact < expectation).all()
+    torch.testing.assert_close(values(WDRBOExact(radius=0.0), data), expectation)
+
+
+def test_dro_takes_any_set_and_schedule() -> None:
+    data = history()
+    scores = ucb(joint_model(data), data.C)
+    uniform = torch.full((9,), 1 / 9, dtype=torch.double)
+    for ambiguity, radius, size in (
+        (KullbackLeibler(0.3), None, 0.3),
+        (KullbackLeibler(0.3), InverseSquareRoot(0.6), 0.2),
+        (TotalVariation(0.1), 0.4, 0.4),
+    ):
+        algorithm = DistributionallyRobust(ambiguity_set=ambiguity, radius=radius)
+        expected = ambiguity.with_radius(size).worst_case(scores, uniform).value
+        torch.testing.assert_close(values(algorithm, data), expected)
+    everything = DistributionallyRobust(ambiguity_set=FullSimplex())
+    torch.testing.assert_close(values(everything, data), scores.amin(-1))
+
+
+def test_dro_with_a_geometry_needs_a_reference() -> None:
+    data = history()
+    points = torch.tensor([[0.2, 30.0], [0.8, 60.0]], dtype=torch.double)
+    ball = Wasserstein(0.1, torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double())
+    fixed = DistributionallyRobust(ambiguity_set=ball, reference=ContextSet(points))
+    assert values(fixed, data).shape == (4,)
+    with pytest.raises(BotorchTensorDimensionError, match="atoms"):
+        values(DistributionallyRobust(ambiguity_set=ball), data)
+
+
+def test_dro_resumes_with_its_set(tmp_path) -> None:
+    """The journal keeps the set exactly."""
+    unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    path = tmp_path / "run.jsonl"
+    opt = RobustOptimizer(
+        "dro",
+        unit,
+        unit,
+        journal=path,
+        num_initial=2,
+        ambiguity_set=KullbackLeibler(0.1),
+        num_restarts=1,
+        raw_samples=4,
+    )
+    for _ in range(3):
+        x = opt.ask()
+        opt.tell(x, x / 2, x.item())
+    opt.close()
+    resumed = RobustOptimizer.resume(path)
+    ambiguity = resumed.algorithm.ambiguity_set
+    assert isinstance(ambiguity, KullbackLeibler)
+    assert ambiguity.radius.item() == 0.1
+    again = algorithm_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))
+    assert isinstance(again, DistributionallyRobust)
+    resumed.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DRBOKDE(num_contexts=0),
+        lambda: DRBOKDE(num_outside=0),
+        lambda: DRBOKDE(radius=-1.0),
+        lambda: DRBOMMD(num_contexts=0),
+        lambda: DRBOMMD(radius=-1.0),
+        lambda: DRBOMMDMinimax(num_contexts=-1),
+        lambda: DRBOMMDMinimax(radius=float("nan")),
+        lambda: WDRBOExact(num_candidates=0),
+        lambda: WDRBOExact(radius=-0.1),
+        lambda: DistributionallyRobust(ambiguity_set="total_variation"),
+        lambda: DistributionallyRobust(radius=-1.0),
+    ],
+)
+def test_bad_options(make) -> None:
+    with pytest.raises(InputDataError):
+        make()
