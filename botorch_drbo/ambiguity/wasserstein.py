@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,7 +20,29 @@ from botorch_drbo.ambiguity.base import (
 )
 
 _MAX_STEPS = 200
-_CHUNK_ELEMENTS = 2**22  # 32 MiB of float64 per temporary of size rows x n x m
+_CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """Where each atom goes, all ``b x n``: each is one line in ``lambda``."""
+
+    target: Tensor
+    score: Tensor
+    cost: Tensor
+
+    def line(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean score and cost of each row, ``b`` and ``b``."""
+        return (p * self.score).sum(-1), (p * self.cost).sum(-1)
+
+    def or_else(self, other: _Plans, rows: Tensor) -> _Plans:
+        """This plan, and the other one in the rows that are set."""
+        pairs = zip(
+            (other.target, other.score, other.cost),
+            (self.target, self.score, self.cost),
+            strict=True,
+        )
+        return _Plans(*(torch.where(rows[:, None], b, a) for b, a in pairs))
 
 
 class Wasserstein(AmbiguitySet):
@@ -38,7 +61,9 @@ class Wasserstein(AmbiguitySet):
     concave and piecewise linear in ``lambda``. The solver keeps one supporting line on
     either side of the maximum, and steps to their crossing until it lies on the graph:
     then the two assignments, mixed so that they cost exactly ``epsilon``, are a
-    worst-case plan, and primal and dual agree.
+    worst-case plan, and primal and dual agree. Once both sides send an atom to the same
+    candidate it is settled, for any cost, so about 3 or 4 passes over all pairs of atom
+    and candidate are needed in all.
 
     With a cost ``n x m`` the mass moves from the ``n`` reference atoms to ``m``
     candidates, and the scores belong to the candidates. Candidates should contain the
@@ -105,16 +130,13 @@ class Wasserstein(AmbiguitySet):
         batch, n = values.shape[:-1], weights.shape[-1]
         # Only differences of scores matter; a large offset would cost digits.
         shifted = values - values.amin(-1, keepdim=True)
-        f = shifted.reshape(-1, values.shape[-1])
-        p, r = weights.reshape(-1, n), radius.reshape(-1)
-        rows = max(1, _CHUNK_ELEMENTS // self.cost.numel())
-        chunks = [
-            self._solve_rows(*parts)
-            for parts in zip(f.split(rows), p.split(rows), r.split(rows), strict=True)
-        ]
         q, multiplier, gradient, direction, gap = (
-            torch.cat(parts).reshape((*batch, *parts[0].shape[1:]))
-            for parts in zip(*chunks, strict=True)
+            found.reshape((*batch, *found.shape[1:]))
+            for found in self._solve_rows(
+                shifted.reshape(-1, values.shape[-1]),
+                weights.reshape(-1, n),
+                radius.reshape(-1),
+            )
         )
         span = values.amax(-1) - values.amin(-1)
         proved = bool((gap <= 1e-10 * span).all())
@@ -122,85 +144,61 @@ class Wasserstein(AmbiguitySet):
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         cost = self.cost.to(f.device)
-        tolerance = 1e-13 * cost.max()
-
-        def line(assignment: Tensor) -> tuple[Tensor, Tensor]:  # b x n -> value, cost
-            paid = torch.gather(
-                cost.expand(len(f), -1, -1), -1, assignment[..., None]
-            ).squeeze(-1)
-            return (p * f.gather(-1, assignment)).sum(-1), (p * paid).sum(-1)
-
-        # lambda = 0: everything moves to the cheapest of the lowest scores.
-        lowest = f == f.amin(-1, keepdim=True)  # b x m
-        low = torch.where(lowest[:, None, :], cost, torch.inf).argmin(-1)  # b x n
-        value_low, cost_low = line(low)
-        saturated = cost_low <= radius + tolerance
-        # lambda = infinity: everything stays as near as it can, at its lowest score.
-        nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
-        high = torch.where(nearest, f[:, None, :], torch.inf).argmin(-1)  # b x n
-        value_high, cost_high = line(high)
-        empty = cost_high > radius + tolerance
+        limit = radius + 1e-13 * cost.max()
+        low, high = _cheapest_of_the_lowest(f, cost), _lowest_of_the_nearest(f, cost)
+        value_low, cost_low = low.line(p)
+        value_high, cost_high = high.line(p)
+        empty = cost_high > limit
         if empty.any():
             raise InputDataError(
                 f"The Wasserstein ball of radius {radius[empty][0].item()} is empty: "
                 f"the cheapest plan costs {cost_high[empty][0].item()}. Let candidates "
                 "contain the reference atoms, or enlarge the radius."
             )
-        gap = torch.zeros_like(value_low)
-        lam = torch.zeros_like(value_low)
-        for step in range(_MAX_STEPS):
+        lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
+        gradient = low.score.clone()  # at lambda = 0
+        scale = f.amax(-1)
+        saturated = cost_low <= limit
+        searched = ~saturated
+        for _ in range(_MAX_STEPS):
+            # Where an atom goes the same way on either side, its concave term equals
+            # that line in between. So atoms settle, and ever fewer are looked at.
+            settled = (low.score == high.score) & (low.cost == high.cost) | (p == 0)
+            row, atom = (searched[:, None] & ~settled).nonzero(as_tuple=True)
+            if not len(row):
+                break
             # The two lines cross where value + lambda * cost is the same for both.
             width = (cost_low - cost_high).clamp_min(torch.finfo(f.dtype).tiny)
-            lam = ((value_high - value_low) / width).clamp_min(0.0)
-            lam = torch.where(saturated, torch.zeros_like(lam), lam)
-            moved = f[:, None, :] + lam[:, None, None] * cost  # b x n x m
-            best, assignment = moved.min(-1)
-            crossing = (p * best).sum(-1)
+            crossing = ((value_high - value_low) / width).clamp_min(0.0)
+            lam = torch.where(searched, crossing, lam)
+            target = _best(f, cost, lam[row], row, atom)
+            plan = _Plans(low.target.clone(), low.score.clone(), low.cost.clone())
+            plan.target[row, atom] = target
+            plan.score[row, atom] = f[row, target]
+            plan.cost[row, atom] = cost[atom, target]
+            value, paid = plan.line(p)
             # Both plans mixed are feasible and worth the height of the crossing.
-            gap = value_high + lam * cost_high - crossing
-            gap = torch.where(saturated, torch.zeros_like(gap), gap)
-            scale = f.abs().amax(-1)
-            open_rows = gap > 1e-14 * scale
-            if step % 4 == 3 and not bool(open_rows.any()):
-                break
-            value, paid = line(assignment)
-            goes_low = (paid > radius + tolerance) & open_rows & (paid < cost_low)
-            goes_high = (paid <= radius + tolerance) & open_rows & (paid > cost_high)
-            low = torch.where(goes_low[:, None], assignment, low)
+            above = (value_high - value) + lam * (cost_high - paid)
+            gap = torch.where(searched, above, gap)
+            lowered = plan.score + lam[:, None] * plan.cost  # b x n
+            gradient = torch.where(searched[:, None], lowered, gradient)
+            # A line that passes below the crossing lies between the two, but for
+            # rounding: else the crossing is the maximum.
+            searched = searched & (gap > 1e-14 * scale)
+            goes_low = searched & (paid > limit) & (paid < cost_low)
+            goes_high = searched & (paid <= limit) & (paid > cost_high)
+            searched = goes_low | goes_high
+            low, high = low.or_else(plan, goes_low), high.or_else(plan, goes_high)
             value_low = torch.where(goes_low, value, value_low)
             cost_low = torch.where(goes_low, paid, cost_low)
-            high = torch.where(goes_high[:, None], assignment, high)
             value_high = torch.where(goes_high, value, value_high)
             cost_high = torch.where(goes_high, paid, cost_high)
-        return self._plan(
-            f, p, radius, low, high, cost_low, cost_high, lam, saturated, gap
-        )
+        # Atoms without mass were left out.
+        row, atom = ((p == 0) & ~saturated[:, None]).nonzero(as_tuple=True)
+        target = _best(f, cost, lam[row], row, atom)
+        gradient[row, atom] = f[row, target] + lam[row] * cost[atom, target]
 
-    def _plan(
-        self,
-        f: Tensor,
-        p: Tensor,
-        radius: Tensor,
-        low: Tensor,
-        high: Tensor,
-        cost_low: Tensor,
-        cost_high: Tensor,
-        lam: Tensor,
-        saturated: Tensor,
-        gap: Tensor,
-    ) -> tuple[Tensor, ...]:
-        zeros = torch.zeros_like(f)
-        q_low = zeros.scatter_add(-1, low, p)
-        q_high = zeros.scatter_add(-1, high, p)
-        width = (cost_low - cost_high).clamp_min(torch.finfo(f.dtype).tiny)
-        share = ((radius - cost_high) / width).clamp(0.0, 1.0)
-        share = torch.where(saturated, torch.ones_like(share), share)[:, None]
-        q = share * q_low + (1 - share) * q_high
-        direction = torch.where(
-            saturated[:, None], zeros, (q_low - q_high) / width[:, None]
-        )
-        cost = self.cost.to(f.device)
-        gradient = (f[:, None, :] + lam[:, None, None] * cost).amin(-1)
+        q, direction = _mix(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, gradient, direction, gap
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
@@ -232,3 +230,67 @@ class Wasserstein(AmbiguitySet):
             for b in marginals.reshape(math.prod(batch), n + m)
         ]
         return torch.tensor(found, dtype=torch.double).reshape(batch)
+
+
+def _mix(
+    p: Tensor, radius: Tensor, saturated: Tensor, low: _Plans, high: _Plans, m: int
+) -> tuple[Tensor, Tensor]:
+    """The mixture of both plans that costs the radius, and its derivative in it."""
+    (_, cost_low), (_, cost_high) = low.line(p), high.line(p)
+    zeros = p.new_zeros(len(p), m)
+    q_low = zeros.scatter_add(-1, low.target, p)
+    q_high = zeros.scatter_add(-1, high.target, p)
+    width = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
+    share = ((radius - cost_high) / width).clamp(0.0, 1.0)
+    share = torch.where(saturated, 1.0, share)[:, None]
+    q = share * q_low + (1 - share) * q_high
+    direction = (q_low - q_high) / width[:, None]
+    return q, torch.where(saturated[:, None], zeros, direction)
+
+
+def _best(f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor) -> Tensor:
+    """The candidate that attains ``min_j f[row, j] + lam * cost[atom, j]``; all ``k``.
+
+    In chunks that are written over, as fresh memory costs more than the arithmetic.
+    """
+    k, m = len(row), f.shape[-1]
+    size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // m))
+    target = torch.empty(k, dtype=torch.long, device=f.device)
+    scores, costs = f.new_empty(size, m), f.new_empty(size, m)
+    least = f.new_empty(size)
+    for start in range(0, k, size):
+        part = slice(start, min(start + size, k))
+        count = part.stop - start
+        a, c = scores[:count], costs[:count]
+        torch.index_select(f, 0, row[part], out=a)
+        torch.index_select(cost, 0, atom[part], out=c)
+        torch.addcmul(a, c, lam[part, None], out=a)
+        torch.min(a, -1, out=(least[:count], target[part]))
+    return target
+
+
+def _cheapest_of_the_lowest(f: Tensor, cost: Tensor) -> _Plans:
+    """At ``lambda = 0`` everything moves to the cheapest of the lowest scores."""
+    lowest = f == f.amin(-1, keepdim=True)  # b x m
+    target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
+    tied = lowest.sum(-1, keepdim=True) > 1
+    row, atom = tied.expand(-1, len(cost)).nonzero(as_tuple=True)
+    away = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
+    target[row, atom] = _best(away, cost, f.new_ones(len(row)), row, atom)
+    return _plans(f, cost, target)
+
+
+def _lowest_of_the_nearest(f: Tensor, cost: Tensor) -> _Plans:
+    """For a large ``lambda`` all stay as near as they can, at the lowest score."""
+    nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
+    target = nearest.byte().argmax(-1).repeat(len(f), 1)
+    tied = nearest.sum(-1) > 1
+    row, atom = tied.expand(len(f), -1).nonzero(as_tuple=True)
+    away = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
+    target[row, atom] = _best(f, away, f.new_ones(len(row)), row, atom)
+    return _plans(f, cost, target)
+
+
+def _plans(f: Tensor, cost: Tensor, target: Tensor) -> _Plans:
+    atoms = torch.arange(len(cost), device=f.device)
+    return _Plans(target, f.gather(-1, target), cost[atoms, target])

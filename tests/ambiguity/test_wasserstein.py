@@ -196,3 +196,109 @@ def test_many_pieces_with_the_radius_on_each_breakpoint():
         assert robust.value.item() == pytest.approx(f[k:].sum().item() / 9)
         assert robust.multiplier.item() == pytest.approx((f[k] / x[k]).item())
         spent += (x[k] / 9).item()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("radius", [0.01, 0.1, 0.4])
+def test_a_cost_that_is_no_metric(seed, radius):
+    """Atoms settle early: that must be right without the triangle inequality."""
+    generator = torch.Generator().manual_seed(seed)
+    cost = torch.rand(12, 12, generator=generator, dtype=torch.double) ** 2
+    cost.fill_diagonal_(0.0)
+    f = torch.randn(12, generator=generator, dtype=torch.double)
+    p = torch.rand(12, generator=generator, dtype=torch.double) ** 4
+    p = p / p.sum()
+    expected = by_linear_programming(f.numpy(), p.numpy(), cost.numpy(), radius)
+    robust = Wasserstein(radius, cost).worst_case(f, p)
+    assert robust.value.item() == pytest.approx(expected, abs=1e-10)
+
+
+def mixed_batch() -> tuple[torch.Tensor, ...]:
+    """Rows that end at once, early and late: scores, weights, radii and the cost."""
+    generator = torch.Generator().manual_seed(5)
+    points = torch.rand(30, 2, generator=generator, dtype=torch.double)
+    cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    cost[3, 4] = cost[4, 3] = 0.0  # two atoms in one place
+    f = torch.randn(9, 30, generator=generator, dtype=torch.double)
+    f[1], f[2] = 2.0, f[2].round()  # constant, tied
+    p = torch.rand(9, 30, generator=generator, dtype=torch.double)
+    p[3:6, ::3] = 0.0
+    radius = torch.tensor([0.0, 0.1, 0.1, 0.0, 9.0, 0.02, 1e-6, 0.2, 0.4]).double()
+    return f, p / p.sum(-1, keepdim=True), radius, cost
+
+
+def test_rows_do_not_depend_on_each_other(monkeypatch):
+    f, p, radius, cost = mixed_batch()
+    ball = Wasserstein(0.1, cost)
+    together = ball.worst_case(f, p, radius=radius)
+    for elements in (1, 70, 2**20):  # one pair at a time, a few, all
+        monkeypatch.setattr(module, "_CHUNK_ELEMENTS", {"cpu": elements})
+        for i in range(len(f)):
+            alone = ball.worst_case(f[i], p[i], radius=radius[i])
+            torch.testing.assert_close(alone.value, together.value[i])
+            torch.testing.assert_close(alone.weights, together.weights[i])
+            torch.testing.assert_close(alone.multiplier, together.multiplier[i])
+
+
+def test_gradient_in_the_weights_is_the_price_of_each_atom():
+    """Also of atoms without mass, which the search leaves out."""
+    f, p, radius, cost = mixed_batch()
+    p.requires_grad_(True)
+    robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)
+    (gradient,) = torch.autograd.grad(robust.value.sum(), p)
+    lowered = f[:, None, :] + robust.multiplier[:, None, None] * cost
+    expected = lowered.amin(-1)
+    centred = [g - g.mean(-1, keepdim=True) for g in (gradient, expected)]
+    torch.testing.assert_close(*centred)
+
+
+def test_settled_atoms_are_not_looked_at_again(monkeypatch):
+    """At least 12 steps are taken, at the price of at most 5 over all atoms."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.rand(100, 2, generator=generator, dtype=torch.double)
+    cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    f = torch.randn(16, 100, generator=generator, dtype=torch.double)
+    looked: list[int] = []
+    best = module._best
+
+    def counted(f, cost, lam, row, atom):
+        looked.append(len(row))
+        return best(f, cost, lam, row, atom)
+
+    monkeypatch.setattr(module, "_best", counted)
+    p = torch.full((100,), 0.01, dtype=torch.double)
+    robust = Wasserstein(0.05, cost).worst_case(f, p)
+    assert robust.status is SolverStatus.EXACT
+    assert len(looked) >= 12
+    assert sum(looked) <= 5 * f.numel()
+
+
+def test_a_mixed_batch_equals_linear_programming():
+    f, p, radius, cost = mixed_batch()
+    robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)
+    for i in range(len(f)):
+        expected = by_linear_programming(
+            f[i].numpy(), p[i].numpy(), cost.numpy(), radius[i].item()
+        )
+        assert robust.value[i].item() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("scores", [[2.0, 1.0, 0.0], [1.0, 2.0, 0.0]])
+def test_duplicates_beside_a_lower_score_out_of_reach(scores):
+    """At radius zero mass moves within a place only."""
+    x = torch.tensor([0.0, 0.0, 1.0], dtype=torch.double)
+    p = torch.tensor([0.25, 0.25, 0.5], dtype=torch.double)
+    f = torch.tensor(scores, dtype=torch.double)
+    robust = Wasserstein(0.0, (x[:, None] - x).abs()).worst_case(f, p)
+    assert robust.value.item() == 0.5
+    assert robust.weights.tolist() == [0.5 * (s == 1.0) for s in scores[:2]] + [0.5]
+
+
+@pytest.mark.parametrize("radius", [1.0, 1.5, 5.0])
+def test_past_saturation_mass_takes_the_shortest_way(radius):
+    x = torch.tensor([0.0, 2.0, 1.0], dtype=torch.double)
+    p = torch.tensor([1.0, 0.0, 0.0], dtype=torch.double)
+    f = torch.tensor([1.0, 0.0, 0.0], dtype=torch.double)
+    robust = Wasserstein(radius, (x[:, None] - x).abs()).worst_case(f, p)
+    assert robust.weights.tolist() == [0.0, 0.0, 1.0]
+    assert robust.multiplier == 0.0
