@@ -90,9 +90,14 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _speed(options: argparse.Namespace) -> int:
-    from benchmarks.speed import run_speed
+    if options.inner:
+        from benchmarks.inner_speed import run_inner_speed as run
+    else:
+        from benchmarks.speed import run_speed as run
 
-    return run_speed(options.out, repeats=options.repeats, quick=options.quick)
+    name = "inner_speed.md" if options.inner else "speed.md"
+    out = RESULTS / name if options.out is None else options.out
+    return run(out, repeats=options.repeats, quick=options.quick)
 
 
 def _lipschitz(options: argparse.Namespace) -> int:
@@ -151,10 +156,15 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", type=Path, help="results folder (results-local/demo)")
     _add_jobs(demo)
 
-    speed = commands.add_parser("speed", help="times against BoTorch's idiom; memory")
+    speed = commands.add_parser(
+        "speed", help="times against BoTorch's idiom or cvxpy; memory"
+    )
     speed.set_defaults(command=_speed)
     speed.add_argument(
-        "--out", type=Path, default=RESULTS / "speed.md", help="report file"
+        "--inner", action="store_true", help="the ambiguity sets against cvxpy"
+    )
+    speed.add_argument(
+        "--out", type=Path, help="report file (results/speed.md, inner_speed.md)"
     )
     speed.add_argument(
         "--repeats", type=int, default=5, help="medians are taken over these"

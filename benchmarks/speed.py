@@ -90,19 +90,11 @@ def run_speed(out: Path, *, repeats: int, quick: bool) -> int:
                 lines.append(measure(sizes, repeats))
     with console.status(measure_memory.__doc__ or ""):
         lines.append(measure_memory(sizes))
-    head = ("measured", "ours", "against", "result", "asked for")
-    table = Table(title="One thread, medians", caption=machine(), show_lines=True)
-    for name in head:
-        table.add_column(name)
-    rows = [
-        (line.what, line.ours, line.other, line.result, line.target) for line in lines
-    ]
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(_markdown(head, rows, repeats), encoding="utf-8")
-    console.print(f"Written to {out}")
+    about = (
+        f"`python -m benchmarks speed`, one thread, medians of {repeats} repeats. "
+        f"{machine()}."
+    )
+    report(console, out, lines, title="Speed and memory", about=about)
     return 0
 
 
@@ -125,8 +117,8 @@ def measure_expected_ucb(sizes: Sizes, repeats: int) -> Line:
     ratio = statistics.median(b / a for a, b in zip(mine, theirs, strict=True))
     return Line(
         what=f"expected UCB, forward + backward, b={sizes.b}, n={sizes.n}, t={sizes.t}",
-        ours=_seconds(mine),
-        other=f"{_seconds(theirs)} (model.posterior of b x n x 1 x d)",
+        ours=seconds(mine),
+        other=f"{seconds(theirs)} (model.posterior of b x n x 1 x d)",
         result=f"{ratio:.3g} times as fast",
         target="at least 8",
     )
@@ -162,8 +154,8 @@ def measure_iteration(sizes: Sizes, repeats: int) -> Line:
     return Line(
         what=f"whole iteration (fit, {sizes.raw_samples} raw samples, "
         f"{sizes.num_restarts} restarts), Ackley 2+1, t={sizes.iteration_t}",
-        ours=f"wdrbo {_seconds(times['wdrbo'])}; erbo {_seconds(times['erbo'])}",
-        other=f"gp_ucb {_seconds(times['gp_ucb'])}",
+        ours=f"wdrbo {seconds(times['wdrbo'])}; erbo {seconds(times['erbo'])}",
+        other=f"gp_ucb {seconds(times['gp_ucb'])}",
         result=f"wdrbo {ratios['wdrbo']:.2g}, erbo {ratios['erbo']:.2g} times gp_ucb",
         target="wdrbo under 4",
     )
@@ -257,6 +249,39 @@ def machine() -> str:
     )
 
 
+def seconds(times: Sequence[float]) -> str:
+    """The median, to be read."""
+    return f"{statistics.median(times):.3g} s"
+
+
+def report(
+    console: Console, out: Path, lines: Sequence[Line], *, title: str, about: str
+) -> None:
+    """Print the lines as a table, and write them to ``out`` as Markdown."""
+    head = ("measured", "ours", "against", "result", "asked for")
+    table = Table(title=title, caption=about, show_lines=True)
+    for name in head:
+        table.add_column(name)
+    rows = [
+        (line.what, line.ours, line.other, line.result, line.target) for line in lines
+    ]
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    text = [
+        f"# {title}",
+        "",
+        about,
+        "",
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text("\n".join(text) + "\n", encoding="utf-8")
+    console.print(f"Written to {out}")
+
+
 def _joint_problem(b: int, n: int, t: int) -> tuple[SingleTaskGP, Tensor, Tensor]:
     """A model of two decision and one context columns, contexts, decisions."""
     generator = torch.Generator().manual_seed(0)
@@ -287,21 +312,3 @@ def _value_and_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> Tens
     values = function(leaf)
     (gradient,) = torch.autograd.grad(values.sum(), leaf)
     return torch.cat([values.detach().unsqueeze(-1), gradient.squeeze(-2)], dim=-1)
-
-
-def _seconds(times: Sequence[float]) -> str:
-    return f"{statistics.median(times):.3g} s"
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]], repeats: int) -> str:
-    lines = [
-        "# Speed and memory",
-        "",
-        f"`python -m benchmarks speed`, one thread, medians of {repeats} repeats. "
-        f"{machine()}.",
-        "",
-        "| " + " | ".join(head) + " |",
-        "|" + "---|" * len(head),
-        *("| " + " | ".join(row) + " |" for row in rows),
-    ]
-    return "\n".join(lines) + "\n"
