@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -9,6 +11,9 @@ from torch.nn.functional import pad
 from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _TOLERANCE = 1e-13  # relative: a radius this near to saturation is there
 _TINY = 1e-60  # radii below it are solved as if they were it: v differs by 1e-30
@@ -46,6 +51,8 @@ class ModifiedChiSquared(AmbiguitySet):
 
     Called modified chi-squared in [Tay2022minimax]_, with half of our radius.
     """
+
+    _keeps_support: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.
@@ -108,6 +115,17 @@ class ModifiedChiSquared(AmbiguitySet):
         gradient = torch.where(radius <= 0, f, (away - bends) / mass)
         multiplier = (mass * spread * span / 2).squeeze(-1)
         return Solution(q, multiplier, span * gradient, direction)
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        ratio = cp.Variable(q.size)  # at least q^2 / p: sums to 1 + radius
+        return [
+            cp.SOC(ratio + p, cp.vstack([2 * q, ratio - p])),
+            cp.sum(ratio) <= 1 + radius,
+        ]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The chi-squared divergence, with the reference in the denominator.
@@ -259,6 +277,17 @@ class ChiSquared(AmbiguitySet):
         height = torch.where(p > 0, height, 1.0)
         parts = torch.where(p > 0, p * z.square() / height, 0.0)
         return height, parts.sum(-1, keepdim=True)
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        ratio = cp.Variable(q.size)  # at least p^2 / q: sums to 1 + radius
+        return [
+            cp.SOC(ratio + q, cp.vstack([2 * p, ratio - q])),
+            cp.sum(ratio) <= 1 + radius,
+        ]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""Neyman's chi-squared divergence, with ``q`` in the denominator.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -10,6 +11,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
 
@@ -48,6 +52,8 @@ class ConditionalValueAtRisk(AmbiguitySet):
 
     [RockafellarUryasev2000]_ for the dual.
     """
+
+    _keeps_support: ClassVar[bool] = True
 
     def __init__(self, alpha: float) -> None:
         r"""Turn the level into a radius.
@@ -103,6 +109,15 @@ class ConditionalValueAtRisk(AmbiguitySet):
             growth * (f - level).clamp_max(0.0),
             blank.scatter(-1, order, direction),
         )
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        # A product of two parameters is against the rules; one with a variable is not.
+        growth = cp.Variable()
+        return [growth == 1 + radius, q <= growth * p]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""By how much a weight grows at most, ``max q_i / p_i - 1``.

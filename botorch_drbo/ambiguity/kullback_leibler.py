@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import torch
 from torch import Tensor
 
 from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _TINY = 1e-60  # radii below it are solved as if they were it: v differs by 1e-30
 _TOLERANCE = 1e-14  # relative: a radius this near to saturation is there
@@ -51,6 +56,8 @@ class KullbackLeibler(AmbiguitySet):
 
     [HuHong2013]_ for the dual.
     """
+
+    _keeps_support: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.
@@ -171,6 +178,13 @@ class KullbackLeibler(AmbiguitySet):
         lower, upper = 0.5 * (8 * aim).log(), ((200 + most) / gap).log()
         upper = torch.where(skip, lower, upper)
         return increasing_root(function, lower, upper, guess).exp()
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        return [cp.sum(cp.rel_entr(q, p)) <= radius]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The relative entropy ``KL(q || p)``, in nats.

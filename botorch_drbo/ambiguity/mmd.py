@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
@@ -13,6 +15,9 @@ from botorch_drbo.ambiguity.base import (
     Solution,
     check_distributions,
 )
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _SYMMETRY = 1e-10  # relative to the largest entry
 _NEGATIVE = 1e-10  # relative to the largest eigenvalue
@@ -149,6 +154,14 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             direction=direction.reshape(*batch, n),
             gap=None if proved else gap,
         )
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        factor = self.factor.detach().cpu().numpy()
+        return [cp.norm(factor.T @ (q - p)) <= radius]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The distance of the kernel means, ``sqrt((p - q)' K (p - q))``.

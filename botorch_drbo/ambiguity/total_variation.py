@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
 
@@ -115,6 +120,13 @@ class TotalVariation(AmbiguitySet):
         before = (reached < budget - _TOLERANCE).sum(-1, keepdim=True)
         cut = ranked.gather(-1, before.clamp_max(last))
         return Solution(q, level.squeeze(-1) / 2, torch.minimum(f, cut), direction)
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        return [cp.norm1(q - p) <= radius]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The l1 distance; with a floor, what ``q`` lacks to one lies there.

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 class NoAmbiguity(AmbiguitySet):
@@ -26,6 +31,11 @@ class NoAmbiguity(AmbiguitySet):
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         zeros = torch.zeros_like(values)
         return Solution(weights, zeros[..., 0], values, zeros)
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        return [q == p]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""Zero where the two agree, infinite elsewhere.
@@ -64,6 +74,11 @@ class FullSimplex(AmbiguitySet):
         zeros = torch.zeros_like(values)
         worst = values.argmin(-1, keepdim=True)
         return Solution(zeros.scatter(-1, worst, 1.0), zeros[..., 0], zeros, zeros)
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        return []
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""Zero where the two agree, one elsewhere: nothing is farther than one.

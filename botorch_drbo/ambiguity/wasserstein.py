@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,6 +19,9 @@ from botorch_drbo.ambiguity.base import (
     Solution,
     check_distributions,
 )
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _MAX_STEPS = 200
 _CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
@@ -200,6 +204,19 @@ class Wasserstein(AmbiguitySet):
 
         q, direction = _mix(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, gradient, direction, gap
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        cost = self.cost.detach().cpu().numpy()
+        plan = cp.Variable(cost.shape, nonneg=True)
+        return [
+            p == cp.sum(plan, axis=1),
+            q == cp.sum(plan, axis=0),
+            cp.sum(cp.multiply(cost, plan)) <= radius,
+        ]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The optimal transport cost, by linear programming (HiGHS), row by row.
