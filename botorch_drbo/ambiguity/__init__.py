@@ -6,6 +6,7 @@ Numbers in, numbers out: nothing here knows a Gaussian process.
 from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
 from botorch_drbo.ambiguity.chi_squared import ChiSquared, ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
+from botorch_drbo.ambiguity.cvxpy_set import CvxpyAmbiguity
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
 from botorch_drbo.ambiguity.minimax import MinimaxApproximation
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
@@ -21,6 +22,7 @@ __all__ = [
     "AmbiguitySet",
     "ChiSquared",
     "ConditionalValueAtRisk",
+    "CvxpyAmbiguity",
     "FullSimplex",
     "KullbackLeibler",
     "MaximumMeanDiscrepancy",

@@ -290,7 +290,7 @@ class AmbiguitySet(Module, ABC):
         if name == "exact":
             return self._solve
         if name == "cvxpylayers":
-            from botorch_drbo.ambiguity import cvxpy_layer  # cvxpy is slow to import
+            from botorch_drbo.ambiguity import cvxpy_layer  # it builds on this module
 
             return partial(cvxpy_layer.solve, self)
         raise InputDataError(f"`solver` must be one of {get_args(Solver)}, got {name}.")

@@ -1,7 +1,4 @@
-"""Worst cases by cvxpylayers: any convex set, row by row on the CPU, and checked.
-
-This module imports cvxpy, so nothing imports it before it is needed.
-"""
+"""Worst cases by cvxpylayers: any convex set, row by row on the CPU, and checked."""
 
 from __future__ import annotations
 
@@ -10,20 +7,14 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import cvxpy as cp
 import numpy as np
 import torch
 from botorch.exceptions.errors import InputDataError
-from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
-from cvxpylayers.interfaces.base import SolverInterface
-from cvxpylayers.torch.cvxpylayer import CvxpyLayer
 from scipy.sparse import csc_matrix
 from torch import Tensor
 
 from botorch_drbo.ambiguity._scores import scaled_scores
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
-
-clarabel: Any = import_module("clarabel")  # compiled: no type checker sees into it
 
 SETTINGS: dict[str, Any] = {
     "verbose": False,
@@ -50,94 +41,23 @@ class _Certificate:
     """What the violated constraints may be worth, at the dual variables' prices."""
 
 
-class _Clarabel(SolverInterface):
-    """Clarabel behind a ``CvxpyLayer``, differentiated by the envelope theorem.
+class _WorstCase:
+    """``min q.f`` over the simplex and one set's constraints, as a layer.
 
-    The DIFFCP interface that cvxpylayers comes with neither looks at Clarabel's status
-    nor lets others look. It also differentiates the solution by a linear system that
-    is singular wherever the solution is not unique. Only the derivative of the optimal
-    value is needed here, and that one is in the dual variables: for the program
-    ``min c'x : b - Ax in K`` with dual variables ``y`` it is ``x`` in ``c``, ``-y`` in
-    ``b``, and ``y x'`` in ``A``.
+    The interface to Clarabel that cvxpylayers comes with (DIFFCP) neither looks at the
+    solver's status nor lets others look. It also differentiates the solution, by a
+    linear system that is singular wherever the solution is not unique. So the layer
+    gets ours. Only the derivative of the optimal value is needed here, and it is in the
+    dual variables: for the program ``min c'x : b - Ax in K`` with dual variables ``y``,
+    it is ``x`` in ``c``, ``-y`` in ``b``, and ``y x'`` in ``A``.
     """
 
-    canon_solver = "CLARABEL"
-
-    def __init__(self) -> None:
-        """Start without a problem: the layer hands it over in ``setup``."""
-        self.certificates: list[_Certificate] = []
-
-    def setup(self, ctx: Any) -> None:
-        """Learn where the entries of the constraint matrix lie, and where ``q`` is."""
-        self._rows, self._pointers, self._shape = ctx.reduced_A.problem_data_index
-        self._columns = np.repeat(np.arange(self._shape[1]), np.diff(self._pointers))
-        self._q: slice = ctx.var_recover[0].primal
-
-    def solve_torch_batch(
-        self,
-        P: Tensor | None,
-        q: Tensor,
-        A: Tensor,
-        dims: Any,
-        solver_args: dict[str, Any],
-        needs_grad: bool,
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-        """Solve row by row: objectives ``q``, ``b x (n + 1)``, constraints ``A``."""
-        settings = clarabel.DefaultSettings()
-        for name, value in {**SETTINGS, **solver_args}.items():
-            setattr(settings, name, value)
-        cones = dims_to_solver_cones(dims)
-        found = [
-            self._solve_row(c, entries, cones, settings)
-            for c, entries in zip(q[:, :-1].numpy(), A.numpy(), strict=True)
-        ]
-        self.certificates = [certificate for *_, certificate in found]
-        primal = torch.from_numpy(np.array([x for x, _, _ in found]))
-        dual = torch.from_numpy(np.array([y for _, y, _ in found]))
-        return primal, dual, (primal, dual)
-
-    def derivative_torch_batch(
-        self, dprimal: Tensor, ddual: Tensor, saved_state: tuple[Tensor, Tensor]
-    ) -> tuple[None, Tensor, Tensor]:
-        """Differentiate the optimal value; ``dprimal`` is always its objective."""
-        primal, dual = saved_state
-        ones, zeros = torch.ones(len(primal), 1), torch.zeros(len(primal), 1)
-        augmented = torch.cat([primal, ones.to(primal)], -1)
-        slope = -dual[:, self._rows] * augmented[:, self._columns]
-        return None, torch.cat([primal, zeros.to(primal)], -1), slope
-
-    def _solve_row(
-        self, c: np.ndarray, entries: np.ndarray, cones: list, settings: Any
-    ) -> tuple[np.ndarray, np.ndarray, _Certificate]:
-        # cvxpy stores the constraints as [-A, b].
-        stacked = csc_matrix((entries, self._rows, self._pointers), shape=self._shape)
-        A, b = csc_matrix(-stacked[:, :-1]), stacked[:, -1].toarray().ravel()
-        nothing = csc_matrix((len(c), len(c)))
-        solved = clarabel.DefaultSolver(nothing, c, A, b, cones, settings).solve()
-        x, y, s = (np.nan_to_num(v) for v in (solved.x, solved.z, solved.s))
-        # Clarabel's y lies in the dual cone, so weak duality needs no more than the
-        # dual residual: exactly so in q, which lies on the simplex.
-        residual = A.T @ y + c
-        on_q, others = residual[self._q], np.delete(residual, self._q)
-        size = np.abs(np.delete(x, self._q))
-        proves = np.abs(others).max(initial=0.0) <= _ROUNDING
-        lower = on_q.min() - b @ y - 2 * np.abs(others) @ (1 + size)
-        return (
-            x,
-            y,
-            _Certificate(
-                empty="PrimalInfeasible" in str(solved.status),
-                # No score is below zero.
-                lower=max(0.0, float(lower)) if proves else 0.0,
-                violation=float(np.abs(y) @ np.abs(A @ x + s - b)),
-            ),
-        )
-
-
-class _WorstCase:
-    """``min q.f`` over the simplex and one set's constraints, as a layer."""
-
     def __init__(self, ambiguity: AmbiguitySet, num_values: int, num_weights: int):
+        # cvxpy is slow to import, and the exact solvers do without.
+        import cvxpy as cp
+        from cvxpylayers.interfaces.base import SolverInterface
+        from cvxpylayers.torch.cvxpylayer import CvxpyLayer
+
         q = cp.Variable(num_values, nonneg=True, name="q")
         f = cp.Parameter(num_values, name="scores")
         p = cp.Parameter(num_weights, nonneg=True, name="p")
@@ -150,18 +70,26 @@ class _WorstCase:
         used = {parameter.id for parameter in problem.parameters()}
         parameters = (f, p, radius, support)
         self._used = [parameter.id in used for parameter in parameters]
-        self._solver = _Clarabel()
         self._layer = CvxpyLayer(
             problem,
             parameters=[p for p, u in zip(parameters, self._used, strict=True) if u],
             variables=[q],
-            solver=self._solver,
+            solver=SolverInterface.from_functions(
+                self._solve_row, self._differentiate_row, canon_solver="CLARABEL"
+            ),
         )
+        context: Any = self._layer.ctx
+        self._q: slice = context.var_recover[0].primal
+        # Where the entries of the constraints lie, which cvxpy stores as [-A, b].
+        self._rows, self._pointers, self._shape = context.reduced_A.problem_data_index
+        self._columns = np.repeat(np.arange(self._shape[1]), np.diff(self._pointers))
+        self._certificates: list[_Certificate] = []
 
     def __call__(
         self, f: Tensor, p: Tensor, radius: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, list[_Certificate]]:
         """Return weights, slopes in ``p`` and the radius, and proofs of each row."""
+        self._certificates = []
         # Inside inference mode nothing could be differentiated.
         with torch.inference_mode(False), torch.enable_grad():
             inputs = [f.clone(), p.clone(), radius.clone(), (p > 0).to(p)]
@@ -179,7 +107,60 @@ class _WorstCase:
                     zero if slope is None else slope
                     for zero, slope in zip(slopes, found, strict=True)
                 ]
-        return q.detach(), slopes[0], slopes[1], self._solver.certificates
+        return q.detach(), slopes[0], slopes[1], self._certificates
+
+    def _solve_row(
+        self,
+        quadratic: None,
+        objective: np.ndarray,
+        entries: np.ndarray,
+        dims: Any,
+        arguments: dict[str, Any],
+        needs_grad: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Solve one canonical program; the layer gives and takes what it needs."""
+        from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import (
+            dims_to_solver_cones,
+        )
+
+        clarabel: Any = import_module("clarabel")  # compiled: no types to be seen
+        settings = clarabel.DefaultSettings()
+        for name, value in SETTINGS.items():
+            setattr(settings, name, value)
+        c = objective[:-1]  # the last entry is an offset
+        stacked = csc_matrix((entries, self._rows, self._pointers), shape=self._shape)
+        A, b = csc_matrix(-stacked[:, :-1]), stacked[:, -1].toarray().ravel()
+        nothing = csc_matrix((len(c), len(c)))
+        cones = dims_to_solver_cones(dims)
+        solved = clarabel.DefaultSolver(nothing, c, A, b, cones, settings).solve()
+        x, y, s = (np.nan_to_num(v) for v in (solved.x, solved.z, solved.s))
+        # Clarabel's y lies in the dual cone, so weak duality needs no more than the
+        # dual residual: exactly so in q, which lies on the simplex.
+        residual = A.T @ y + c
+        on_q, others = residual[self._q], np.delete(residual, self._q)
+        size = np.abs(np.delete(x, self._q))
+        proves = np.abs(others).max(initial=0.0) <= _ROUNDING
+        lower = on_q.min() - b @ y - 2 * np.abs(others) @ (1 + size)
+        self._certificates.append(
+            _Certificate(
+                empty="PrimalInfeasible" in str(solved.status),
+                # No score is below zero.
+                lower=max(0.0, float(lower)) if proves else 0.0,
+                violation=float(np.abs(y) @ np.abs(A @ x + s - b)),
+            )
+        )
+        return x, y
+
+    def _differentiate_row(
+        self,
+        primal_slope: np.ndarray,
+        dual_slope: np.ndarray,
+        state: tuple[np.ndarray, np.ndarray],
+    ) -> tuple[None, np.ndarray, np.ndarray]:
+        """Differentiate the optimal value: ``primal_slope`` is always its objective."""
+        x, y = state
+        slope = -y[self._rows] * np.append(x, 1.0)[self._columns]
+        return None, np.append(x, 0.0), slope
 
 
 _Constants = list[tuple[Tensor, int]]  # what a layer was built from, and its version
