@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
 }
 """What Clarabel is told. Scores reach it scaled to [0, 1]."""
 
-_PROVED = 1e-6  # of the range of the scores: what is left open counts as converged
+_PROVED = 3e-7  # of the range of the scores: what is left open counts as converged
 _ROUNDING = 1e-7  # a dual residual of auxiliary variables above it proves nothing
 
 

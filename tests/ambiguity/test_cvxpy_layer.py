@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -260,6 +262,17 @@ def test_layers_leave_no_trace_in_a_set(make_instance):
     for twin in (copy.deepcopy(ball), pickle.loads(pickle.dumps(ball))):
         again = twin.worst_case(f, p, "cvxpylayers").value
         torch.testing.assert_close(again, value, rtol=0, atol=1e-12)
+
+
+def test_layers_live_no_longer_than_their_set(make_instance):
+    f, p = make_instance("plain", N)
+    ball = TotalVariation(0.1)
+    ball.worst_case(f, p, "cvxpylayers")
+    ((_, layer),) = cvxpy_layer._LAYERS[ball].values()
+    gone = weakref.ref(layer)
+    del ball, layer
+    gc.collect()
+    assert gone() is None
 
 
 def test_layers_are_built_once_and_again_when_constants_change(
