@@ -119,7 +119,8 @@ class TotalVariation(AmbiguitySet):
         # dv/dp = f at radius 0, also for atoms of weight zero.
         before = (reached < budget - _TOLERANCE).sum(-1, keepdim=True)
         cut = ranked.gather(-1, before.clamp_max(last))
-        return Solution(q, level.squeeze(-1) / 2, torch.minimum(f, cut), direction)
+        gradient = torch.where(used > last, 0.0, torch.minimum(f, cut))
+        return Solution(q, level.squeeze(-1) / 2, gradient, direction)
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +29,8 @@ from botorch_drbo.ambiguity import (
     SolverStatus,
     TotalVariation,
     Wasserstein,
+    ambiguity_set_from_dict,
+    ambiguity_set_to_dict,
 )
 
 
@@ -324,3 +329,40 @@ def test_one_radius_per_row(member):
     # One problem at many radii: the curve v(radius).
     curve = ambiguity.worst_case(values[0], weights[0], radius=radii)
     assert curve.value.shape == (4,) and curve.weights.shape == (4, 7)
+
+
+@sized
+@pytest.mark.parametrize("radius", [-1.0, float("nan"), float("inf")])
+def test_bad_radius(member, radius):
+    with pytest.raises(InputDataError, match="radius"):
+        member.make(radius, 6)
+
+
+@sized
+def test_radius_is_a_buffer(member):
+    assert "radius" in member.make(0.2, 6).state_dict()
+
+
+@sized
+def test_with_radius_is_a_copy(member):
+    ambiguity = member.make(0.2, 6)
+    assert ambiguity.with_radius(0.5).radius == 0.5
+    torch.testing.assert_close(ambiguity.radius, torch.tensor(0.2).double())
+    with pytest.raises(InputDataError, match="radius"):
+        ambiguity.with_radius(-0.5)
+
+
+@every
+def test_survives_copies_and_json(member):
+    values, weights = instance(5, 6)
+    ambiguity = member.make(0.2, 6)
+    value = ambiguity.worst_case(values, weights).value
+    copies = [copy.deepcopy(ambiguity), pickle.loads(pickle.dumps(ambiguity))]
+    if isinstance(ambiguity, CvxpyAmbiguity):  # holds a Python function
+        with pytest.raises(InputDataError, match="problem_builder"):
+            ambiguity_set_to_dict(ambiguity)
+    else:
+        data = json.loads(json.dumps(ambiguity_set_to_dict(ambiguity)))
+        copies.append(ambiguity_set_from_dict(data))
+    for twin in copies:
+        assert torch.equal(twin.worst_case(values, weights).value, value)

@@ -173,3 +173,12 @@ def test_bad_floor():
         TotalVariation(0.1, floor=float("nan"))
     with pytest.raises(BotorchTensorDimensionError):
         TotalVariation(0.1, floor=0.0).worst_case(torch.tensor(1.0), torch.ones(2))
+
+
+def test_a_radius_past_saturation_does_not_depend_on_the_reference():
+    """All mass moves to an atom of weight zero: v is the minimum for every p."""
+    f = torch.tensor([0.0, 1.0, 3.0], dtype=torch.double)
+    p = torch.tensor([0.0, 0.5, 0.5], dtype=torch.double, requires_grad=True)
+    value = TotalVariation(2.5).worst_case(f, p).value
+    (slope,) = torch.autograd.grad(value, p)
+    assert value == 0.0 and (slope == slope[0]).all()
