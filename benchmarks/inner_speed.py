@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from benchmarks.acquisition_speed import measure_acquisitions
 from benchmarks.inner_problems import InnerProblem, inner_problems
 from benchmarks.runner import one_thread
 from benchmarks.speed import Line, alternate, machine, report
@@ -28,14 +29,20 @@ iterative method finds them.
 
 @dataclass(frozen=True)
 class InnerSizes:
-    """Problem sizes: rows ``b`` of ``n`` scores; ``turns`` calls of ours per time."""
+    """Problem sizes: rows ``b`` of ``n`` scores; ``turns`` calls of ours per time.
+
+    Whole acquisition functions are timed on ``decisions`` rows, for models of each
+    number of ``observations``.
+    """
 
     b: int = 128
     n: int = 100
     turns: int = 5
+    decisions: int = 64
+    observations: tuple[int, ...] = (15, 100)
 
 
-QUICK = InnerSizes(b=3, n=9, turns=1)
+QUICK = InnerSizes(b=3, n=9, turns=1, decisions=2, observations=(5,))
 
 
 def run_inner_speed(out: Path, *, repeats: int, quick: bool) -> int:
@@ -65,7 +72,9 @@ def run_inner_speed(out: Path, *, repeats: int, quick: bool) -> int:
         "the weights are the gradient. The slow sides solve the stated number of rows. "
         f"Before, all must agree: values to {VALUE_TOLERANCE:g} of the range of the "
         f"scores; gradients to {GRADIENT_TOLERANCE:g} in the median row, and to what "
-        f"the table says in the worst row. {machine()}."
+        f"the table says in the worst row. The last lines time whole acquisition "
+        "functions of recipes on Ackley 2+1, value and gradient of all "
+        f"{sizes.decisions} decisions, on one thread. {machine()}."
     )
     report(console, out, lines, title="Speed of the inner problems", about=about)
     return 0
@@ -79,7 +88,17 @@ def measure_sets(sizes: InnerSizes, repeats: int) -> list[Line]:
     return lines
 
 
-MEASURES: Sequence[Callable[[InnerSizes, int], list[Line]]] = (measure_sets,)
+def measure_recipes(sizes: InnerSizes, repeats: int) -> list[Line]:
+    """Whole acquisition functions, robust against plain, forward + backward."""
+    return measure_acquisitions(
+        b=sizes.decisions, ts=sizes.observations, repeats=repeats
+    )
+
+
+MEASURES: Sequence[Callable[[InnerSizes, int], list[Line]]] = (
+    measure_sets,
+    measure_recipes,
+)
 """The parts of the report, in its order."""
 
 

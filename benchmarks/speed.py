@@ -104,12 +104,10 @@ def measure_expected_ucb(sizes: Sizes, repeats: int) -> Line:
     acqf = _expected_ucb(model, contexts)
 
     def ours() -> Tensor:
-        return _value_and_gradient(acqf, X)
+        return value_and_gradient(acqf, X)
 
     def idiom() -> Tensor:
-        return _value_and_gradient(
-            lambda x: botorch_expected_ucb(model, x, contexts), X
-        )
+        return value_and_gradient(lambda x: botorch_expected_ucb(model, x, contexts), X)
 
     # Both build their caches now; and they must compute the same thing.
     torch.testing.assert_close(ours(), idiom(), rtol=1e-6, atol=1e-8)
@@ -212,7 +210,7 @@ def evaluate_once(b: int, n: int, t: int) -> tuple[Callable[[], Tensor], int]:
     """Expected UCB with its gradient, ready to be called, and its memory budget."""
     model, contexts, X = _joint_problem(b, n, t)
     acqf = _expected_ucb(model, contexts)
-    return lambda: _value_and_gradient(acqf, X), acqf.memory_budget
+    return lambda: value_and_gradient(acqf, X), acqf.memory_budget
 
 
 def alternate(
@@ -306,7 +304,7 @@ def _expected_ucb(model: SingleTaskGP, contexts: Tensor) -> DistributionallyRobu
     )
 
 
-def _value_and_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+def value_and_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
     """Values and the gradient of their sum, ``b x (1 + d_x)``."""
     leaf = X.clone().requires_grad_(True)
     values = function(leaf)

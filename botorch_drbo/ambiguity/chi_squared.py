@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
@@ -69,9 +70,9 @@ class ModifiedChiSquared(AmbiguitySet):
         supported = weights > 0
         low = torch.where(supported, values, torch.inf).amin(-1, keepdim=True)
         f, span = scaled_scores(values, low)
-        ranked, order = torch.where(supported, f, torch.inf).sort(dim=-1, stable=True)
-        has_mass = ranked < torch.inf
-        ranked = torch.where(has_mass, ranked, 0.0)
+        ordered, order = ranked(torch.where(supported, f, torch.inf))
+        has_mass = ordered < torch.inf
+        ordered = torch.where(has_mass, ordered, 0.0)
         p = weights.gather(-1, order)
         p = p / p.sum(-1, keepdim=True)
 
@@ -79,8 +80,8 @@ class ModifiedChiSquared(AmbiguitySet):
         # score adds to it (Welford): no difference of large numbers.
         mass = p.cumsum(-1)
         rest = pad(p.flip(-1).cumsum(-1).flip(-1)[..., 1:], (0, 1))  # 1 - mass
-        mean = (p * ranked).cumsum(-1) / mass
-        step = pad(ranked[..., 1:] - mean[..., :-1], (1, 0))  # to the prefix before
+        mean = (p * ordered).cumsum(-1) / mass
+        step = pad(ordered[..., 1:] - mean[..., :-1], (1, 0))  # to the prefix before
         share = pad(mass[..., :-1], (1, 0)) / mass
         variance = (p * share * step.square()).cumsum(-1) / mass
         # (1 + radius) mass - 1: negative where the prefix alone would be too far off

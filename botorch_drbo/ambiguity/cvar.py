@@ -10,6 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn.functional import pad
 
+from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ConditionalValueAtRisk(AmbiguitySet):
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         f = values - values.amin(-1, keepdim=True)  # a large offset would cost digits
-        ranked, order = f.sort(dim=-1, stable=True)
+        ordered, order = ranked(f)
         p = weights.gather(-1, order)
         growth = 1.0 + radius
         total = p.sum(-1, keepdim=True)  # one, up to the rounding of the user's dtype
@@ -92,16 +93,16 @@ class ConditionalValueAtRisk(AmbiguitySet):
         last = f.shape[-1] - 1
         full = (filled < total * (1.0 - _TOLERANCE)).sum(-1, keepdim=True)
         boundary = full.clamp_max(last)
-        risk = ranked.gather(-1, boundary)
+        risk = ordered.gather(-1, boundary)
         below = torch.arange(last + 1, device=f.device) < boundary
         grows = torch.where(below, p, torch.zeros_like(p))
-        multiplier = (grows * (risk - ranked)).sum(-1)
+        multiplier = (grows * (risk - ordered)).sum(-1)
         direction = grows.scatter(-1, boundary, -grows.sum(-1, keepdim=True))
 
         # On a breakpoint every t up to the next score with weight is optimal. The upper
         # end makes dv/dp = f at radius 0, also for atoms of weight zero.
         after = (filled <= total * (1.0 + _TOLERANCE)).sum(-1, keepdim=True)
-        level = ranked.gather(-1, after.clamp_max(last))
+        level = ordered.gather(-1, after.clamp_max(last))
         blank = torch.zeros_like(f)
         return Solution(
             blank.scatter(-1, order, q),

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_finite
+from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class TotalVariation(AmbiguitySet):
         low, worst = values.min(-1, keepdim=True)
         f = values - low  # a large offset would cost digits
         budget = (radius / 2).clamp_max(1.0)
-        ranked, order = f.sort(dim=-1, descending=True, stable=True)
+        ordered, order = ranked(f, descending=True)
         mass = weights.gather(-1, order)
         reached = mass.cumsum(-1)  # the mass at this score or higher
         above = pad(reached[..., :-1], (1, 0))
@@ -118,7 +119,7 @@ class TotalVariation(AmbiguitySet):
         # On a breakpoint every t between two scores is optimal. The upper one makes
         # dv/dp = f at radius 0, also for atoms of weight zero.
         before = (reached < budget - _TOLERANCE).sum(-1, keepdim=True)
-        cut = ranked.gather(-1, before.clamp_max(last))
+        cut = ordered.gather(-1, before.clamp_max(last))
         gradient = torch.where(used > last, 0.0, torch.minimum(f, cut))
         return Solution(q, level.squeeze(-1) / 2, gradient, direction)
 
