@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 MAX_STEPS = 60
-_EARLY = 1e-8  # gap after which the polish is tried; the range of the scores is one
-_TOLERANCE = 1e-12  # gap after which nothing is
+EARLY = 1e-8  # gap after which the polish is tried; the range of the scores is one
+TOLERANCE = 1e-12  # gap after which nothing is
 _LEAVING = 0.2  # share of closed rows that is worth taking out
 _NEARLY = 1e-8  # below it, a gap that no longer halves has met rounding
 _PATIENCE = 3  # steps without a halved gap
@@ -32,15 +32,18 @@ class _Iterate:
     row: Tensor  # b: the row of the whole problem
     f: Tensor  # b x n
     p: Tensor  # b x n
+    radius: Tensor  # b x 1, > 0
     q: Tensor  # b x n, primal, > 0
-    y: Tensor  # b x r, primal, |y| < 1; in the end factor' (q - p)
-    u: Tensor  # b x r, dual
+    y: Tensor  # b x r, primal, |y| < 1; in the end factor' (q - p) / radius
+    u: Tensor  # b x r, dual, times the radius
     kappa: Tensor  # b x 1, dual, > |u|
     nu: Tensor  # b x 1, dual
     gap: Tensor  # b, the smallest so far
     best_q: Tensor
-    best_z: Tensor
     best_u: Tensor
+    best_nu: Tensor
+    seen: Tensor  # b x r, factor' (q - p) / radius
+    z: Tensor  # b x n, dual, > 0
     waited: Tensor  # b, steps since the gap last halved
 
     def take(self, rows: Tensor) -> _Iterate:
@@ -93,50 +96,71 @@ def _solve(cholesky: Tensor, right: Tensor) -> Tensor:  # b x r -> b x r
     return torch.linalg.solve_triangular(cholesky.mT, half, upper=True).squeeze(-1)
 
 
-def minimise(f: Tensor, p: Tensor, factor: Tensor) -> Optimum:
-    r"""Solve ``min { q.f : q in the simplex, |factor' (q - p)| <= 1 }`` for each row.
+def minimise(
+    f: Tensor,
+    p: Tensor,
+    factor: Tensor,
+    radius: Tensor,
+    early: float = EARLY,
+    tolerance: float = TOLERANCE,
+) -> Optimum:
+    r"""Solve ``min { q.f : q in the simplex, |factor' (q - p)| <= radius }``.
 
-    With ``u`` in ``R^r`` the dual is ``max_u min_i (f + L u)_i - p' L u - |u|``. Both
-    sides are followed along the central path; any ``q`` of the simplex and any ``u``
-    bound the value, and each row keeps the pair with the smallest gap.
+    With ``u`` in ``R^r`` the dual is ``max_u min_i (f + L u)_i - p' L u - radius |u|``.
+    Both sides are followed along the central path; any ``q`` of the simplex and any
+    ``u`` bound the value, and each row keeps the pair with the smallest gap.
 
     Args:
         f: Scores, ``b x n``, each row with minimum zero and maximum one.
         p: Reference weights, ``b x n``, each row sums to one.
         factor: ``n x r`` with ``r >= 1``, shared by the rows.
+        radius: Positive, ``b x 1``.
+        early: Gap after which the polish is tried.
+        tolerance: Gap after which nothing is.
 
     Returns:
         The best pair of each row. Nothing is promised about its gap: the caller bounds
         the value with it.
     """
     normal = _NormalMatrix(factor, len(f))
-    start = torch.full_like(p, 1 / p.shape[-1])
-    y = (start - p) @ factor
-    y = y * (0.5 / _length(y)).clamp_max(1.0)  # not yet factor' (q - p)
-    u, nu = torch.zeros_like(y), torch.full_like(p[:, :1], -0.5)
+    q = torch.full_like(p, 1 / p.shape[-1])
+    seen = (q - p) @ factor / radius
+    u, nu = torch.zeros_like(seen), torch.full_like(p[:, :1], -0.5)
     z = f - nu
-    kappa = (start * z).mean(-1, keepdim=True)
-    gap = torch.full_like(p[:, 0], torch.inf)
-    rows = torch.arange(len(f), device=f.device)
     state = _Iterate(
-        rows, f, p, start, y, u, kappa, nu, gap, start, z, u, torch.zeros_like(gap)
+        row=torch.arange(len(f), device=f.device),
+        f=f,
+        p=p,
+        radius=radius,
+        q=q,
+        y=seen * (0.5 / _length(seen)).clamp_max(1.0),
+        u=u,
+        kappa=z.mean(-1, keepdim=True) / p.shape[-1],
+        nu=nu,
+        gap=torch.full_like(p[:, 0], torch.inf),
+        best_q=q,
+        best_u=u,
+        best_nu=nu,
+        seen=seen,
+        z=z,
+        waited=torch.zeros_like(p[:, 0]),
     )
     # Most rows are finished by the polish, long before the path ends.
-    state = _follow(state, factor, normal, _EARLY)
+    state = _follow(state, factor, normal, early)
     q, u, direction, gap, active = _polish(state, factor, normal)
     for step in range(_ROUNDS):
-        weak = (gap > _TOLERANCE).nonzero().squeeze(-1)
+        weak = (gap > tolerance).nonzero().squeeze(-1)
         if not len(weak):
             break
         part, guess = state.take(weak), active[weak]
         if step == _ROUNDS - 1:
-            part, guess = _follow(part, factor, normal, _TOLERANCE), None
+            part, guess = _follow(part, factor, normal, tolerance), None
         found = _polish(part, factor, normal, guess)
         active[weak] = found[-1]
         better = found[3] <= gap[weak]
         for whole, new in zip((q, u, direction, gap), found[:4], strict=True):
             whole[weak[better]] = new[better]
-    return Optimum(q, u, direction)
+    return Optimum(q, u / radius, direction)
 
 
 def _follow(
@@ -164,122 +188,124 @@ def _follow(
 
 
 def lower_bound(
-    f: Tensor, p: Tensor, u: Tensor, factor: Tensor, radius: float | Tensor = 1.0
+    f: Tensor, p: Tensor, u: Tensor, factor: Tensor, radius: Tensor
 ) -> Tensor:
-    """The dual value ``b`` of any ``u``, ``b x r``: never above the exact value."""
+    """The dual value ``b x 1`` of any ``u``, ``b x r``: never above the exact value."""
     moved = u @ factor.mT
-    length = torch.linalg.vector_norm(u, 2, -1)
-    return (f + moved).amin(-1) - (p * moved).sum(-1) - radius * length
+    return (f + moved).amin(-1, keepdim=True) - _dot(p, moved) - radius * _length(u)
 
 
 def _certify(state: _Iterate, factor: Tensor) -> None:
     """Bound the value from both sides and keep the better pair."""
-    d = state.q - state.p
-    share = (1 / _length(d @ factor)).clamp_max(1.0)  # pulled back into the ball
-    upper = (state.f * (state.p + share * d)).sum(-1)
-    gap = upper - lower_bound(state.f, state.p, state.u, factor)
+    f, p, q, u = state.f, state.p, state.q, state.u
+    d = q - p
+    state.seen = d @ factor / state.radius
+    share = (1 / _length(state.seen)).clamp_max(1.0)  # pulled back into the ball
+    moved = (u / state.radius) @ factor.mT
+    score = f + moved
+    state.z = (score - state.nu).clamp_min_(torch.finfo(f.dtype).tiny)
+    lower = score.amin(-1, keepdim=True) - _dot(p, moved) - _length(u)
+    gap = (_dot(f, p) + share * _dot(f, d) - lower).squeeze(-1)
     better = gap < state.gap
     state.waited = torch.where(gap < 0.5 * state.gap, 0.0, state.waited + 1)
     state.gap = torch.where(better, gap, state.gap)
     keep = better[:, None]
-    state.best_q = torch.where(keep, state.q, state.best_q)
-    state.best_z = torch.where(keep, _slack(state, factor), state.best_z)
-    state.best_u = torch.where(keep, state.u, state.best_u)
-
-
-def _slack(state: _Iterate, factor: Tensor) -> Tensor:
-    z = state.f + state.u @ factor.mT - state.nu
-    return z.clamp_min(torch.finfo(z.dtype).tiny)
+    state.best_q = torch.where(keep, q, state.best_q)
+    state.best_u = torch.where(keep, u, state.best_u)
+    state.best_nu = torch.where(keep, state.nu, state.best_nu)
 
 
 def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     """Move each row once; returns where the step was finite, ``b``."""
-    q, y, u, kappa = state.q, state.y, state.u, state.kappa
-    z = _slack(state, factor)
+    q, y, u, z = state.q, state.y, state.u, state.z
+    kappa, nu, radius = state.kappa, state.nu, state.radius
     rank = factor.shape[-1]
-    missing = state.p @ factor + y - q @ factor  # zero after the first full step
+    missing = y - state.seen  # zero after the first full step
     ratio = q / z
+    # What is done to both sides alike is done at once: 2 x b x ...
+    cone, tip = torch.stack([y, u]), torch.stack([torch.ones_like(kappa), kappa])
+    length = _length(cone)
+    margin = (tip - length) * (tip + length)
+    orthant = torch.stack([q, z])
 
     # Nesterov-Todd scaling W of the cones of (1, y) and (kappa, -u): W is `scale`
     # times the hyperbolic reflection of the unit point (v0, v).
-    primal, dual = _length(y), _length(u)
-    primal, dual = (1 - primal) * (1 + primal), (kappa - dual) * (kappa + dual)
-    root = (primal * dual).sqrt()
-    half = ((1 + (kappa - _dot(y, u)) / root) / 2).sqrt()
-    v = (y / primal.sqrt() + u / dual.sqrt()) / (2 * half)
-    v0 = (1 + _dot(v, v)).sqrt()
-    scale2 = (primal / dual).sqrt()
+    root_primal, root_dual = margin.sqrt()
+    root = root_primal * root_dual
+    product = kappa - _dot(y, u)
+    v = y / root_primal + u / root_dual
+    v = v / (2 + 2 * product / root).sqrt()
+    v0_squared = 1 + _dot(v, v)
+    v0 = v0_squared.sqrt()
+    scale2 = root_primal / root_dual
     scale = scale2.sqrt()
 
-    def scaled(a0: Tensor, a: Tensor, sign: float = 1.0) -> tuple[Tensor, Tensor]:
-        inner = _dot(v, a)
-        size = scale if sign > 0 else 1 / scale
-        first = size * (v0 * a0 + sign * inner)
-        return first, size * (a + v * (sign * a0 + inner / (1 + v0)))
-
     # With y tied to q the first entry of the primal cone stays 1: kappa is eliminated.
-    h0 = scale2 * (2 * v0 * v0 - 1)
+    h0 = scale2 * (2 * v0_squared - 1)
     h = (2 * scale2 * v0) * v
-    matrix = normal(ratio)
-    bend = (2 * scale2 / (2 * v0 * v0 - 1))[..., None] * v[:, :, None]
-    matrix[:, :rank, :rank] -= bend * v[:, None, :]
-    matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += scale2
+    matrix = normal(ratio)  # of u / radius, so that all rows share the factor
+    bend = (2 * scale2 / (2 * v0_squared - 1)).sqrt() * radius * v
+    _add_outer(matrix, bend, -1.0)
+    matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += scale2 * radius * radius
     cholesky = _factorise(matrix)
 
     def newton(c: Tensor, r0: Tensor, r: Tensor) -> tuple[Tensor, ...]:
         cz = c / z
-        right = cz @ factor - missing - r + h * (r0 / h0)
+        right = cz @ factor - radius * (missing + r - h * (r0 / h0))
         right = torch.cat([right, -cz.sum(-1, keepdim=True)], dim=-1)
         found = _solve(cholesky, right)
         du, dnu = found[:, :rank], found[:, rank:]
         dz = du @ factor.mT - dnu
+        du = radius * du
         dkappa = (r0 + _dot(h, du)) / h0
         dy = r - h * dkappa + scale2 * (du + 2 * v * _dot(v, du))
-        return cz - ratio * dz, dy, du, dnu, dz, dkappa
+        return torch.addcmul(cz, ratio, dz, value=-1), dy, du, dnu, dz, dkappa
 
     def lengths(
         dq: Tensor, dy: Tensor, du: Tensor, dz: Tensor, dkappa: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         """The largest primal and dual steps, at most one, inside the cones."""
-        ahead = torch.minimum(
-            _to_zero(q, dq), _to_cone(torch.ones_like(kappa), y, 0 * kappa, dy)
-        )
-        behind = torch.minimum(_to_zero(z, dz), _to_cone(kappa, u, dkappa, du))
-        return ahead.clamp_max(1.0), behind.clamp_max(1.0)
+        ahead = torch.stack([dy, du])
+        rise = torch.stack([torch.zeros_like(dkappa), dkappa])
+        step = _to_cone(tip, cone, margin, rise, ahead)
+        shrink = (torch.stack([dq, dz]) / orthant).amin(-1, keepdim=True)
+        return torch.minimum(step, -1 / shrink.clamp_max(-1.0))  # at most one
 
     # Predictor: straight to the optimum.
     qz = q * z
     dq, dy, du, _, dz, dkappa = newton(-qz, -torch.ones_like(kappa), -y)
     a, b = lengths(dq, dy, du, dz, dkappa)
-    degree = q.shape[-1] + 1
-    mu = (qz.sum(-1, keepdim=True) + kappa - _dot(y, u)) / degree
+    mu = qz.sum(-1, keepdim=True) + product
+    second = dq * dz
     reached = _dot(q + a * dq, z + b * dz) + kappa + b * dkappa
-    reached = (reached - _dot(y + a * dy, u + b * du)) / degree
-    target = mu * (reached / mu).clamp(0.0, 1.0) ** 3
+    reached = reached - _dot(y + a * dy, u + b * du)
+    target = mu * (reached / mu).clamp(0.0, 1.0) ** 3 / (q.shape[-1] + 1)
 
     # Corrector: towards the central path, with the predictor's second-order terms.
-    l0, l = scaled(kappa, -u)  # noqa: E741 - lambda, in the literature
-    s0, s = scaled(torch.zeros_like(kappa), dy, -1.0)
-    w0, w = scaled(dkappa, -du)
+    inner = _dot(v, u)
+    l0 = scale * (v0 * kappa - inner)
+    l = scale * (v * (kappa - inner / (1 + v0)) - u)  # noqa: E741 - lambda, in books
+    inner = _dot(v, dy)
+    s0, s = -inner / scale, (dy + v * (inner / (1 + v0))) / scale
+    inner = _dot(v, du)
+    w0 = scale * (v0 * dkappa - inner)
+    w = scale * (v * (dkappa - inner / (1 + v0)) - du)
     c0 = target - l0 * l0 - _dot(l, l) - s0 * w0 - _dot(s, w)
     c = -2 * l0 * l - s0 * w - w0 * s
     x0 = (l0 * c0 - _dot(l, c)) / root
-    r0, r = scaled(x0, (c - l * x0) / l0)
-    dq, dy, du, dnu, dz, dkappa = newton(target - qz - dq * dz, r0, r)
+    x = (c - l * x0) / l0
+    inner = _dot(v, x)
+    r0, r = scale * (v0 * x0 + inner), scale * (x + v * (x0 + inner / (1 + v0)))
+    dq, dy, du, dnu, dz, dkappa = newton(target - qz - second, r0, r)
     a, b = lengths(dq, dy, du, dz, dkappa)
     # Stay off the boundary: farther, where the step was cut short.
     damping = 0.9 + 0.09 * torch.minimum(a, b)
     a, b = damping * a, damping * b
-    finite = (a.isfinite() & b.isfinite()).squeeze(-1)
-    finite &= dq.isfinite().all(-1) & du.isfinite().all(-1)
-    go = finite[:, None]
-    state.q = torch.where(go, q + a * dq, q)
-    state.q = state.q / state.q.sum(-1, keepdim=True)
-    state.y = torch.where(go, y + a * dy, y)
-    state.u = torch.where(go, u + b * du, u)
-    state.nu = torch.where(go, state.nu + b * dnu, state.nu)
-    state.kappa = torch.where(go, kappa + b * dkappa, kappa)
-    return finite
+    q = q + a * dq
+    state.q = q / q.sum(-1, keepdim=True)
+    state.y, state.u = y + a * dy, u + b * du
+    state.nu, state.kappa = nu + b * dnu, kappa + b * dkappa
+    return (state.q.sum(-1) + state.u.sum(-1) + state.kappa.squeeze(-1)).isfinite()
 
 
 def _polish(
@@ -294,47 +320,55 @@ def _polish(
     Here the weights of that matrix are bounded, and what the bound spoils is repaired
     by repeated solves with exact residuals. A row that gets worse keeps its old point.
     """
-    f, p, q, z, u = state.f, state.p, state.best_q, state.best_z, state.best_u
-    rank = factor.shape[-1]
+    f, p, q, u, radius = state.f, state.p, state.best_q, state.best_u, state.radius
+    rank, tiny = factor.shape[-1], torch.finfo(f.dtype).tiny
+
+    def seen(x: Tensor) -> Tensor:
+        return x @ factor / radius
+
+    def moved(u: Tensor) -> Tensor:
+        return (u / radius) @ factor.mT
+
+    z = (f + moved(u) - state.best_nu).clamp_min(tiny)
     # At a small radius atoms without mass receive little: measure q by what moves.
     if active is None:
         active = q > z * (q - p).abs().amax(-1, keepdim=True)
-    tiny = torch.finfo(u.dtype).tiny
-    unit = u / _length(u).clamp_min(tiny)
     bend = 1 / _length(u).clamp_min(tiny)
+    unit = u * bend
     ratio = torch.where(active, (q / z).clamp_max(_STIFFNESS), 0.0)
     matrix = normal(ratio)
-    matrix[:, :rank, :rank] -= bend[..., None] * unit[:, :, None] * unit[:, None, :]
-    matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += bend
+    _add_outer(matrix, bend.sqrt() * radius * unit, -1.0)
+    matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += bend * radius * radius
     cholesky = _factorise(matrix)
 
     def solve(
         first: Tensor, second: Tensor, third: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        moved = ratio * first
+        push = ratio * first
         right = torch.cat(
-            [moved @ factor - second, third - moved.sum(-1, keepdim=True)], dim=-1
+            [push @ factor - radius * second, third - push.sum(-1, keepdim=True)],
+            dim=-1,
         )
         found = _solve(cholesky, right)
         du, dnu = found[:, :rank], found[:, rank:]
-        return moved - ratio * (du @ factor.mT - dnu), du, dnu
+        return push - ratio * (du @ factor.mT - dnu), radius * du, dnu
 
     def gap(q: Tensor, u: Tensor) -> Tensor:
-        share = (1 / _length((q - p) @ factor)).clamp_max(1.0)
-        upper = (f * (p + share * (q - p))).sum(-1)
-        return upper - lower_bound(f, p, u, factor)
+        share = (1 / _length(seen(q - p))).clamp_max(1.0)
+        upper = _dot(f, p + share * (q - p))
+        return (upper - lower_bound(f, p, u / radius, factor, radius)).squeeze(-1)
 
     new_q = torch.where(active, q, 0.0)
     new_u = u
-    nu = ((f + u @ factor.mT) * new_q).sum(-1, keepdim=True)
+    nu = _dot(f + moved(u), new_q)
     for _ in range(_REPAIRS):
         dq, du, dnu = solve(
-            nu - f - new_u @ factor.mT,
-            new_u / _length(new_u).clamp_min(tiny) - (new_q - p) @ factor,
+            nu - f - moved(new_u),
+            new_u / _length(new_u).clamp_min(tiny) - seen(new_q - p),
             1 - new_q.sum(-1, keepdim=True),
         )
         new_q, new_u, nu = new_q + dq, new_u + du, nu + dnu
-    leaving, entering = new_q < 0, new_u @ factor.mT + f < nu
+    leaving, entering = new_q < 0, moved(new_u) + f < nu
     new_active = (active & ~leaving) | (~active & entering)
     new_q = new_q.clamp_min(0.0)
     new_q = new_q / new_q.sum(-1, keepdim=True)
@@ -344,10 +378,9 @@ def _polish(
 
     dq, du, dnu = torch.zeros_like(q), torch.zeros_like(u), torch.zeros_like(nu)
     for _ in range(_REPAIRS):
-        inner = (unit * du).sum(-1, keepdim=True)
         parts = solve(
-            dnu - du @ factor.mT,
-            unit + bend * (du - unit * inner) - dq @ factor,
+            dnu - moved(du),
+            unit + bend * (du - unit * _dot(unit, du)) - seen(dq),
             -dq.sum(-1, keepdim=True),
         )
         dq, du, dnu = dq + parts[0], du + parts[1], dnu + parts[2]
@@ -364,17 +397,16 @@ def _length(a: Tensor) -> Tensor:
     return torch.linalg.vector_norm(a, 2, -1, keepdim=True)
 
 
-def _to_zero(a: Tensor, da: Tensor) -> Tensor:
-    """The step at which the first entry of ``a + step * da`` vanishes."""
-    return 1 / (-da / a).amax(-1, keepdim=True).clamp_min(torch.finfo(a.dtype).tiny)
+def _add_outer(matrix: Tensor, v: Tensor, sign: float) -> None:
+    """Add ``sign * v v'`` in place; the matrix has one row more than ``v``."""
+    v = torch.nn.functional.pad(v, (0, 1))
+    matrix.baddbmm_(v[:, :, None], v[:, None, :], alpha=sign)
 
 
-def _to_cone(a0: Tensor, a: Tensor, d0: Tensor, d: Tensor) -> Tensor:
+def _to_cone(a0: Tensor, a: Tensor, margin: Tensor, d0: Tensor, d: Tensor) -> Tensor:
     """The step at which ``|a + step * d| = a0 + step * d0``."""
     square = d0 * d0 - _dot(d, d)
     linear = a0 * d0 - _dot(a, d)
-    length = _length(a)
-    constant = (a0 - length) * (a0 + length)
-    root = (linear * linear - square * constant).clamp_min(0.0).sqrt()
+    root = (linear * linear - square * margin).clamp_min_(0.0).sqrt_()
     below = root - linear
-    return torch.where(below > 0, constant / below, torch.inf)
+    return torch.where(below > 0, margin / below, torch.inf)

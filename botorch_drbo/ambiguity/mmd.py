@@ -9,7 +9,13 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._interior_point import lower_bound, minimise
+from botorch_drbo.ambiguity._active_set import Kernel, pivot
+from botorch_drbo.ambiguity._interior_point import (
+    EARLY,
+    TOLERANCE,
+    lower_bound,
+    minimise,
+)
 from botorch_drbo.ambiguity.base import (
     AmbiguitySet,
     Solution,
@@ -26,6 +32,11 @@ _DROPPED = 1e-9  # of the squared radius that the dropped columns may take
 _NEAR_ZERO = 1e-6  # of the kernel's largest distance: a radius just above zero
 _ENOUGH = 1e-12  # gap of the closed form, below which nothing better is sought
 _SCALED = 1e-10  # gap above which a scaled answer is sought again, unscaled
+_SETTLED = 1e-11  # gap above which the answer of an active set is sought again
+_PLAIN = 1e4  # condition below which the active set is found without a good guess
+_INVERTED = 1e6  # condition below which the inverse has digits to spare
+_COARSE = 0.4  # share of the columns that give a good guess
+_GUESS = 1e-6  # gap of a guess
 _CHUNK_ELEMENTS = 2**21  # 16 MiB of float64 per temporary
 
 
@@ -38,10 +49,12 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     of variance one, no two distributions are farther apart than ``sqrt(2)``. Mass may
     move onto atoms of reference weight zero.
 
-    Three cases are solved, in this order. A point mass on the lowest score that lies
-    in the ball is the answer. If the closed form without ``q >= 0`` happens to have no
-    negative weight, it is the answer (small radius, well-conditioned matrix). The other
-    rows go to an interior-point method on the dual
+    Each row is solved by the first of these that succeeds. A point mass on the lowest
+    score that lies in the ball is the answer. If the closed form without ``q >= 0``
+    happens to have no negative weight, it is the answer (small radius,
+    well-conditioned matrix). An active-set method finds which weights are zero, from
+    the closed form or from a coarse version of what follows. The other rows go to an
+    interior-point method on the dual
 
     .. math:: v = \max_{u \in R^r} \min_i (f + L u)_i - p^\top L u - \epsilon \|u\|
 
@@ -133,16 +146,15 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         q, gradient, direction = p.clone(), torch.zeros_like(p), torch.zeros_like(p)
         multiplier, gap = torch.zeros_like(span), torch.zeros_like(span)
         flat = span.squeeze(-1) == 0
-        sizes, which = radius.reshape(-1).unique(return_inverse=True)
-        for index, size in enumerate(sizes):
-            problem = _Problem(self.factor.to(f), self.spectrum.to(f), size)
-            settled, vertex = problem.saturated(f, p)
-            mine = (which == index) & ~flat
-            q = torch.where((settled & mine)[:, None], vertex, q)
-            rows = (~settled & mine).nonzero().squeeze(-1)
-            num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
-            for part in rows.tensor_split(max(1, num_chunks)):
-                found = problem.solve(f[part], p[part])
+        radius = radius.reshape(-1, 1)
+        problem = _Problem(self.factor.to(f), self.spectrum.to(f))
+        settled, vertex = problem.saturated(f, p, radius)
+        q = torch.where((settled & ~flat)[:, None], vertex, q)
+        rows = (~settled & ~flat).nonzero().squeeze(-1)
+        num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
+        for part in rows.tensor_split(max(1, num_chunks)):
+            if len(part):
+                found = problem.solve(f[part], p[part], radius[part])
                 q[part], multiplier[part], gradient[part], direction[part] = found[:4]
                 gap[part] = found[4]
         proved = bool((gap <= _PROVED).all())
@@ -180,57 +192,112 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
 
 class _Problem:
-    """One kernel and radius, for scores from zero to one; all answers ``b x ...``."""
+    """One kernel, for scores from zero to one and a radius per row, ``b x 1``."""
 
-    def __init__(self, factor: Tensor, spectrum: Tensor, radius: Tensor) -> None:
-        self.factor, self.spectrum, self.radius = factor, spectrum, radius
+    def __init__(self, factor: Tensor, spectrum: Tensor) -> None:
+        self.factor, self.spectrum = factor, spectrum
+        self.white = factor / spectrum  # eigenvectors over singular values
+        self.largest = factor.square().sum(-1).max().sqrt()
 
-    def saturated(self, f: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+    def saturated(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
         """Where the nearest point mass of score zero is in the ball, and that mass."""
         moved = p @ self.factor  # b x r
         squared = self.factor.square().sum(-1) - 2 * moved @ self.factor.mT
         nearest = torch.where(f == 0, squared, torch.inf).argmin(-1, keepdim=True)
         vertex = torch.zeros_like(p).scatter(-1, nearest, 1.0)
-        return self._distance(vertex - p) <= self.radius, vertex
+        return (self._distance(vertex - p) <= radius).squeeze(-1), vertex
 
-    def solve(self, f: Tensor, p: Tensor) -> tuple[Tensor, ...]:
+    def solve(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         """Weights, multiplier, reference gradient, direction and gap of each row."""
-        found = self._linear(f, p)
-        rows = (found[-1].squeeze(-1) > _ENOUGH).nonzero().squeeze(-1)
-        if len(rows):
-            inner = self._interior(f[rows], p[rows])
-            for whole, part in zip(found, inner, strict=True):
-                whole[rows] = part
-        return found
+        *found, free = self._linear(f, p, radius)
+        open_ = (found[-1] > _ENOUGH).squeeze(-1)
+        if not open_.any():
+            return tuple(found)
 
-    def _linear(self, f: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """The closed form without ``q >= 0``; its gap is infinite where it fails."""
-        white = self.factor / self.spectrum  # n x r: eigenvectors over singular values
-        seen = f @ white  # b x r
+        def improve(rows: Tensor, parts: tuple[Tensor, ...]) -> None:
+            better = ~(parts[-1] > found[-1][rows])
+            for whole, part in zip(found, parts, strict=True):
+                whole[rows] = torch.where(better, part, whole[rows])
+
+        near_zero = (radius < _NEAR_ZERO * self.largest).squeeze(-1)
+        condition = (self.spectrum[0] / self.spectrum[-1]).item()
+        coarse = max(1, int(_COARSE * len(self.factor)))
+        rows = (open_ & ~near_zero).nonzero().squeeze(-1)
+        if len(rows) and self._kept(radius[rows]) > coarse:
+            kernel = self._kernel(condition)
+            guess = free[rows]
+            if condition > _PLAIN:
+                guess = self._guess(f[rows], p[rows], radius[rows], coarse)
+            at = f[rows], p[rows], radius[rows]
+            improve(rows, self._pivot(*at, guess, kernel))
+            open_ &= (found[-1] > _SETTLED).squeeze(-1) | near_zero
+        rows = open_.nonzero().squeeze(-1)
+        if len(rows):
+            improve(rows, self._interior(f[rows], p[rows], radius[rows]))
+        return tuple(found)
+
+    def _kernel(self, condition: float) -> Kernel:
+        # A constant changes nothing between distributions, but makes it regular.
+        matrix = self.factor @ self.factor.mT + self.spectrum[0] / len(self.factor)
+        inverse = self.white @ self.white.mT if condition < _INVERTED else None
+        return Kernel(self.factor, self.white, matrix, inverse)
+
+    def _linear(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+        """The closed form without ``q >= 0``; its gap is infinite where it fails.
+
+        And which weights came out positive.
+        """
+        seen = f @ self.white  # b x r
         slope = torch.linalg.vector_norm(seen, 2, -1, keepdim=True)
-        direction = -(seen / slope) @ white.mT
-        q = p + self.radius * direction
+        direction = -(seen / slope) @ self.white.mT
+        q = p + radius * direction
+        positive = q > 0
         # At radius zero no weight is negative yet, but those at zero may be leaving.
         fails = ((q < 0) | ((p == 0) & (direction < 0))).any(-1, keepdim=True)
         u = -slope * (seen / slope)
-        q, gap = self._certify(f, p, q, u)
+        q, gap = self._certify(f, p, q, u, radius)
         gap = torch.where(fails | gap.isnan(), torch.inf, gap)
-        return q, slope, -(u @ self.factor.mT), direction, gap
+        return q, slope, -(u @ self.factor.mT), direction, gap, positive
 
-    def _interior(self, f: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        largest = self.factor.square().sum(-1).max().sqrt()
-        nearly_zero = _NEAR_ZERO * largest
-        found = self._solve_at(f, p, torch.maximum(self.radius, nearly_zero))
-        if 0 < self.radius < nearly_zero:  # not every atom may afford what was scaled
-            rows = (found[-1].squeeze(-1) > _SCALED).nonzero().squeeze(-1)
-            if len(rows):
-                for whole, part in zip(
-                    found, self._solve_at(f[rows], p[rows], self.radius), strict=True
-                ):
-                    whole[rows] = part
+    def _guess(self, f: Tensor, p: Tensor, radius: Tensor, rank: int) -> Tensor:
+        """The atoms that carry mass if all but the largest columns are left out."""
+        factor = self.factor[:, :rank]
+        best = minimise(f, p, factor, radius, _GUESS, _GUESS)
+        score = f + best.u @ factor.mT
+        slack = score - (best.q * score).sum(-1, keepdim=True)
+        return best.q > slack.clamp_min(_ENOUGH)
+
+    def _pivot(
+        self, f: Tensor, p: Tensor, radius: Tensor, guess: Tensor, kernel: Kernel
+    ) -> tuple[Tensor, ...]:
+        """The active-set method; the gap is infinite where it gave up."""
+        best = pivot(f, p, radius, guess, kernel)
+        multiplier = torch.linalg.vector_norm(best.u, 2, -1, keepdim=True)
+        q = best.q.clamp_min(0.0)
+        q, gap = self._certify(f, p, q / q.sum(-1, keepdim=True), best.u, radius)
+        gap = torch.where(best.settled[:, None], gap, torch.inf)
+        return q, multiplier, -(best.u @ self.factor.mT), best.direction, gap
+
+    def _interior(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+        nearly_zero = _NEAR_ZERO * self.largest
+        found = self._solve_at(f, p, radius, radius.clamp_min(nearly_zero))
+        # Just above zero, not every atom may afford what was scaled.
+        again = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
+        rows = again.squeeze(-1).nonzero().squeeze(-1)
+        if len(rows):
+            at = f[rows], p[rows], radius[rows]
+            for whole, part in zip(found, self._solve_at(*at, at[-1]), strict=True):
+                whole[rows] = part
         return found
 
-    def _solve_at(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+    def _kept(self, radius: Tensor) -> int:
+        """The columns that the smallest radius can tell from zero."""
+        smallest = 0.5 * _DROPPED * radius.min().square()
+        return max(1, int((self.spectrum > smallest).sum()))
+
+    def _solve_at(
+        self, f: Tensor, p: Tensor, radius: Tensor, larger: Tensor
+    ) -> tuple[Tensor, ...]:
         """Solve at a radius that is not smaller; scale what is found to ours.
 
         Just above zero ``q - p`` is linear in the radius, and a radius that is not too
@@ -238,10 +305,9 @@ class _Problem:
         """
         # Columns that the radius cannot tell from zero are left out: the lower bound
         # stays one, and what they cost the upper bound is in the gap.
-        kept = int((self.spectrum > 0.5 * _DROPPED * radius.square()).sum())
-        factor = self.factor[:, : max(kept, 1)]
-        best = minimise(f, p, factor / radius)
-        u = best.u / radius
+        factor = self.factor[:, : self._kept(larger)]
+        best = minimise(f, p, factor, larger, EARLY, TOLERANCE)
+        u = best.u
         gradient = -(u @ factor.mT)
         multiplier = torch.linalg.vector_norm(u, 2, -1, keepdim=True)
         # The derivative of q.f is minus the multiplier, exactly: settle the scale.
@@ -249,25 +315,27 @@ class _Problem:
         sound = (descent < 0) & descent.isfinite()
         direction = best.direction * torch.where(sound, -multiplier / descent, 0.0)
         direction = torch.where(sound, direction, 0.0)
-        if self.radius == 0:  # by definition q is p there; only the slope was asked
-            return p, multiplier, f, direction, torch.zeros_like(multiplier)
-        q = p + (self.radius / radius) * (best.q - p)
-        q, gap = self._certify(f, p, q, u)
-        return q, multiplier, gradient, direction, gap
+        q = p + (radius / larger) * (best.q - p)
+        q, gap = self._certify(f, p, q, u, radius)
+        # By definition q is p at zero, where only the slope was asked.
+        zero = radius == 0
+        q, gap = torch.where(zero, p, q), torch.where(zero, 0.0, gap)
+        return q, multiplier, torch.where(zero, f, gradient), direction, gap
 
     def _certify(
-        self, f: Tensor, p: Tensor, q: Tensor, u: Tensor
+        self, f: Tensor, p: Tensor, q: Tensor, u: Tensor, radius: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Pull ``q`` into the ball; how far its value is above the bound of ``u``."""
-        distance = self._distance(q - p)[:, None]
-        share = torch.where(distance > self.radius, self.radius / distance, 1.0)
+        distance = self._distance(q - p)
+        share = torch.where(distance > radius, radius / distance, 1.0)
         q = p + share * (q - p)
         factor = self.factor[:, : u.shape[-1]]
-        gap = (q * f).sum(-1) - lower_bound(f, p, u, factor, self.radius)
-        return q, gap.clamp_min(0.0)[:, None]
+        gap = (q * f).sum(-1, keepdim=True) - lower_bound(f, p, u, factor, radius)
+        return q, gap.clamp_min(0.0)
 
     def _distance(self, difference: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(difference @ self.factor, 2, -1)
+        moved = difference @ self.factor
+        return torch.linalg.vector_norm(moved, 2, -1, keepdim=True)
 
 
 def _basis(matrix: Tensor) -> Tensor:
