@@ -66,28 +66,38 @@ class Optimum:
 
 
 class _NormalMatrix:
-    """``A' diag(D) A`` for ``A = [factor, -1]`` and each row of weights ``D``."""
+    """``A' diag(D) A`` for ``A = [factor, -1]`` and each row of weights ``D``.
+
+    The matrices and their factors are written into the same memory at every step: to
+    get memory of this size anew takes as long as to factorise.
+    """
 
     def __init__(self, factor: Tensor, num_rows: int) -> None:
         n, rank = factor.shape
         self.columns = torch.cat([factor, -factor.new_ones(n, 1)], dim=-1)
-        self.shape = (-1, rank + 1, rank + 1)
         self.products = None
         if num_rows > _FEW_ROWS and n * (rank + 1) ** 2 <= _SHARED_ELEMENTS:
             # All rows share the factor, so one matrix product serves the batch.
             pairs = self.columns[:, :, None] * self.columns[:, None, :]
             self.products = pairs.reshape(n, -1)
+        self.matrix = factor.new_empty(num_rows, rank + 1, rank + 1)
+        self.root = torch.empty_like(self.matrix)
+        self.info = torch.empty(num_rows, dtype=torch.int32, device=factor.device)
 
     def __call__(self, weights: Tensor) -> Tensor:  # b x n -> b x (r+1) x (r+1)
+        matrix = self.matrix[: len(weights)]
         if self.products is not None:
-            return (weights @ self.products).view(self.shape)
-        scaled = weights.sqrt()[..., None] * self.columns
-        return scaled.mT @ scaled
+            torch.mm(weights, self.products, out=matrix.flatten(1))
+        else:
+            scaled = weights.sqrt()[..., None] * self.columns
+            torch.bmm(scaled.mT, scaled, out=matrix)
+        return matrix
 
-
-def _factorise(matrix: Tensor) -> Tensor:
-    # The matrix is symmetric, and its transpose has the layout that LAPACK wants.
-    return torch.linalg.cholesky_ex(matrix.mT).L
+    def factorise(self, matrix: Tensor) -> Tensor:
+        num = len(matrix)
+        # It is symmetric, and its transpose has the layout that LAPACK wants.
+        out = self.root[:num].mT, self.info[:num]
+        return torch.linalg.cholesky_ex(matrix.mT, out=out).L
 
 
 def _solve(cholesky: Tensor, right: Tensor) -> Tensor:  # b x r -> b x r
@@ -247,7 +257,7 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     bend = (2 * scale2 / (2 * v0_squared - 1)).sqrt() * radius * v
     _add_outer(matrix, bend, -1.0)
     matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += scale2 * radius * radius
-    cholesky = _factorise(matrix)
+    cholesky = normal.factorise(matrix)
 
     def newton(c: Tensor, r0: Tensor, r: Tensor) -> tuple[Tensor, ...]:
         cz = c / z
@@ -339,7 +349,7 @@ def _polish(
     matrix = normal(ratio)
     _add_outer(matrix, bend.sqrt() * radius * unit, -1.0)
     matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += bend * radius * radius
-    cholesky = _factorise(matrix)
+    cholesky = normal.factorise(matrix)
 
     def solve(
         first: Tensor, second: Tensor, third: Tensor

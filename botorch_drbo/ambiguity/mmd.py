@@ -29,14 +29,17 @@ _SYMMETRY = 1e-10  # relative to the largest entry
 _NEGATIVE = 1e-10  # relative to the largest eigenvalue
 _PROVED = 1e-8  # of the range of the scores: within the accuracy of the kernel matrix
 _DROPPED = 1e-9  # of the squared radius that the dropped columns may take
+_TRIED = 1e-7  # the same, at first
+_TRUSTED = 1e-9  # gap above which more columns are kept
 _NEAR_ZERO = 1e-6  # of the kernel's largest distance: a radius just above zero
 _ENOUGH = 1e-12  # gap of the closed form, below which nothing better is sought
 _SCALED = 1e-10  # gap above which a scaled answer is sought again, unscaled
 _SETTLED = 1e-11  # gap above which the answer of an active set is sought again
 _PLAIN = 1e4  # condition below which the active set is found without a good guess
 _INVERTED = 1e6  # condition below which the inverse has digits to spare
-_COARSE = 0.4  # share of the columns that give a good guess
-_GUESS = 1e-6  # gap of a guess
+_COARSE = 0.5  # share of the columns that give a good guess
+_GUESSED = 1e-3  # of the squared radius that the columns dropped for a guess may take
+_GUESS = 1e-8  # gap of a guess
 _CHUNK_ELEMENTS = 2**21  # 16 MiB of float64 per temporary
 
 
@@ -220,18 +223,23 @@ class _Problem:
                 whole[rows] = torch.where(better, part, whole[rows])
 
         near_zero = (radius < _NEAR_ZERO * self.largest).squeeze(-1)
-        condition = (self.spectrum[0] / self.spectrum[-1]).item()
-        coarse = max(1, int(_COARSE * len(self.factor)))
         rows = (open_ & ~near_zero).nonzero().squeeze(-1)
-        if len(rows) and self._kept(radius[rows]) > coarse:
+        coarse = max(1, int(_COARSE * len(self.factor)))
+        if len(rows) and self._kept(radius[rows], _TRIED) > coarse:
+            coarse = min(coarse, self._kept(radius[rows], _GUESSED))
+            condition = (self.spectrum[0] / self.spectrum[-1]).item()
             kernel = self._kernel(condition)
-            guess = free[rows]
-            if condition > _PLAIN:
-                guess = self._guess(f[rows], p[rows], radius[rows], coarse)
-            at = f[rows], p[rows], radius[rows]
-            improve(rows, self._pivot(*at, guess, kernel))
-            open_ &= (found[-1] > _SETTLED).squeeze(-1) | near_zero
-        rows = open_.nonzero().squeeze(-1)
+            for plain in (True, False):
+                if not len(rows) or (plain and condition > _PLAIN):
+                    continue
+                at = f[rows], p[rows], radius[rows]
+                guess = free[rows] if plain else self._guess(*at, coarse)
+                improve(rows, self._pivot(*at, guess, kernel))
+                rows = rows[(found[-1][rows] > _SETTLED).squeeze(-1)]
+            rows = (open_ & ((found[-1] > _SETTLED).squeeze(-1) | near_zero)).nonzero()
+        else:
+            rows = open_.nonzero()
+        rows = rows.squeeze(-1)
         if len(rows):
             improve(rows, self._interior(f[rows], p[rows], radius[rows]))
         return tuple(found)
@@ -280,23 +288,45 @@ class _Problem:
 
     def _interior(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         nearly_zero = _NEAR_ZERO * self.largest
-        found = self._solve_at(f, p, radius, radius.clamp_min(nearly_zero))
+        larger = radius.clamp_min(nearly_zero)
+        found = self._solve_at(f, p, radius, larger, _TRIED)
+        if self._kept(larger, _TRIED) < self._kept(larger, _DROPPED):
+            self._again(found[-1] > _TRUSTED, found, f, p, radius, larger)
         # Just above zero, not every atom may afford what was scaled.
         again = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
-        rows = again.squeeze(-1).nonzero().squeeze(-1)
-        if len(rows):
-            at = f[rows], p[rows], radius[rows]
-            for whole, part in zip(found, self._solve_at(*at, at[-1]), strict=True):
-                whole[rows] = part
+        self._again(again, found, f, p, radius, radius)
         return found
 
-    def _kept(self, radius: Tensor) -> int:
+    def _again(
+        self,
+        which: Tensor,
+        found: tuple[Tensor, ...],
+        f: Tensor,
+        p: Tensor,
+        radius: Tensor,
+        larger: Tensor,
+    ) -> None:
+        """Solve some rows once more, with all the columns that matter."""
+        rows = which.squeeze(-1).nonzero().squeeze(-1)
+        if len(rows):
+            parts = self._solve_at(
+                f[rows], p[rows], radius[rows], larger[rows], _DROPPED
+            )
+            for whole, part in zip(found, parts, strict=True):
+                whole[rows] = part
+
+    def _kept(self, radius: Tensor, dropped: float) -> int:
         """The columns that the smallest radius can tell from zero."""
-        smallest = 0.5 * _DROPPED * radius.min().square()
+        smallest = 0.5 * dropped * radius.min().square()
         return max(1, int((self.spectrum > smallest).sum()))
 
     def _solve_at(
-        self, f: Tensor, p: Tensor, radius: Tensor, larger: Tensor
+        self,
+        f: Tensor,
+        p: Tensor,
+        radius: Tensor,
+        larger: Tensor,
+        dropped: float,
     ) -> tuple[Tensor, ...]:
         """Solve at a radius that is not smaller; scale what is found to ours.
 
@@ -305,7 +335,7 @@ class _Problem:
         """
         # Columns that the radius cannot tell from zero are left out: the lower bound
         # stays one, and what they cost the upper bound is in the gap.
-        factor = self.factor[:, : self._kept(larger)]
+        factor = self.factor[:, : self._kept(larger, dropped)]
         best = minimise(f, p, factor, larger, EARLY, TOLERANCE)
         u = best.u
         gradient = -(u @ factor.mT)
