@@ -35,9 +35,10 @@ _NEAR_ZERO = 1e-6  # of the kernel's largest distance: a radius just above zero
 _ENOUGH = 1e-12  # gap of the closed form, below which nothing better is sought
 _SCALED = 1e-10  # gap above which a scaled answer is sought again, unscaled
 _SETTLED = 1e-11  # gap above which the answer of an active set is sought again
-_PLAIN = 1e4  # condition below which the active set is found without a good guess
+_PLAIN = 1e6  # condition below which the active set is found without a good guess
 _INVERTED = 1e6  # condition below which the inverse has digits to spare
 _COARSE = 0.5  # share of the columns that give a good guess
+_FEW_COLUMNS = 32  # so many cost too little for a guess to save time
 _GUESSED = 1e-3  # of the squared radius that the columns dropped for a guess may take
 _GUESS = 1e-8  # gap of a guess
 _CHUNK_ELEMENTS = 2**21  # 16 MiB of float64 per temporary
@@ -224,22 +225,23 @@ class _Problem:
 
         near_zero = (radius < _NEAR_ZERO * self.largest).squeeze(-1)
         rows = (open_ & ~near_zero).nonzero().squeeze(-1)
-        coarse = max(1, int(_COARSE * len(self.factor)))
-        if len(rows) and self._kept(radius[rows], _TRIED) > coarse:
-            coarse = min(coarse, self._kept(radius[rows], _GUESSED))
-            condition = (self.spectrum[0] / self.spectrum[-1]).item()
-            kernel = self._kernel(condition)
-            for plain in (True, False):
-                if not len(rows) or (plain and condition > _PLAIN):
-                    continue
+        condition = (self.spectrum[0] / self.spectrum[-1]).item()
+        if len(rows):
+            half = max(1, int(_COARSE * len(self.factor)))
+            kept = self._kept(radius[rows], _TRIED)
+            guesses = [None] if condition < _PLAIN else []
+            if kept > max(half, _FEW_COLUMNS):
+                guesses.append(min(half, self._kept(radius[rows], _GUESSED)))
+            for rank in guesses:
+                kernel = self._kernel(condition)
                 at = f[rows], p[rows], radius[rows]
-                guess = free[rows] if plain else self._guess(*at, coarse)
+                guess = self._guess(*at, rank) if rank else free[rows]
                 improve(rows, self._pivot(*at, guess, kernel))
                 rows = rows[(found[-1][rows] > _SETTLED).squeeze(-1)]
-            rows = (open_ & ((found[-1] > _SETTLED).squeeze(-1) | near_zero)).nonzero()
-        else:
-            rows = open_.nonzero()
-        rows = rows.squeeze(-1)
+                if not len(rows):
+                    break
+        open_ = open_ & ((found[-1] > _SETTLED).squeeze(-1) | near_zero)
+        rows = open_.nonzero().squeeze(-1)
         if len(rows):
             improve(rows, self._interior(f[rows], p[rows], radius[rows]))
         return tuple(found)

@@ -310,6 +310,74 @@ def test_an_offset_of_the_scores_changes_nothing():
     torch.testing.assert_close(moved.multiplier, plain.multiplier)
 
 
+@pytest.mark.parametrize("name", ["se_0.2", "matern12"])
+def test_a_radius_per_row_is_that_radius(name):
+    """All at once or each by itself: zero, nearly zero, usual and idle radii."""
+    radii = torch.tensor([0.0, 1e-8, 1e-3, 0.1, 9.0], dtype=torch.double)
+    points = grid(49, 1)
+    matrix = kernel(name, points)
+    f, p = instance(points, rough=True, zeros=True, rows=5)
+    ball = MaximumMeanDiscrepancy(0.1, matrix)
+    together = ball._solve(f, p, radii[:, None])
+    span = f.amax(-1) - f.amin(-1)
+    for row, radius in enumerate(radii.tolist()):
+        at = slice(row, row + 1)
+        alone = ball._solve(f[at], p[at], radii[at, None])
+        assert (ball.distance(p[at], together.weights[at]) <= radius + 1e-13).all()
+        moved = (together.weights[at] - alone.weights) @ f[row]
+        assert abs(moved.item()) <= 1e-9 * span[row]
+        multiplier = together.multiplier[at]
+        torch.testing.assert_close(multiplier, alone.multiplier, rtol=1e-6, atol=0)
+    assert (together.multiplier > 0).tolist() == [True] * 4 + [False]
+
+
+@pytest.mark.parametrize("name", ["se_0.2", "matern12"])
+@pytest.mark.parametrize("rough", [True, False])
+def test_the_active_set_method_agrees_with_the_other(name, rough, monkeypatch):
+    points = grid(49, 2)
+    ball = MaximumMeanDiscrepancy(0.1, kernel(name, points))
+    f, p = instance(points, rough, rows=20)
+    fast = ball.worst_case(f, p)
+    monkeypatch.setattr(active_set, "MAX_PIVOTS", 0)
+    slow = ball.worst_case(f, p)
+    torch.testing.assert_close(fast.value, slow.value, rtol=0, atol=1e-8)
+    torch.testing.assert_close(fast.multiplier, slow.multiplier, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("inverted", [True, False])
+def test_the_active_set_method_meets_the_conditions_of_optimality(inverted):
+    points = grid(40, 1)
+    matrix = kernel("matern12", points)
+    f, p = instance(points, rough=True, zeros=True, rows=20)
+    f = f - f.amin(-1, keepdim=True)
+    f = f / f.amax(-1, keepdim=True)
+    # Any root will do whose columns sum to zero.
+    centring = torch.eye(40, dtype=torch.double) - 1 / 40
+    spectrum, vectors = torch.linalg.eigh(centring @ matrix @ centring)
+    factor = (vectors * spectrum.clamp_min(0).sqrt())[:, 1:]
+    white = factor / spectrum[1:]
+    known = active_set.Kernel(
+        factor, white, matrix, white @ white.mT if inverted else None
+    )
+    radius = torch.full((20, 1), 0.1, dtype=torch.double)
+    found = active_set.pivot(f, p, radius, p > 0, known)
+    assert found.settled.all()
+    slack = f + found.u @ factor.mT
+    slack = slack - slack.amin(-1, keepdim=True)
+    d = found.q - p
+    assert (found.q >= -1e-13).all() and (slack * found.q).abs().max() <= 1e-12
+    one = torch.ones(20, dtype=torch.double)
+    torch.testing.assert_close(found.q.sum(-1), one)
+    torch.testing.assert_close((d * (d @ matrix)).sum(-1).sqrt(), 0.1 * one)
+    along = torch.nn.functional.normalize(d @ factor, dim=-1)
+    torch.testing.assert_close(torch.nn.functional.normalize(found.u, dim=-1), along)
+    slope = (found.direction * f).sum(-1)
+    torch.testing.assert_close(slope, -found.u.norm(dim=-1))
+    h = 1e-6
+    moved = active_set.pivot(f, p, radius + h, found.q > 1e-12, known).q - found.q
+    torch.testing.assert_close(moved / h, found.direction, rtol=1e-4, atol=1e-4)
+
+
 def test_an_unfinished_solver_returns_a_lower_bound(monkeypatch):
     points = grid(40, 1)
     ball = MaximumMeanDiscrepancy(0.1, kernel("se_0.2", points))
