@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 MAX_PIVOTS = 20
-_PATIENCE = 5  # pivots without fewer atoms on the wrong side
 _WEIGHT = 1e-14  # below minus this, a weight is negative
 _SLACK = 1e-13  # the same of a multiplier; the range of the scores is one
 _WHOLE = 0.75  # share of the atoms from which on picking them out does not pay
@@ -69,8 +68,6 @@ def pivot(
     q, u = p.clone(), torch.zeros_like(p @ factor)
     found = Pivoted(q, u, torch.zeros_like(p), torch.zeros_like(active[:, 0]))
     rows = torch.arange(len(f), device=f.device)
-    fewest = torch.full_like(rows, f.shape[-1] + 1)
-    waited = torch.zeros_like(rows)
     for _ in range(MAX_PIVOTS):
         # q = still - t * moving for t > 0; both parts are zero off the active atoms.
         still, moving = _parts(f, p, active, kernel)
@@ -82,21 +79,17 @@ def pivot(
         mass = active.to(z)
         z = z - _dot(z, mass) / mass.sum(-1, keepdim=True)
         good = torch.where(active, q > -_WEIGHT, z < -_SLACK * t)
-        wrong = (good != active).sum(-1)
-        settled = (wrong == 0) & (t > 0).squeeze(-1)
+        settled = (good == active).all(-1) & (t > 0).squeeze(-1)
         found.q[rows[settled]] = q[settled]
         found.u[rows[settled]] = (y / t)[settled]
         found.direction[rows[settled]] = (-radius / (t * size) * moving)[settled]
         found.settled[rows[settled]] = True
-        waited = torch.where(wrong < fewest, 0, waited + 1)
-        fewest = torch.minimum(fewest, wrong)
         # A guess without atoms has no closed form.
-        go = ~settled & (waited < _PATIENCE) & good.any(-1) & q.isfinite().all(-1)
-        go = go.nonzero().squeeze(-1)
+        go = (~settled & good.any(-1) & q.isfinite().all(-1)).nonzero().squeeze(-1)
         if not len(go):
             break
         f, p, radius, rows = f[go], p[go], radius[go], rows[go]
-        active, fewest, waited = good[go], fewest[go], waited[go]
+        active = good[go]
     return found
 
 

@@ -229,7 +229,8 @@ class _Problem:
         if len(rows):
             half = max(1, int(_COARSE * len(self.factor)))
             kept = self._kept(radius[rows], _TRIED)
-            guesses = [None] if condition < _PLAIN else []
+            # None: the closed form of the beginning is the guess.
+            guesses: list[int | None] = [None] if condition < _PLAIN else []
             if kept > max(half, _FEW_COLUMNS):
                 guesses.append(min(half, self._kept(radius[rows], _GUESSED)))
             for rank in guesses:
