@@ -139,7 +139,7 @@ def test_the_smallest_shift_does_not_matter_where_the_critical_one_is_larger(nam
 
 @every
 def test_gradients(name):
-    f, p = instance(2)
+    f, p = instance(1)
     objective = RobustSatisficing(SETS[name], between(f, p, 0.9))
     f.requires_grad_()
     assert torch.autograd.gradcheck(lambda f: objective(f, p), f, atol=1e-4, rtol=1e-3)
