@@ -109,6 +109,8 @@ class ModifiedChiSquared(AmbiguitySet):
         p = torch.where(supported, weights, 0.0)
         p = p / p.sum(-1, keepdim=True)
         q = p * ratio / mass
+        # The spread may be so small that rounding errors of the mean count against it.
+        q = q / q.sum(-1, keepdim=True)
         # With a zero in the denominator: -inf, 0 or inf, as the score is.
         slope = torch.where((f - mean) < spread, p * (mean - f), 0.0)
         direction = slope / (2 * (spare * variance).sqrt())

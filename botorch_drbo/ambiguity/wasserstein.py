@@ -117,7 +117,8 @@ class Wasserstein(AmbiguitySet):
             if (cost.diagonal() > 1e-6 * cost.max()).any():
                 raise InputDataError(
                     "A square `cost` must have a zero diagonal, got a largest entry of "
-                    f"{cost.diagonal().max().item()}: staying costs nothing."
+                    f"{cost.diagonal().max().item()}: staying costs nothing. Give "
+                    "torch.cdist compute_mode='donot_use_mm_for_euclid_dist'."
                 )
             cost.fill_diagonal_(0.0)
         self.register_buffer("cost", cost)
@@ -147,7 +148,7 @@ class Wasserstein(AmbiguitySet):
         return Solution(q, multiplier, gradient, direction, None if proved else gap)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
-        cost = self.cost.to(f.device)
+        cost = self.cost.to(f)  # the set may have been moved to float32
         limit = radius + 1e-13 * cost.max()
         low, high = _cheapest_of_the_lowest(f, cost), _lowest_of_the_nearest(f, cost)
         value_low, cost_low = low.line(p)

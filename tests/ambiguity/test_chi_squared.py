@@ -211,3 +211,17 @@ def test_neyman_mass_from_nothing_by_hand():
     at_zero = ChiSquared(0.0).worst_case(f, p)
     assert (at_zero.value.item(), at_zero.multiplier.item()) == (1.0, 1.0)
     assert ChiSquared(1.0).worst_case(f, p).value.item() == pytest.approx(0.5)
+
+
+def test_modified_with_next_to_no_mass_at_the_minimum():
+    """The minimum gets at most p + sqrt(radius p); all above the next may move to it.
+
+    The standard deviation of the scores with mass is below the rounding error of
+    their mean.
+    """
+    f = torch.tensor([1.0, 1.0, 2.0256312456311053, 0.0, 1.0000070462100814]).double()
+    p = torch.tensor([0.508318, 0.481592, 0.007134, 7.8e-25, 0.002956]).double()
+    p = p / p.sum()
+    robust = ModifiedChiSquared(8.0).worst_case(f, p)
+    torch.testing.assert_close(robust.weights.sum(), torch.ones(()).double())
+    assert 1 - 3e-12 <= robust.value <= 1 + 1e-9
