@@ -20,7 +20,6 @@ from botorch.exceptions.errors import (
 )
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import Module
 
 from botorch_drbo._validation import check_nonnegative, check_weights
@@ -82,12 +81,28 @@ class Solution:
     infeasibility: Tensor | None = None
 
 
+class _Once(torch.autograd.Function):
+    """A gradient that must not be differentiated in what it was found from."""
+
+    @staticmethod
+    def forward(ctx: Any, found: Tensor, *inputs: Tensor) -> Tensor:
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            "Worst-case values have first derivatives only (once_differentiable): a "
+            "second derivative in scores, weights or radius is not available."
+        )
+
+
 class _Envelope(torch.autograd.Function):
     """A number, as found, with gradients given by the envelope theorem.
 
     ``coefficients`` are its derivatives in the scores. The gradients hold to first
-    order only. ``once_differentiable`` makes a second derivative an error, where plain
-    autograd would return a silent zero.
+    order only. ``_Once`` makes a second derivative an error, where plain autograd would
+    return a silent zero. (Torch's ``once_differentiable`` is silent as well where the
+    incoming gradient is a constant, as that of a sum.)
     """
 
     @staticmethod
@@ -101,25 +116,31 @@ class _Envelope(torch.autograd.Function):
         radius: Tensor,
         multiplier: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(coefficients, reference_gradient, multiplier)
-        ctx.shapes = (values.shape, weights.shape, radius.shape)
+        found_from = (values, weights, radius)
+        ctx.save_for_backward(*found_from, coefficients, reference_gradient, multiplier)
         return found.clone()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        coefficients, reference_gradient, multiplier = ctx.saved_tensors
-        values_shape, weights_shape, radius_shape = ctx.shapes
-        column = grad.unsqueeze(-1)
-        return (
-            None,
-            (column * coefficients).sum_to_size(values_shape),
-            None,
-            (column * reference_gradient).sum_to_size(weights_shape),
-            None,
-            (-grad * multiplier).sum_to_size(radius_shape),
-            None,
-        )
+        *found_from, coefficients, reference_gradient, multiplier = ctx.saved_tensors
+        with torch.no_grad():
+            column = grad.unsqueeze(-1)
+            gradients = [
+                part.sum_to_size(argument.shape)
+                for part, argument in zip(
+                    (
+                        column * coefficients,
+                        column * reference_gradient,
+                        -grad * multiplier,
+                    ),
+                    found_from,
+                    strict=True,
+                )
+            ]
+        if torch.is_grad_enabled():  # a graph of the gradients was asked for
+            gradients = [_Once.apply(g, grad, *found_from) for g in gradients]
+        in_values, in_weights, in_radius = gradients
+        return None, in_values, None, in_weights, None, in_radius, None
 
 
 class AmbiguitySet(Module, ABC):
@@ -269,11 +290,14 @@ class AmbiguitySet(Module, ABC):
             tensor(0.2000, dtype=torch.float64)
         """
         twin = copy.deepcopy(self)
-        twin.radius = _as_radius(radius).to(self.radius)
+        radius = _as_radius(radius).to(self.radius.device, self.radius.dtype)
+        del twin.radius  # a buffer, or a parameter if someone made it one
+        twin.register_buffer("radius", radius)
         return twin
 
     def _check(self, values: Tensor, weights: Tensor) -> None:
-        if values.ndim == 0 or weights.ndim == 0:
+        sizes = (*values.shape[-1:], *weights.shape[-1:])
+        if len(sizes) < 2 or 0 in sizes:
             raise BotorchTensorDimensionError(
                 "`values` and `weights` must have a last dimension over contexts, got "
                 f"shapes {tuple(values.shape)} and {tuple(weights.shape)}."
@@ -300,12 +324,19 @@ class AmbiguitySet(Module, ABC):
         solve: _Solve, values: Tensor, weights: Tensor, radius: Tensor
     ) -> Solution:
         with torch.no_grad():
-            batch = torch.broadcast_shapes(
-                values.shape[:-1], weights.shape[:-1], radius.shape
-            )
+            shapes = values.shape[:-1], weights.shape[:-1], radius.shape
+            try:
+                batch = torch.broadcast_shapes(*shapes)
+            except RuntimeError as error:
+                raise BotorchTensorDimensionError(
+                    "The batches of `values`, `weights` and `radius` must broadcast, "
+                    f"got {', '.join(str(tuple(shape)) for shape in shapes)}."
+                ) from error
+            reference = weights.detach().double().to(values.device)
+            reference = reference / reference.sum(-1, keepdim=True)  # up to rounding
             return solve(
                 values.detach().double().expand(*batch, -1),
-                weights.detach().double().to(values.device).expand(*batch, -1),
+                reference.expand(*batch, -1),
                 radius.detach()
                 .to(values.device, torch.double)
                 .expand(batch)
@@ -381,20 +412,24 @@ def check_simplex(weights: Tensor) -> None:
     Raises:
         InputDataError: Negative or not finite weights, or a sum that is not one.
     """
-    known = (id(weights), 0 if weights.is_inference() else weights._version)
-    if _ON_SIMPLEX.get(known) is weights or 0 in weights.shape[:-1]:
+    # Inference tensors count no versions: a change in place would go unseen.
+    known = None if weights.is_inference() else (id(weights), weights._version)
+    if 0 in weights.shape[:-1] or (known and _ON_SIMPLEX.get(known) is weights):
         return
     sums = weights.detach().sum(-1)
     off = (sums - 1).abs().max()
+    # Float64 weights may be those of a float32 context set, rounded before.
+    rounding = max(torch.finfo(weights.dtype).eps ** 0.5, 1e-6)
     # Written so that NaN fails.
-    if not (off <= torch.finfo(weights.dtype).eps ** 0.5 and weights.min() >= 0):
+    if not (off <= rounding and weights.min() >= 0):
         raise InputDataError(
             "`weights` must lie on the simplex (not negative, sum one), got a minimum "
             f"of {weights.min().item()} and sums from {sums.min().item()} to "
             f"{sums.max().item()}. Divide them by their sum, or take the weights of a "
             "ContextSet."
         )
-    _ON_SIMPLEX[known] = weights
+    if known:
+        _ON_SIMPLEX[known] = weights
 
 
 def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:

@@ -256,6 +256,25 @@ def test_a_second_derivative_is_an_error_not_zero(member):
 
 
 @every
+@pytest.mark.parametrize("method", ["worst_case", "sensitivity"])
+def test_a_second_derivative_of_a_sum_is_an_error_too(member, method):
+    """Its incoming gradient is a constant, and none in the scores."""
+    values, weights = instance(1, 7)
+    ambiguity = member.make(0.2, 7)
+
+    def total(f: Tensor) -> Tensor:
+        found = getattr(ambiguity, method)(f, weights)
+        return (found if method == "sensitivity" else found.value).sum()
+
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.functional.hessian(total, values)
+    values.requires_grad_()
+    (gradient,) = torch.autograd.grad(total(values), values, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        (gradient.square().sum() + values.sum()).backward()
+
+
+@every
 def test_shapes_and_dtype(member):
     values, weights = instance(1, 6)
     ambiguity = member.make(0.2, 6)
@@ -270,6 +289,16 @@ def test_shapes_and_dtype(member):
     single = ambiguity.worst_case(values.float(), weights.float())
     assert single.value.dtype == single.weights.dtype == torch.float
     torch.testing.assert_close(single.value.double(), batched, rtol=1e-5, atol=1e-6)
+
+
+@every
+def test_a_set_may_be_moved_to_float32(member):
+    values, weights = instance(1, 6)
+    ambiguity = member.make(0.2, 6)
+    expected = ambiguity.worst_case(values, weights).value
+    found = ambiguity.float().worst_case(values.float(), weights.float()).value
+    assert found.dtype == torch.float
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
 
 
 @every
@@ -288,6 +317,8 @@ def test_bad_input(member):
         ambiguity.worst_case(torch.zeros(4, 6), torch.ones(5))
     with pytest.raises(BotorchTensorDimensionError):
         ambiguity.worst_case(torch.tensor(1.0), torch.ones(6))
+    with pytest.raises(BotorchTensorDimensionError, match="contexts"):
+        ambiguity.worst_case(torch.zeros(4, 0), torch.zeros(0))
     with pytest.raises(InputDataError):
         ambiguity.distance(torch.ones(6), -torch.ones(6))
     p = torch.full((6,), 1 / 6)
@@ -299,6 +330,10 @@ def test_bad_input(member):
                 method(torch.zeros(2, 6), weights)
     with pytest.raises(InputDataError, match="radius"):
         ambiguity.worst_case(torch.zeros(2, 6), p, radius=torch.tensor([0.1, -0.1]))
+    with pytest.raises(BotorchTensorDimensionError, match="broadcast"):
+        ambiguity.worst_case(torch.zeros(2, 6), p, radius=torch.full((3,), 0.1))
+    with pytest.raises(BotorchTensorDimensionError, match="broadcast"):
+        ambiguity.worst_case(torch.zeros(2, 6), p.expand(3, 6))
 
 
 @every
@@ -309,6 +344,29 @@ def test_weights_changed_in_place_are_looked_at_again(member):
     weights.mul_(2)
     with pytest.raises(InputDataError, match="simplex"):
         ambiguity.worst_case(torch.zeros(6), weights)
+
+
+def test_inference_weights_changed_in_place_are_looked_at_again():
+    with torch.inference_mode():
+        weights = torch.full((6,), 1 / 6)
+        FullSimplex().worst_case(torch.zeros(6), weights)
+        weights.mul_(2)
+        with pytest.raises(InputDataError, match="simplex"):
+            FullSimplex().worst_case(torch.zeros(6), weights)
+
+
+@every
+def test_weights_rounded_to_float32_are_weights(member):
+    """Like those of a float32 context set under a float64 model."""
+    values, _ = instance(1, 7)
+    exact = torch.full((7,), 1 / 7, dtype=torch.double)
+    rounded = exact.float().double()
+    assert rounded.sum() != 1.0
+    ambiguity = member.make(0.2, 7)
+    found = ambiguity.worst_case(values + 1e6, rounded)
+    # Else the offset would count as often as the weights' sum says.
+    expected = ambiguity.worst_case(values, exact).value + 1e6
+    torch.testing.assert_close(found.value, expected, rtol=0.0, atol=1e-5)
 
 
 @sized
@@ -350,6 +408,9 @@ def test_with_radius_is_a_copy(member):
     torch.testing.assert_close(ambiguity.radius, torch.tensor(0.2).double())
     with pytest.raises(InputDataError, match="radius"):
         ambiguity.with_radius(-0.5)
+    del ambiguity.radius
+    ambiguity.radius = torch.nn.Parameter(torch.tensor(0.2))
+    assert ambiguity.with_radius(0.5).radius == 0.5
 
 
 @every
