@@ -86,14 +86,20 @@ class RobustSatisficing(Objective):
         safe = torch.where(finite, shift, 1.0)
         value = self.ambiguity_set.worst_case(values, weights, radius=safe).value
         slope = (value - self.target) / safe.to(value)
-        slope = torch.where(
-            shift == torch.inf, 0.0, slope
-        )  # the target is never missed
+        # The target is never missed; but NaN is no such promise.
+        slope = torch.where((shift == torch.inf) & ~value.isnan(), 0.0, slope)
         if (shift <= 0).any():  # it is missed without any shift, or just met
-            here = self.ambiguity_set.worst_case(values, weights).value
-            at_once = self.ambiguity_set.sensitivity(values, weights)
-            at_once = torch.where(here < self.target, -torch.inf, at_once)
+            with torch.no_grad():
+                here = self.ambiguity_set.worst_case(values, weights).value
+                at_once = self.ambiguity_set.sensitivity(values, weights)
+                at_once = torch.where(here < self.target, -torch.inf, at_once)
             slope = torch.where(shift <= 0, at_once, slope)
+            met = (shift <= 0) & at_once.isfinite()
+            # The other rows must not see these gradients: 0 times infinite ones is NaN.
+            seen = torch.where(met.unsqueeze(-1), values, values.detach())
+            slope = torch.where(
+                met, self.ambiguity_set.sensitivity(seen, weights), slope
+            )
         return slope
 
     def _critical_shift(self, values: Tensor, weights: Tensor) -> Tensor:
@@ -102,6 +108,7 @@ class RobustSatisficing(Objective):
         All in float64, like the solvers: the answer is a radius.
         """
         values, weights = values.detach().double(), weights.detach().double()
+        weights = weights / weights.sum(-1, keepdim=True)  # up to float32's rounding
 
         def line(radius: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             """The value at a radius, and intercept and slope of its supporting line."""

@@ -6,6 +6,7 @@ import cvxpy as cp
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo.ambiguity import (
@@ -168,3 +169,64 @@ def test_shapes_and_dtype():
 def test_bad_target(target):
     with pytest.raises(InputDataError, match="target"):
         RobustSatisficing(SETS["tv"], target)
+
+
+@every
+def test_float32_weights_of_any_rounding(name):
+    """Their sum is one to the rounding of float32, not to that of float64."""
+    for n in (3, 7):
+        f = torch.randn(n, generator=torch.Generator().manual_seed(1))
+        p = torch.full((n,), 1 / n)
+        assert p.double().sum() != 1.0
+        ambiguity = SETS[name]
+        if name in ("mmd", "wasserstein"):
+            kind = type(ambiguity)
+            ambiguity = kind(0.0, (KERNEL if name == "mmd" else COST)[:n, :n])
+        target = 0.5 * (f.mean() + f.min()).item()
+        k = RobustSatisficing(ambiguity, target)(f, p)
+        exact = torch.full((n,), 1 / n, dtype=torch.double)
+        expected = RobustSatisficing(ambiguity, target)(f.double(), exact)
+        torch.testing.assert_close(k.double(), expected, rtol=1e-3, atol=1e-5)
+
+
+@every
+def test_a_score_that_is_not_a_number_is_no_promise(name):
+    if name == "mmd":  # its solver warns as well
+        pytest.skip("one set with a matrix is enough")
+    f, p = instance(2)
+    f[0, 3] = torch.nan
+    k = RobustSatisficing(SETS[name], -9.0)(f, p)
+    assert k[0].isnan() and k[1] == 0.0
+
+
+@every
+def test_a_row_that_misses_at_once_leaves_the_gradients_of_others_alone(name):
+    f, p = instance(2)
+    target = between(f[:1], p[:1], 0.5)
+    f[1] = target - 1.0
+    f.requires_grad_()
+    k = RobustSatisficing(SETS[name], target)(f, p)
+    assert k[0].isfinite() and k[1] == -torch.inf
+    (gradient,) = torch.autograd.grad(k[0], f, retain_graph=True)
+    assert gradient.isfinite().all() and (gradient[0] != 0).any()
+    (gradient,) = torch.autograd.grad(k.sum(), f)
+    assert (gradient[1] == 0).all()  # no slope to climb, but no NaN either
+
+
+def test_shifts_may_be_large():
+    """A cost in small units: the critical shift has no unit of its own."""
+    f, p = instance()
+    target = between(f, p, 0.5)
+    k = RobustSatisficing(Wasserstein(0.0, 1e6 * COST), target)(f, p)
+    expected = RobustSatisficing(Wasserstein(0.0, COST), target)(f, p)
+    torch.testing.assert_close(1e6 * k, expected)
+
+
+def test_a_search_cut_short_warns_and_overstates(monkeypatch):
+    f, p = instance()
+    target = between(f, p, 0.5)
+    expected = RobustSatisficing(SETS["kl"], target)(f, p)
+    monkeypatch.setattr("botorch_drbo.objectives.satisficing._MAX_STEPS", 3)
+    with pytest.warns(BotorchWarning, match="RobustSatisficing over KullbackLeibler"):
+        k = RobustSatisficing(SETS["kl"], target)(f, p)
+    assert (k >= expected - 1e-9).all() and (k > expected + 1e-6).any()
