@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -84,14 +85,15 @@ class _WorstCase:
         self._rows, self._pointers, self._shape = context.reduced_A.problem_data_index
         self._columns = np.repeat(np.arange(self._shape[1]), np.diff(self._pointers))
         self._certificates: list[_Certificate] = []
+        self._lock = Lock()  # the solver leaves the certificates here
 
     def __call__(
         self, f: Tensor, p: Tensor, radius: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, list[_Certificate]]:
         """Return weights, slopes in ``p`` and the radius, and proofs of each row."""
-        self._certificates = []
         # Inside inference mode nothing could be differentiated.
-        with torch.inference_mode(False), torch.enable_grad():
+        with self._lock, torch.inference_mode(False), torch.enable_grad():
+            self._certificates = certificates = []
             inputs = [f.clone(), p.clone(), radius.clone(), (p > 0).to(p)]
             for reference in inputs[1:3]:
                 reference.requires_grad_()
@@ -107,7 +109,7 @@ class _WorstCase:
                     zero if slope is None else slope
                     for zero, slope in zip(slopes, found, strict=True)
                 ]
-        return q.detach(), slopes[0], slopes[1], self._certificates
+        return q.detach(), slopes[0], slopes[1], certificates
 
     def _solve_row(
         self,

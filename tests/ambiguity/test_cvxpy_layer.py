@@ -9,6 +9,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -314,3 +315,19 @@ assert "cvxpylayers" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_one_set_serves_many_threads():
+    """Its layer is shared, and its certificates belong to one call."""
+    ambiguity = TotalVariation(0.3)
+    p = torch.full((N,), 1 / N, dtype=torch.double)
+    batches = [torch.randn(2 + rows, N, dtype=torch.double) for rows in range(4)]
+
+    def worst(f: Tensor) -> Tensor:
+        return ambiguity.worst_case(f, p, solver="cvxpylayers").value
+
+    worst(batches[0])  # builds the layer
+    with ThreadPoolExecutor(4) as pool:
+        for f, value in zip(5 * batches, pool.map(worst, 5 * batches), strict=True):
+            expected = ambiguity.worst_case(f, p).value
+            torch.testing.assert_close(value, expected, rtol=0.0, atol=1e-5)
