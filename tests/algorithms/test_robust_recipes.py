@@ -10,6 +10,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
+from gpytorch.kernels import ScaleKernel
 from torch import Tensor
 
 from botorch_drbo import ContextSet
@@ -239,6 +240,63 @@ def test_dro_takes_any_set_and_schedule() -> None:
         torch.testing.assert_close(values(algorithm, data), expected)
     everything = DistributionallyRobust(ambiguity_set=FullSimplex())
     torch.testing.assert_close(values(everything, data), scores.amin(-1))
+
+
+@pytest.mark.parametrize("recipe", [DRBOKDE, DRBOMMD, DRBOMMDMinimax, WDRBOExact])
+def test_radii_count_contexts_not_outcomes(recipe) -> None:
+    """A context is seen before its outcome, and tells of the distribution at once."""
+    data = history()
+    more = torch.cat([data.C, data.C[:7]])  # 16 contexts, 9 outcomes
+    waiting = History(X=data.X, C=data.C, Y=data.Y, contexts=more)
+    algorithm = recipe(radius=InverseSquareRoot(0.8))
+    contexts, ball = algorithm.robust_set(joint_model(data), waiting, SPACE, seed=4)
+    assert ball.radius.item() == pytest.approx(0.2)
+    other = DistributionallyRobust(radius=InverseSquareRoot(0.8))
+    _, ball = other.robust_set(joint_model(data), waiting, SPACE, seed=4)
+    assert ball.radius.item() == pytest.approx(0.2)
+
+
+def test_the_kernel_matrix_has_variance_one_whatever_the_output_scale() -> None:
+    data = history()
+    model = joint_model(data)
+    plain, jittered = DRBOMMD(num_contexts=9), DRBOMMDMinimax(num_contexts=9)
+
+    def gram(algorithm) -> Tensor:
+        _, ball = algorithm.robust_set(model, data, SPACE, seed=0)
+        assert isinstance(ball, MaximumMeanDiscrepancy)
+        return ball.factor @ ball.factor.mT
+
+    before = gram(plain)
+    centred = torch.eye(9, dtype=torch.double) - 1 / 9
+    torch.testing.assert_close(
+        gram(jittered), before + 1e-3 * centred, rtol=0.0, atol=1e-9
+    )
+    model.covar_module = ScaleKernel(model.covar_module).double()
+    model.covar_module.outputscale = 5.0
+    torch.testing.assert_close(gram(plain), before, rtol=0.0, atol=1e-9)
+
+
+def test_sobol_contexts_follow_the_seed() -> None:
+    data, model = history(), joint_model(history())
+    for algorithm in (DRBOKDE(num_contexts=4), WDRBOExact()):
+        one, same, other = (
+            algorithm.robust_set(model, data, SPACE, seed=seed)[0].points
+            for seed in (0, 0, 1)
+        )
+        assert torch.equal(one, same)
+        assert not torch.equal(one[-100:], other[-100:])
+
+
+@pytest.mark.parametrize("recipe", [DRBOKDE, DRBOMMD, DRBOMMDMinimax, WDRBOExact])
+def test_pending_decisions_lower_the_acquisition_function(recipe) -> None:
+    data = history()
+    free, pending = (
+        recipe(radius=0.1).acquisition(
+            joint_model(data), data, SPACE, beta=BETA, X_pending=X, seed=4
+        )(X_TEST.unsqueeze(-2))
+        for X in (None, X_TEST)
+    )
+    assert (pending < free - 1e-4).all()
 
 
 def test_dro_with_a_geometry_needs_a_reference() -> None:

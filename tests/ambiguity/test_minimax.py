@@ -82,6 +82,36 @@ def test_point_mass_at_the_minimum(ball):
     assert found.value == 0.0 and found.multiplier == 0.0
 
 
+def test_at_the_radius_that_reaches_the_minimum_nothing_falls_any_more():
+    """Both lines have a kink there; the derivatives are the right ones."""
+    f = torch.tensor([0.0, 1.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    approximation = MinimaxApproximation(TotalVariation(1.0))
+    found = approximation.worst_case(f, p)
+    assert found.value == 0.0 and found.multiplier == 0.0
+    assert approximation.sensitivity(f, p) == 0.0
+
+
+@pytest.mark.parametrize("n", [N, 5])
+def test_costs_from_atoms_to_candidates(n):
+    """Not symmetric, or not square: atoms are rows, candidates columns."""
+    generator = torch.Generator().manual_seed(2)
+    cost = torch.rand(n, N, generator=generator, dtype=torch.double) + 0.1
+    cost.fill_diagonal_(0.0)
+    f, p = instance(zeros=True)
+    p = p[:, :n] / p[:, :n].sum(-1, keepdim=True)
+    ball = Wasserstein(0.05, cost)
+    worst = f.argmin(-1)
+    mean, low = (p * f[:, :n]).sum(-1), f.amin(-1)
+    steepest = ((f[:, :n, None] - f[:, None, :]) / cost).nan_to_num(-1.0)
+    slope = torch.where(p > 0, steepest.amax(-1), 0.0).amax(-1)
+    away = (p * cost[:, worst].mT).sum(-1)
+    tangent = torch.maximum(mean - 0.05 * slope, low)
+    chord = torch.maximum(mean - 0.05 / away * (mean - low), low)
+    found = MinimaxApproximation(ball).worst_case(f, p).value
+    torch.testing.assert_close(found, 0.5 * (tangent + chord))
+
+
 def test_floor():
     f, p = instance(zeros=False)
     found = MinimaxApproximation(TotalVariation(0.2, floor=-9.0)).worst_case(f, p)

@@ -44,6 +44,8 @@ def test_weights_scale_their_parts():
     delta = ball.sensitivity(VALUES, WEIGHTS)
     objective = UncertaintyObjective(ball, 2.0, 3.0)
     torch.testing.assert_close(objective(VALUES, WEIGHTS), 2 * value + 3 * delta)
+    alone = UncertaintyObjective(ball, 0.0, 3.0)
+    torch.testing.assert_close(alone(VALUES, WEIGHTS), 3 * delta)
 
 
 @pytest.mark.parametrize("kwargs", [{"value_weight": -1.0}, {"sensitivity_weight": -1}])
