@@ -32,6 +32,8 @@ _DROPPED = 1e-9  # of the squared radius that the dropped columns may take
 _TRIED = 1e-7  # the same, at first
 _TRUSTED = 1e-9  # gap above which more columns are kept
 _NEAR_ZERO = 1e-6  # of the kernel's largest distance: a radius just above zero
+_LINEAR = 1e-4  # the same, where a larger one has the better numbers
+_ROUNDED = 1e-6  # gap, relative to what the radius costs, that rounding leaves there
 _ENOUGH = 1e-12  # gap of the closed form, below which nothing better is sought
 _SCALED = 1e-10  # gap above which a scaled answer is sought again, unscaled
 _SETTLED = 1e-11  # gap above which the answer of an active set is sought again
@@ -241,6 +243,12 @@ class _Problem:
                 rows = rows[(found[-1][rows] > _SETTLED).squeeze(-1)]
                 if not len(rows):
                     break
+        rows = (open_ & near_zero).nonzero().squeeze(-1)
+        if len(rows) and condition < _PLAIN:
+            at = f[rows], p[rows], radius[rows]
+            parts = self._pivot_near_zero(*at, self._kernel(condition))
+            improve(rows, parts)
+            near_zero[rows] = parts[-1].squeeze(-1) == torch.inf  # not settled
         open_ = open_ & ((found[-1] > _SETTLED).squeeze(-1) | near_zero)
         rows = open_.nonzero().squeeze(-1)
         if len(rows):
@@ -288,6 +296,26 @@ class _Problem:
         q, gap = self._certify(f, p, q / q.sum(-1, keepdim=True), best.u, radius)
         gap = torch.where(best.settled[:, None], gap, torch.inf)
         return q, multiplier, -(best.u @ self.factor.mT), best.direction, gap
+
+    def _pivot_near_zero(
+        self, f: Tensor, p: Tensor, radius: Tensor, kernel: Kernel
+    ) -> tuple[Tensor, ...]:
+        """The same, where few atoms but those of the reference carry mass.
+
+        Solved at a larger radius and scaled. As long as all atoms of the reference keep
+        some mass, ``q - p`` is linear in the radius from there down to zero.
+        """
+        larger = radius.clamp_min(_LINEAR * self.largest)
+        best = pivot(f, p, larger, p > 0, kernel)
+        multiplier = torch.linalg.vector_norm(best.u, 2, -1, keepdim=True)
+        q, gap = self._certify(f, p, best.q, best.u, larger)
+        linear = ((best.q > 0) | (p == 0)).all(-1) & best.settled
+        sound = linear[:, None] & (gap <= _ROUNDED * larger * multiplier)
+        q, gap = self._certify(f, p, p + radius / larger * (q - p), best.u, radius)
+        gap = torch.where(radius == 0, 0.0, gap)  # q is p there, by definition
+        gradient = torch.where(radius == 0, f, -(best.u @ self.factor.mT))
+        gap = torch.where(sound & (gap <= _SCALED), gap, torch.inf)
+        return q.clamp_min(0.0), multiplier, gradient, best.direction, gap
 
     def _interior(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         nearly_zero = _NEAR_ZERO * self.largest
