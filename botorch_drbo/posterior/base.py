@@ -38,6 +38,37 @@ class SmoothDistances(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) -> Tensor:
+    r"""Put decisions and contexts into a model's column order.
+
+    Args:
+        X: Decisions, ``... x d_x``.
+        contexts: ``n x d_c``, or ``... x n x d_c`` with contexts of its own for each
+            decision.
+        context_indices: Non-negative column numbers of the context.
+
+    Returns:
+        Joint inputs, ``... x n x d``.
+
+    Raises:
+        BotorchTensorDimensionError: Contexts with a wrong number of columns.
+    """
+    num_contexts, d_c = contexts.shape[-2:]
+    if d_c != len(context_indices):
+        raise BotorchTensorDimensionError(
+            f"Contexts must have {len(context_indices)} columns, got {d_c}."
+        )
+    d = X.shape[-1] + d_c
+    decisions = X.unsqueeze(-2).expand(*X.shape[:-1], num_contexts, -1)
+    contexts = contexts.expand(*X.shape[:-1], -1, -1)
+    joint = torch.cat([decisions, contexts], dim=-1)  # ... x n x d
+    order = [i for i in range(d) if i not in context_indices]
+    order += context_indices  # the column in which each joint column belongs
+    if order == list(range(d)):
+        return joint
+    return joint[..., torch.tensor(order, device=joint.device).argsort()]
+
+
 class MarginalPosterior(Module, ABC):
     r"""Means and variances of ``f(x, c)`` for each decision and each context.
 
@@ -81,20 +112,7 @@ class MarginalPosterior(Module, ABC):
         Returns:
             Joint inputs, ``... x n x d``.
         """
-        num_contexts, d_c = contexts.shape[-2:]
-        if d_c != len(self.context_indices):
-            raise BotorchTensorDimensionError(
-                f"Contexts must have {len(self.context_indices)} columns, got {d_c}."
-            )
-        d = X.shape[-1] + d_c
-        decisions = X.unsqueeze(-2).expand(*X.shape[:-1], num_contexts, -1)
-        contexts = contexts.expand(*X.shape[:-1], -1, -1)
-        joint = torch.cat([decisions, contexts], dim=-1)  # ... x n x d
-        order = [i for i in range(d) if i not in self.context_indices]
-        order += self.context_indices  # the column in which each joint column belongs
-        if order == list(range(d)):
-            return joint
-        return joint[..., torch.tensor(order, device=joint.device).argsort()]
+        return join_columns(X, contexts, self.context_indices)
 
     def forward(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the marginal moments.

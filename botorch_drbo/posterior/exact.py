@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from botorch.acquisition.objective import (
@@ -28,6 +28,45 @@ from botorch_drbo.posterior.base import (
 )
 from botorch_drbo.posterior.fused import fused_moments
 from botorch_drbo.posterior.stationary import stationary_kernel
+
+
+class TrainingSystem(NamedTuple):
+    r"""The linear system of a model's training data, in standardised outcomes.
+
+    Args:
+        inputs: Training inputs, transformed, ``t x d``, in the model's dtype.
+        noise: Noise variances, ``t``, float64.
+        covariance: ``K + noise``, ``t x t``, float64.
+        root: Its lower Cholesky factor ``L``, ``t x t``, float64.
+        residual: Outcomes less the prior mean, ``t x 1``, float64.
+    """
+
+    inputs: Tensor
+    noise: Tensor
+    covariance: Tensor
+    root: Tensor
+    residual: Tensor
+
+
+def training_system(model: SingleTaskGP) -> TrainingSystem:
+    r"""Factor a model's training covariance in float64; the model goes to eval mode.
+
+    Args:
+        model: A ``SingleTaskGP`` for which ``ExactPosterior.supports`` is true.
+
+    Returns:
+        The system, without a graph.
+    """
+    model.eval()
+    with torch.no_grad():
+        Z = get_train_inputs(model, transformed=True)[0]  # t x d
+        prior = model.forward(Z)
+        noisy = cast(MultivariateNormal, model.likelihood(prior, [Z]))
+        covariance = noisy.covariance_matrix.double()  # t x t
+        noise = (covariance - prior.covariance_matrix.double()).diagonal()
+        residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
+        root = psd_safe_cholesky(covariance)
+    return TrainingSystem(Z, noise, covariance, root, residual)
 
 
 class ExactPosterior(MarginalPosterior):
@@ -105,15 +144,8 @@ class ExactPosterior(MarginalPosterior):
             memory_budget: Bytes for the temporaries of one chunk.
         """
         super().__init__(model, context_indices, memory_budget)
-        model.eval()
         with torch.no_grad():
-            Z = get_train_inputs(model, transformed=True)[0]  # t x d
-            prior = model.forward(Z)
-            noisy = cast(MultivariateNormal, model.likelihood(prior, [Z]))
-            covariance = noisy.covariance_matrix.double()  # t x t
-            noise = (covariance - prior.covariance_matrix.double()).diagonal()
-            root = psd_safe_cholesky(covariance)
-            residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
+            Z, noise, covariance, root, residual = training_system(model)
             alpha = torch.cholesky_solve(residual, root)  # t x 1
             if pending is not None:
                 P = model.transform_inputs(pending.to(Z))
@@ -132,7 +164,7 @@ class ExactPosterior(MarginalPosterior):
             identity = torch.eye(len(root)).to(root)
             inverse_root = torch.linalg.solve_triangular(root, identity, upper=False)
         self.kernel = stationary_kernel(cast(Kernel, model.covar_module), Z)
-        scale, offset = _outcome_map(model, posterior_transform)
+        scale, offset = outcome_map(model, posterior_transform)
         for name, buffer in {
             "train_inputs": Z,
             "alpha": alpha.to(Z),
@@ -182,10 +214,18 @@ class ExactPosterior(MarginalPosterior):
         return (K @ self.alpha).squeeze(-1), own - explained
 
 
-def _outcome_map(
+def outcome_map(
     model: SingleTaskGP, posterior_transform: PosteriorTransform | None
 ) -> tuple[Tensor, Tensor]:
-    """Scale and offset from the model's standardised outcome to the score's units."""
+    r"""Find scale and offset from the model's outcome to the score's units.
+
+    Args:
+        model: A model with at most a ``Standardize`` outcome transform.
+        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
+
+    Returns:
+        Scale and offset, float64 scalars.
+    """
     scale = torch.ones((), dtype=torch.double)
     offset = torch.zeros((), dtype=torch.double)
     transform = getattr(model, "outcome_transform", None)

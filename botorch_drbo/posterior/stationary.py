@@ -140,6 +140,24 @@ def stationary_kernel(kernel: Kernel, points: Tensor) -> StationaryKernel | None
     return StationaryKernel(kind, lengthscale, outputscale, points)
 
 
+def matern_correlation(smoothness: float, squared: Tensor) -> Tensor:
+    r"""Evaluate a Matern correlation as a function of the squared distance.
+
+    Twice differentiable at zero distance where the kernel is; Matern-1/2, which has a
+    kink there, gets a slope of zero.
+
+    Args:
+        smoothness: 0.5, 1.5 or 2.5.
+        squared: Squared distances in lengthscales, any shape, not negative.
+
+    Returns:
+        Correlations of the same shape.
+    """
+    if smoothness == 0.5:
+        return (-squared.clamp_min(1e-30).sqrt()).exp()
+    return (_Matern32 if smoothness == 1.5 else _Matern52).apply(squared)
+
+
 def _matern52(squared: Tensor) -> Tensor:
     """``(1 + a + a^2 / 3) exp(-a)`` with ``a = sqrt(5 r^2)``."""
     a = _SQRT5 * squared.sqrt()
@@ -167,7 +185,9 @@ class _Matern52(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squared: Tensor) -> Tensor:
         ctx.save_for_backward(squared)
-        return _matern52(squared)
+        a = squared.mul(5.0).sqrt_()  # in place: the time goes into memory
+        polynomial = a.div(3.0).add_(1.0).mul_(a).add_(1.0)
+        return a.neg_().exp_().mul_(polynomial)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -181,8 +201,9 @@ class _Matern52Slope(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squared: Tensor) -> Tensor:
         ctx.save_for_backward(squared)
-        a = _SQRT5 * squared.sqrt()
-        return (1.0 + a) * (-a).exp()
+        a = squared.mul(5.0).sqrt_()
+        polynomial = a.add(1.0)
+        return a.neg_().exp_().mul_(polynomial)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -196,7 +217,9 @@ class _Matern32(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squared: Tensor) -> Tensor:
         ctx.save_for_backward(squared)
-        return _matern32(squared)
+        a = squared.mul(3.0).sqrt_()
+        polynomial = a.add(1.0)
+        return a.neg_().exp_().mul_(polynomial)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
