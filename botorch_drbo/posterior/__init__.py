@@ -1,4 +1,4 @@
-"""Posterior: marginal means and variances over decisions x contexts.
+"""Posterior: marginal means and variances, and sample paths, over decisions x contexts.
 
 Knows models; knows nothing of robustness.
 """
@@ -7,6 +7,8 @@ from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.path_support import supports_paths
+from botorch_drbo.posterior.paths import PosteriorPaths
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
@@ -14,5 +16,7 @@ __all__ = [
     "GenericPosterior",
     "MarginalPosterior",
     "Path",
+    "PosteriorPaths",
     "marginal_posterior",
+    "supports_paths",
 ]

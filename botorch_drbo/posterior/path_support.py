@@ -1,0 +1,80 @@
+"""Which models sample paths can be drawn of."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.input import (
+    ChainedInputTransform,
+    InputStandardize,
+    Log10,
+    Normalize,
+    Warp,
+)
+from botorch.models.transforms.outcome import Standardize
+from botorch.sampling.pathwise.utils import get_train_inputs
+from gpytorch.kernels import Kernel
+from torch.nn import Module
+
+from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.spectral import spectral_components
+
+
+def supports_paths(model: Model) -> str | None:
+    r"""Find out whether ``PosteriorPaths`` can draw sample paths of a model.
+
+    Args:
+        model: Any BoTorch model.
+
+    Returns:
+        None if it can, otherwise the reason why not, in words.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 3, dtype=torch.double)
+        >>> supports_paths(SingleTaskGP(Z, Z[:, :2]))
+        'it has 2 outputs'
+    """
+    if not isinstance(model, SingleTaskGP):
+        return f"it is a {type(model).__name__}, not a SingleTaskGP"
+    if model.num_outputs != 1:
+        return f"it has {model.num_outputs} outputs"
+    if model.train_targets.ndim != 1:
+        return f"it is a batch of models (batch_shape {tuple(model.batch_shape)})"
+    transform = getattr(model, "input_transform", None)
+    if getattr(transform, "is_one_to_many", False):
+        return f"its input transform {type(transform).__name__} adds points of its own"
+    transform = getattr(model, "outcome_transform", None)
+    if type(transform) not in (type(None), Standardize):
+        return f"its outcome transform is {type(transform).__name__}, not Standardize"
+    if not ExactPosterior.supports(model, None):
+        return (
+            f"its class {type(model).__name__} computes its own posterior, or its "
+            f"likelihood {type(model.likelihood).__name__} is not Gaussian"
+        )
+    try:
+        spectral_components(
+            cast(Kernel, model.covar_module),
+            get_train_inputs(model, transformed=True)[0].shape[-1],
+        )
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def is_columnwise(transform: Module | None) -> bool:
+    r"""Whether each column is known to be transformed by itself.
+
+    Args:
+        transform: An input transform, or None.
+
+    Returns:
+        False also for transforms that this package does not know.
+    """
+    if type(transform) is ChainedInputTransform:
+        return all(is_columnwise(part) for part in transform.values())
+    return type(transform) in (type(None), Normalize, InputStandardize, Log10, Warp)

@@ -1,0 +1,387 @@
+"""Sample paths of the posterior over decisions and contexts, by Matheron's rule."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.sampling.pathwise.utils import get_train_inputs
+from gpytorch.kernels import Kernel
+from gpytorch.means import ConstantMean, ZeroMean
+from torch import Generator, Tensor
+from torch.nn import Module, ModuleList
+from torch.utils.checkpoint import checkpoint
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.posterior.base import (
+    DEFAULT_MEMORY_BUDGET,
+    join_columns,
+)
+from botorch_drbo.posterior.exact import outcome_map, training_system
+from botorch_drbo.posterior.path_support import is_columnwise, supports_paths
+from botorch_drbo.posterior.spectral import spectral_components
+from botorch_drbo.posterior.split_kernel import KernelSide, SplitComponent
+from botorch_drbo.posterior.waves import RandomWaves
+
+_BYTES = 8  # of a float64, in which paths are computed
+_CACHE_BYTES = 2**23  # in fast memory; larger blocks take three times as long
+
+
+class _ContextSide(NamedTuple):
+    """All that depends on the contexts alone."""
+
+    inputs: Tensor  # n x k, transformed
+    waves: tuple[Tensor, Tensor]  # P x m x n
+    kernel: list[KernelSide]
+
+
+class PosteriorPaths(Module):
+    r"""Sample paths of a model's posterior over ``z = [x, c]``.
+
+    A path is a path of the prior, corrected by what the data say about it
+    (Matheron's rule [Wilson2020pathwise]_):
+
+    .. math:: f(z) = m(z) + g(z) + k(z, Z)\,(K + \sigma^2 I)^{-1}
+        \big(y - m(Z) - g(Z) - \epsilon\big)
+
+    with ``g`` a sum of random cosines whose frequencies come from the kernel's spectral
+    density [RahimiRecht2007]_. Each path has frequencies of its own, so over paths the
+    mean and the covariance are exactly those of ``model.posterior``, however few
+    features there are; with more features a path comes closer to being Gaussian.
+
+    A path is a function: the same inputs always give the same values, and gradients in
+    ``X`` and ``contexts`` are right. Once drawn, paths do not follow the model. After
+    new data or new hyper-parameters, make a new object.
+
+    Where decisions and contexts enter the kernel through one sum (``g``), or through
+    factors of their own (RBF, and products like ``k_x * k_c``), all decisions at all
+    contexts are one matrix product. The arithmetic is float64, for float32 models too
+    (unless the paths themselves are cast); results have the dtype of ``X``.
+
+    Args:
+        model: A fitted ``SingleTaskGP`` with RBF and Matern kernels, also scaled,
+            multiplied and added; see ``supports_paths``.
+        context_indices: The model's input columns that hold the context.
+        num_paths: How many paths ``P``.
+        num_features: Frequencies of each path; each has a sine and a cosine.
+        seed: Decides every random draw. The draws are made on the CPU by a generator
+            of their own: equal seeds give equal paths on every device.
+        memory_budget: Bytes for the temporaries of one evaluation.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 3, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z.sum(-1, keepdim=True))
+        >>> paths = PosteriorPaths(model, [2], num_paths=4, seed=0)
+        >>> contexts = torch.rand(7, 1, dtype=torch.double)
+        >>> paths(Z[:, :2], contexts).shape  # every path at every decision
+        torch.Size([4, 5, 7])
+        >>> paths.own(Z[:4, :2], contexts).shape  # path p at decision p
+        torch.Size([4, 7])
+    """
+
+    weights: Tensor
+    centre: Tensor
+    reference: Tensor
+    columns: Tensor
+    scale: Tensor
+    offset: Tensor
+
+    def __init__(
+        self,
+        model: SingleTaskGP,
+        context_indices: Sequence[int],
+        *,
+        num_paths: int = 1,
+        num_features: int = 1024,
+        seed: int,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        r"""Draw the paths.
+
+        Args:
+            model: A fitted ``SingleTaskGP``.
+            context_indices: Non-negative column numbers of the context.
+            num_paths: How many paths ``P``.
+            num_features: Frequencies of each path.
+            seed: Decides every random draw.
+            memory_budget: Bytes for the temporaries of one evaluation.
+
+        Raises:
+            UnsupportedError: A model for which ``supports_paths`` gives a reason.
+            InputDataError: Numbers that are not counts, or fewer features than the
+                kernel has summands.
+            BotorchTensorDimensionError: Context columns that the model has not.
+        """
+        super().__init__()
+        reason = supports_paths(model)
+        if reason is not None:
+            raise UnsupportedError(
+                f"Sample paths cannot be drawn from this model: {reason}. Use a "
+                "single-output SingleTaskGP with RBF or Matern kernels (scaled, "
+                "multiplied or added) and at most a Standardize outcome transform."
+            )
+        self.num_paths = check_count(num_paths, "num_paths")
+        self.memory_budget = memory_budget
+        generator = Generator().manual_seed(check_count(seed, "seed", 0))
+        system = training_system(model)
+        raw = get_train_inputs(model, transformed=False)[0]
+        self.context_indices = tuple(context_indices)
+        order = _column_order(self.context_indices, raw.shape[-1])
+        self.num_decisions = raw.shape[-1] - len(self.context_indices)
+        # Copies: a path must not change when the model does.
+        self.input_transform = _frozen(getattr(model, "input_transform", None))
+        self.mean_module = _frozen(model.mean_module)
+        self.columnwise = is_columnwise(self.input_transform)
+        d = system.inputs.shape[-1]  # some transforms change the number of columns
+        if not self.columnwise:
+            order = list(range(d))
+        self.split = self.num_decisions if self.columnwise else d
+
+        Z = system.inputs.double()
+        centre = Z.mean(0)  # distances and phases of centred points lose fewer digits
+        centred = (Z - centre)[:, order]
+        components = [
+            component._replace(
+                factors=tuple(
+                    factor._replace(weights=factor.weights[order])
+                    for factor in component.factors
+                )
+            )
+            for component in spectral_components(cast(Kernel, model.covar_module), d)
+        ]
+        check_count(num_features, "num_features", len(components))
+        self.waves = RandomWaves(
+            components,
+            num_paths=self.num_paths,
+            num_features=num_features,
+            split=self.split,
+            generator=generator,
+        ).to(Z.device)
+        errors = torch.randn(
+            self.num_paths, len(Z), generator=generator, dtype=torch.double
+        )
+
+        scale, offset = outcome_map(model, None)
+        for name, buffer in {
+            "centre": centre,
+            "reference": raw[0].double(),  # an input at which the transform is defined
+            "columns": torch.tensor(order),
+            "scale": scale,
+            "offset": offset,
+        }.items():
+            self.register_buffer(name, buffer.detach().to(Z.device), persistent=False)
+        self.components = ModuleList(
+            SplitComponent(component, centred, self.split) for component in components
+        )
+        errors = errors.to(Z) * system.noise.clamp_min(0.0).sqrt()
+        unexplained = (
+            system.residual.mT - self.waves.at(centred, memory_budget) - errors
+        )  # P x t
+        weights = torch.cholesky_solve(unexplained.mT, system.root).mT
+        self.register_buffer("weights", weights.contiguous(), persistent=False)
+        self._cache: tuple[Tensor, int, Tensor, _ContextSide] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the cache behind: copies and pickles make their own."""
+        return {**self.__dict__, "_cache": None}
+
+    def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
+        r"""Evaluate every path at every decision and every context.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts, ``n x d_c``.
+
+        Returns:
+            Values in the units of the outcome, ``P x ... x n``.
+
+        Raises:
+            BotorchTensorDimensionError: Wrong numbers of columns.
+        """
+        self._check(X, contexts)
+        values = self._values(X.reshape(1, -1, X.shape[-1]), contexts)
+        return values.reshape(self.num_paths, *X.shape[:-1], len(contexts))
+
+    def own(self, X: Tensor, contexts: Tensor) -> Tensor:
+        r"""Evaluate each path at a decision of its own and every context.
+
+        Args:
+            X: One decision per path, ``... x P x d_x``.
+            contexts: Contexts, ``n x d_c``.
+
+        Returns:
+            Values in the units of the outcome, ``... x P x n``: row ``p`` is path
+            ``p`` at decision ``p``.
+
+        Raises:
+            BotorchTensorDimensionError: Another number of decisions than of paths, or
+                wrong numbers of columns.
+        """
+        self._check(X, contexts)
+        if X.ndim < 2 or X.shape[-2] != self.num_paths:
+            raise BotorchTensorDimensionError(
+                f"`X` must be `... x {self.num_paths} x {self.num_decisions}`, one "
+                f"decision for each path, got shape {tuple(X.shape)}."
+            )
+        rows = X.reshape(-1, *X.shape[-2:]).transpose(0, 1)  # P x N x d_x
+        values = self._values(rows, contexts).transpose(0, 1)
+        return values.reshape(*X.shape[:-1], len(contexts))
+
+    def _check(self, X: Tensor, contexts: Tensor) -> None:
+        if X.ndim == 0 or X.shape[-1] != self.num_decisions:
+            raise BotorchTensorDimensionError(
+                f"`X` must have {self.num_decisions} columns, got shape "
+                f"{tuple(X.shape)}."
+            )
+        d_c = len(self.context_indices)
+        if contexts.ndim != 2 or contexts.shape[-1] != d_c:
+            raise BotorchTensorDimensionError(
+                f"`contexts` must be `n x {d_c}`, got shape {tuple(contexts.shape)}."
+            )
+
+    def _values(self, X: Tensor, contexts: Tensor) -> Tensor:
+        """``G x N x d_x`` to ``P x N x n``; ``G`` is 1 for shared decisions, or P."""
+        graph = torch.is_grad_enabled() and (X.requires_grad or contexts.requires_grad)
+        budget = self.memory_budget
+        if not graph:
+            # Small blocks cost nothing and stay in the processor's cache; but each
+            # reads all paths' waves once.
+            budget = min(budget, _CACHE_BYTES * max(1, self.num_paths // 4))
+        groups = contexts.split(self._contexts_per_block())
+        rows = X.split(self._rows_per_block(len(X), len(groups[0]), budget), dim=1)
+        keep = self.columnwise and len(groups) == 1 and not contexts.requires_grad
+        side = self._cached_side(contexts) if keep else None
+
+        def block(chunk: Tensor, group: Tensor) -> Tensor:
+            if graph and len(rows) * len(groups) > 1:
+                arguments = chunk, group, side
+                return checkpoint(self._block, *arguments, use_reentrant=False)
+            return self._block(chunk, group, side)
+
+        with torch.set_grad_enabled(graph):
+            values = torch.cat(
+                [torch.cat([block(r, group) for r in rows], 1) for group in groups], -1
+            )
+            return (self.offset + self.scale * values).to(X.dtype)
+
+    def _block(self, X: Tensor, group: Tensor, side: _ContextSide | None) -> Tensor:
+        dtype = self.weights.dtype
+        X, contexts = X.to(dtype), group.to(dtype)
+        if self.columnwise:
+            reference = self.reference[self.columns[self.split :]].unsqueeze(0)
+            joint = join_columns(X, reference, self.context_indices).squeeze(-2)
+            x = self._transform(joint)[..., self.columns[: self.split]]
+            return self._grid(x, self._context_side(contexts) if side is None else side)
+        Z = self._transform(join_columns(X, contexts, self.context_indices))
+        nothing = contexts.new_empty(1, 0)
+        values = self._grid(Z.flatten(1, 2), self._context_side(nothing))
+        return values.reshape(self.num_paths, X.shape[1], len(contexts))
+
+    def _grid(self, x: Tensor, side: _ContextSide) -> Tensor:
+        """Transformed decisions ``G x N x k`` against a side: ``P x N x n``."""
+        centred = x - self.centre[self.columns[: self.split]]
+        values = self.waves(centred, side.waves)
+        weights = self.weights.unsqueeze(-1)  # P x t x 1
+        for module, second in zip(self.components, side.kernel, strict=True):
+            component = cast(SplitComponent, module)
+            first = component.side(centred, 0)
+            row, column = first.correlation, second.correlation  # G x N x t, n x t
+            if component.separable:
+                right = weights if column is None else weights * column.mT  # P x t x n
+                update = right.sum(1, keepdim=True) if row is None else row @ right
+            else:
+                K = component.mixed(first, second)  # G x N x n x t
+                K = K if row is None else K * row.unsqueeze(-2)
+                K = K if column is None else K * column
+                if len(x) == 1:
+                    update = (K.squeeze(0) @ self.weights.mT).movedim(-1, 0)
+                else:
+                    update = (K @ weights.unsqueeze(1)).squeeze(-1)
+            values = values + component.variance * update
+        return values + self._mean(x, side.inputs)
+
+    def _mean(self, x: Tensor, contexts: Tensor) -> Tensor:
+        """The prior mean, ``G x N x n``, or one number if it is the same everywhere."""
+        if type(self.mean_module) in (ConstantMean, ZeroMean):
+            mean = cast(Callable[..., Tensor], self.mean_module)
+            return mean(x.new_zeros(1, len(self.columns))).squeeze()
+        decisions = x.unsqueeze(-2).expand(-1, -1, len(contexts), -1)
+        contexts = contexts.expand(*x.shape[:-1], -1, -1)
+        joint = torch.cat([decisions, contexts], dim=-1)  # G x N x n x d
+        return cast(Module, self.mean_module)(joint[..., self.columns.argsort()])
+
+    def _context_side(self, contexts: Tensor) -> _ContextSide:
+        if self.columnwise:
+            reference = self.reference[self.columns[: self.split]]
+            joint = join_columns(reference, contexts, self.context_indices)
+            contexts = self._transform(joint)[..., self.columns[self.split :]]
+        centred = contexts - self.centre[self.columns[self.split :]]
+        return _ContextSide(
+            contexts,
+            self.waves.side(centred),
+            [cast(SplitComponent, part).side(centred, 1) for part in self.components],
+        )
+
+    def _cached_side(self, contexts: Tensor) -> _ContextSide:
+        """Keep the side of the last contexts: an acquisition function has one set."""
+        dtype = self.weights.dtype
+        # An inference tensor does not tell whether it changed, and takes no gradient.
+        if contexts.is_inference() or torch.is_inference_mode_enabled():
+            return self._context_side(contexts.to(dtype))
+        if self._cache is not None:
+            known, version, weights, side = self._cache
+            moved = weights is not self.weights  # by `.to(device)`, `.float()`
+            if known is contexts and version == contexts._version and not moved:
+                return side
+        with torch.no_grad():
+            side = self._context_side(contexts.to(dtype))
+        self._cache = contexts, contexts._version, self.weights, side
+        return side
+
+    def _transform(self, Z: Tensor) -> Tensor:
+        if self.input_transform is None:
+            return Z
+        if self.input_transform.training:  # it must not learn here
+            self.input_transform.eval()
+        return self.input_transform(Z)
+
+    def _contexts_per_block(self) -> int:
+        P, m = self.waves.cosines.shape
+        floats = 3 * P * (2 * m + len(self.components) * self.weights.shape[-1])
+        return max(1, self.memory_budget // (_BYTES * floats))
+
+    def _rows_per_block(self, G: int, n: int, budget: int) -> int:
+        P, m = self.waves.cosines.shape
+        parts, t = len(self.components), self.weights.shape[-1]
+        pairs = n if self.columnwise else 1  # contexts per row of `_grid`
+        floats = 8 * P * m + 6 * parts * G * t + (4 + parts) * P * pairs
+        for part in cast(Sequence[SplitComponent], self.components):
+            if not part.separable:
+                floats += 8 * len(part.active) * G * pairs * t
+        floats += 3 * G * pairs * len(self.columns)
+        return max(1, budget // (_BYTES * floats * (n // pairs)))
+
+
+def _column_order(context_indices: tuple[int, ...], d: int) -> list[int]:
+    """The model's columns, decisions first."""
+    unknown = [i for i in context_indices if not 0 <= i < d]
+    if unknown or len(set(context_indices)) != len(context_indices):
+        raise BotorchTensorDimensionError(
+            f"`context_indices` must name different columns of the model's {d} inputs, "
+            f"counted from 0, got {list(context_indices)}."
+        )
+    decisions = [i for i in range(d) if i not in context_indices]
+    return [*decisions, *context_indices]
+
+
+def _frozen(module: Any) -> Module | None:
+    """A float64 copy that does not follow the original."""
+    if module is None:
+        return None
+    return copy.deepcopy(module).double().eval().requires_grad_(False)

@@ -1,0 +1,135 @@
+"""Rows ``k(z, Z)`` of a kernel's summand, with the columns of ``z`` in two groups."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_drbo.posterior.spectral import KernelComponent
+from botorch_drbo.posterior.stationary import matern_correlation
+
+
+class KernelSide(NamedTuple):
+    r"""What one group of columns contributes to the rows of a summand.
+
+    Args:
+        correlation: The product of the factors that look at this group alone, and of
+            this group's half of the RBF factors, ``... x N x t``; None if there is
+            none of either.
+        squared: For each Matern factor of both groups, its squared distance in the
+            columns of this one, ``... x N x t``.
+    """
+
+    correlation: Tensor | None
+    squared: list[Tensor]
+
+
+class SplitComponent(Module):
+    r"""One summand of a kernel against the training inputs, in two groups of columns.
+
+    .. math:: k(z, z') = s\, a(x, x')\, b(c, c')
+        \prod_m \phi_m\big(r_m^2(x, x') + r_m^2(c, c')\big)
+
+    The product runs over the Matern factors that look at both groups; without such
+    factors (``separable``) the summand is a product of two kernels.
+
+    Args:
+        component: The summand.
+        points: The training inputs, ``t x d``, float64.
+        split: The first ``split`` columns are the first group.
+    """
+
+    weights: Tensor
+    points: Tensor
+
+    def __init__(self, component: KernelComponent, points: Tensor, split: int) -> None:
+        r"""Find out which factor looks at which group.
+
+        Args:
+            component: The summand.
+            points: The training inputs, ``t x d``, float64.
+            split: The first ``split`` columns are the first group.
+        """
+        super().__init__()
+        self.variance = component.variance
+        self.groups = (slice(0, split), slice(split, None))
+        self.smoothness = [factor.smoothness for factor in component.factors]
+        self.active = [
+            [bool(factor.weights[group].any()) for group in self.groups]
+            for factor in component.factors
+        ]
+        self.separable = all(
+            math.isinf(smoothness) or not all(active)
+            for smoothness, active in zip(self.smoothness, self.active, strict=True)
+        )
+        weights = torch.stack([factor.weights for factor in component.factors])
+        self.register_buffer("weights", weights.to(points), persistent=False)
+        self.register_buffer("points", points, persistent=False)
+
+    def side(self, inputs: Tensor, group: int) -> KernelSide:
+        r"""Evaluate one group.
+
+        Args:
+            inputs: The group's columns, ``... x N x k``.
+            group: 0 or 1.
+
+        Returns:
+            The group's part of the rows.
+        """
+        correlation: Tensor | None = None
+        squared: list[Tensor] = []
+        columns = self.groups[group]
+        points = self.points[:, columns]
+        for smoothness, active, weights in zip(
+            self.smoothness, self.active, self.weights[:, columns], strict=True
+        ):
+            if not active[group]:
+                continue
+            distance = _squared_distance(
+                inputs * weights, points * weights, cancels=smoothness != 0.5
+            )
+            if all(active) and not math.isinf(smoothness):
+                squared.append(distance)
+                continue
+            factor = _correlation(smoothness, distance)
+            correlation = factor if correlation is None else correlation * factor
+        return KernelSide(correlation, squared)
+
+    def mixed(self, first: KernelSide, second: KernelSide) -> Tensor:
+        r"""Evaluate the factors of both groups at every pair.
+
+        Args:
+            first: The first group's side, ``... x N x t``.
+            second: The second group's side, ``n x t``.
+
+        Returns:
+            Their product, ``... x N x n x t``.
+        """
+        smoothness = [
+            nu
+            for nu, active in zip(self.smoothness, self.active, strict=True)
+            if all(active) and not math.isinf(nu)
+        ]
+        factors = [
+            _correlation(nu, a.unsqueeze(-2) + b)
+            for nu, a, b in zip(smoothness, first.squared, second.squared, strict=True)
+        ]
+        return math.prod(factors[1:], start=factors[0])
+
+
+def _correlation(smoothness: float, squared: Tensor) -> Tensor:
+    if math.isinf(smoothness):
+        return (-0.5 * squared).exp()
+    return matern_correlation(smoothness, squared)
+
+
+def _squared_distance(left: Tensor, right: Tensor, *, cancels: bool) -> Tensor:
+    """``... x N x t``; a kernel with a kink at zero may not bear the cancellation."""
+    if not cancels:
+        return (left.unsqueeze(-2) - right).square().sum(-1)
+    squared = left.square().sum(-1, keepdim=True) + right.square().sum(-1)
+    return (squared - 2.0 * left @ right.mT).clamp_min(0.0)

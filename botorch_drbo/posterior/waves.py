@@ -1,0 +1,120 @@
+"""Random cosines: paths of a Gaussian process prior, by random Fourier features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import Module
+
+from botorch_drbo.posterior.spectral import KernelComponent, allocate
+
+
+class RandomWaves(Module):
+    r"""Paths of a prior, each a sum of cosines with random frequencies of its own.
+
+    .. math:: g(z) = \sum_i a_i \cos(\omega_i' z) + b_i \sin(\omega_i' z)
+
+    with ``a`` and ``b`` normal of variance ``s / m`` and ``m`` frequencies for each
+    summand of the kernel, of variance ``s``: over paths the covariance is the kernel,
+    with any ``m``. With ``z = [x, c]`` the addition theorem makes the values at all
+    pairs of ``x`` and ``c`` one matrix product over ``2 m`` columns.
+
+    Args:
+        components: The summands of the kernel.
+        num_paths: How many paths ``P``.
+        num_features: Frequencies of each path ``m``, shared out among the summands.
+        split: The first ``split`` columns are ``x``, the others ``c``.
+        generator: A generator of the CPU.
+    """
+
+    frequencies: Tensor
+    cosines: Tensor
+    sines: Tensor
+
+    def __init__(
+        self,
+        components: Sequence[KernelComponent],
+        *,
+        num_paths: int,
+        num_features: int,
+        split: int,
+        generator: Generator,
+    ) -> None:
+        r"""Draw the paths.
+
+        Args:
+            components: The summands of the kernel.
+            num_paths: How many paths ``P``.
+            num_features: Frequencies of each path.
+            split: The first ``split`` columns are ``x``, the others ``c``.
+            generator: A generator of the CPU.
+        """
+        super().__init__()
+        self.split = split
+        shares = allocate(components, num_features)
+        frequencies, amplitudes = [], []
+        for component, share in zip(components, shares, strict=True):
+            frequencies.append(component.frequencies([num_paths, share], generator))
+            variance = torch.tensor(component.variance, dtype=torch.double)
+            amplitudes.append((variance / share).sqrt().expand(share))
+        waves = torch.cat(amplitudes) * torch.randn(
+            2, num_paths, num_features, generator=generator, dtype=torch.double
+        )
+        for name, buffer in {
+            "frequencies": torch.cat(frequencies, dim=1).mT.contiguous(),  # P x d x m
+            "cosines": waves[0],  # P x m
+            "sines": waves[1],
+        }.items():
+            self.register_buffer(name, buffer, persistent=False)
+
+    def side(self, c: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate all that depends on ``c`` alone.
+
+        Args:
+            c: ``n x d_c``.
+
+        Returns:
+            The weights of ``cos(omega x)`` and of ``sin(omega x)``, ``P x m x n``.
+        """
+        angles = (c @ self.frequencies[:, self.split :]).mT  # P x m x n
+        cos, sin = angles.cos(), angles.sin()
+        a, b = self.cosines.unsqueeze(-1), self.sines.unsqueeze(-1)
+        return a * cos + b * sin, b * cos - a * sin
+
+    def forward(self, x: Tensor, side: tuple[Tensor, Tensor]) -> Tensor:
+        r"""Evaluate the paths at all pairs.
+
+        Args:
+            x: ``1 x N x d_x``, the same for every path, or ``P x N x d_x``.
+            side: From ``side(c)``.
+
+        Returns:
+            Values, ``P x N x n``.
+        """
+        angles = x @ self.frequencies[:, : self.split]  # P x N x m
+        return torch.baddbmm(angles.cos() @ side[0], angles.sin(), side[1])
+
+    def at(self, points: Tensor, memory_budget: int) -> Tensor:
+        r"""Evaluate every path at whole points ``z``.
+
+        Args:
+            points: ``t x d``.
+            memory_budget: Bytes for the temporaries.
+
+        Returns:
+            Values, ``P x t``.
+        """
+        m = self.cosines.shape[-1]
+        chunk = max(1, memory_budget // (4 * points.element_size() * len(points) * m))
+        parts = []
+        for omega, a, b in zip(
+            self.frequencies.split(chunk),
+            self.cosines.unsqueeze(-1).split(chunk),
+            self.sines.unsqueeze(-1).split(chunk),
+            strict=True,
+        ):
+            angles = points @ omega  # P x t x m
+            parts.append(torch.baddbmm(angles.cos() @ a, angles.sin(), b))
+        return torch.cat(parts).squeeze(-1)
