@@ -206,10 +206,8 @@ def test_with_tiny_noise_paths_go_through_the_data(kernel):
     paths = PosteriorPaths(model, [2], num_paths=3, num_features=64, seed=0)
     values = paths(Z[:, :2], Z[:, 2:])  # P x t x t: the diagonal is the data
     diagonal = values.diagonal(dim1=-2, dim2=-1)
-    # "context_alone" cannot interpolate, the others can
-    tolerance = 1e-2 if kernel == "context_alone" else 5e-3
     torch.testing.assert_close(
-        diagonal, Y.T.expand(3, -1), rtol=0, atol=tolerance * Y.std().item()
+        diagonal, Y.T.expand(3, -1), rtol=0, atol=5e-3 * Y.std().item()
     )
 
 
