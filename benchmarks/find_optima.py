@@ -46,6 +46,10 @@ SEARCHES = (
         for preset in _BOTH
         for sign in _SIGNS
     ),
+    Search("gp_prior_2_2", num_raw=4096),
+    Search("hartmann_2_1", num_raw=4096),
+    Search("plant_growth", num_raw=4096),
+    Search("covid_testing", num_raw=4096),
 )
 
 

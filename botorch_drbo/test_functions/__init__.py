@@ -17,6 +17,8 @@ from typing import Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.covid_testing import COVIDTesting
+from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.one_dimensional import (
     Newsvendor,
     SixHumpCamel,
@@ -24,8 +26,14 @@ from botorch_drbo.test_functions.one_dimensional import (
     WassersteinFigure1,
 )
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
+from botorch_drbo.test_functions.plant_growth import PlantGrowth
 from botorch_drbo.test_functions.surrogates import Portfolio
-from botorch_drbo.test_functions.synthetic import Ackley, Hartmann, ModifiedBranin
+from botorch_drbo.test_functions.synthetic import (
+    Ackley,
+    Hartmann,
+    Hartmann3,
+    ModifiedBranin,
+)
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     "ackley_2_1": partial(Ackley, 1),
@@ -39,6 +47,10 @@ TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     "wdrbo_figure1": WassersteinFigure1,
     "portfolio_normal": partial(Portfolio, "normal"),
     "portfolio_uniform": partial(Portfolio, "uniform"),
+    "gp_prior_2_2": GPPriorSample,
+    "hartmann_2_1": Hartmann3,
+    "plant_growth": PlantGrowth,
+    "covid_testing": COVIDTesting,
 }
 
 
@@ -69,10 +81,14 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "Ackley",
+    "COVIDTesting",
+    "GPPriorSample",
     "Hartmann",
+    "Hartmann3",
     "ModifiedBranin",
     "Newsvendor",
     "Optimum",
+    "PlantGrowth",
     "Portfolio",
     "RobustTestFunction",
     "SixHumpCamel",

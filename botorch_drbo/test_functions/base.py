@@ -3,6 +3,8 @@ r"""What every test function knows: f(x, c), its domain, the truth, and its opti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -20,6 +22,22 @@ from botorch_drbo.test_functions.optimum import Optimum, find_optimum
 
 _TRUTH_SEED = 20_250  # scrambles the Sobol contexts of the true law; any fixed number
 _NUM_TRUE_CONTEXTS = 2**13
+_ROWS = 2**11  # whose features are computed at once
+
+
+@dataclass(frozen=True)
+class Separated:
+    r"""Two feature maps whose inner product is the function.
+
+    .. math:: f(x, c) = \langle a(x), b(c) \rangle
+
+    Args:
+        decision: :math:`a`, ``N x d_x`` to ``N x k``.
+        context: :math:`b`, ``N x d_c`` to ``N x k``, of the same dtype.
+    """
+
+    decision: Callable[[Tensor], Tensor]
+    context: Callable[[Tensor], Tensor]
 
 
 class RobustTestFunction(ABC):
@@ -39,6 +57,8 @@ class RobustTestFunction(ABC):
         optimum: The optimum of F if it is known; it is searched for otherwise.
         reference: The distribution that an optimiser is told, where the problem has
             one ("general setting"); None if it must be learned from the contexts.
+        separated: Feature maps whose inner product is the function, if there are such:
+            means and tables are then computed from them.
 
     Raises:
         InputDataError: Wrong bounds or a negative noise.
@@ -60,6 +80,7 @@ class RobustTestFunction(ABC):
         noise_std: float = 0.0,
         optimum: Optimum | None = None,
         reference: ContextSet | None = None,
+        separated: Separated | None = None,
     ) -> None:
         r"""Check and keep the description of the problem.
 
@@ -71,6 +92,7 @@ class RobustTestFunction(ABC):
             noise_std: Standard deviation of the observation noise.
             optimum: The optimum if it is known.
             reference: The distribution that an optimiser is told, or None.
+            separated: Feature maps whose inner product is the function, or None.
         """
         self.name = name
         self.bounds = check_bounds(bounds, "bounds")
@@ -79,7 +101,9 @@ class RobustTestFunction(ABC):
         self.noise_std = float(check_nonnegative(noise_std, "noise_std"))
         self.reference = reference
         self._known_optimum = optimum
+        self._separated = separated
         self._contexts: dict[tuple[int, int], Tensor] = {}
+        self._mean_features: dict[int, Tensor] = {}
 
     @property
     def d_x(self) -> int:
@@ -139,6 +163,24 @@ class RobustTestFunction(ABC):
             for i in range(0, len(x), rows)
         ]
         return torch.cat(parts).reshape(shape)
+
+    def table(self, X: Tensor, C: Tensor) -> Tensor:
+        r"""Return the noise-free outcomes at all pairs of a decision and a context.
+
+        Args:
+            X: Decisions, ``M x d_x``.
+            C: Contexts, ``n x d_c``.
+
+        Returns:
+            Outcomes, ``M x n``: ``evaluate(X[:, None], C)``, faster where the function
+            is known in a separated form.
+        """
+        if self._separated is None:
+            return self.evaluate(X.unsqueeze(-2), C)
+        self._check_columns(X, self.d_x, "X")
+        self._check_columns(C, self.d_c, "C")
+        left = self._separated.decision(X)  # M x k
+        return (left @ self._separated.context(C.to(X)).mT).to(X.dtype)
 
     def observe(
         self, X: Tensor, C: Tensor, *, generator: Generator | None = None
@@ -213,6 +255,15 @@ class RobustTestFunction(ABC):
         self._check_columns(X, self.d_x, "X")
         contexts = self.true_contexts(num).to(X)  # n x d_c
         x = X.reshape(-1, self.d_x)  # B x d_x
+        if self._separated is not None:
+            if num not in self._mean_features:
+                parts = contexts.double().split(_ROWS)
+                sums = [self._separated.context(part).sum(0) for part in parts]
+                self._mean_features[num] = torch.stack(sums).sum(0) / num  # k
+            mean = self._mean_features[num]
+            left = [self._separated.decision(rows) for rows in x.split(_ROWS)]
+            total = torch.cat([rows @ mean.to(rows) for rows in left])
+            return total.to(X.dtype).reshape(X.shape[:-1])
         columns = min(num, self._pairs_at_once)
         rows = max(1, self._pairs_at_once // columns)
         means = [

@@ -2,12 +2,17 @@ r"""The posterior mean of a GP with fixed hyper-parameters, fast at many points.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from botorch_drbo.test_functions.base import Separated
 
 _ENTRIES = 2**20  # of the kernel matrix at a time: 8 MB, near the size of a cache
 
@@ -104,6 +109,55 @@ class GaussianProcessMean:
         )
         assert isinstance(weighted, Tensor)
         return (self.shift + self.scale * (self.constant + weighted)).to(Z.dtype)
+
+    def separate(self, decision: Sequence[int], context: Sequence[int]) -> Separated:
+        r"""Return feature maps of decision and context whose product is the mean.
+
+        An RBF kernel is a product over coordinates, so
+        :math:`m(z) = \bar y + s_y \mu + \sum_j s_y \alpha_j k(x, x_j) k(c, c_j)`.
+
+        Args:
+            decision: The columns of Z that are decisions.
+            context: The other columns.
+
+        Returns:
+            Maps to ``n + 1`` features, in float64.
+
+        Raises:
+            UnsupportedError: A Matern kernel, which is no such product.
+        """
+        if not self.smooth:
+            raise UnsupportedError(
+                "A Matern-5/2 kernel is not a product over coordinates. Evaluate the "
+                "mean at pairs of a decision and a context."
+            )
+        constant = self.weights.new_tensor([self.shift + self.scale * self.constant])
+        first = torch.cat([self.scale * self.weights, constant])  # n + 1
+        return Separated(
+            partial(_rbf_features, mean=self, columns=list(decision), factors=first),
+            partial(
+                _rbf_features,
+                mean=self,
+                columns=list(context),
+                factors=torch.ones_like(first),
+            ),
+        )
+
+
+def _rbf_features(
+    points: Tensor, *, mean: GaussianProcessMean, columns: list[int], factors: Tensor
+) -> Tensor:
+    """Return the kernel rows of some columns, times factors: ``N x (n + 1)``."""
+    centres = mean.points[:, columns].to(points.device)
+    scaled = points.to(centres) / mean.lengthscale[columns].to(centres)
+    # Two or three columns: differences are as fast as a product, and exact.
+    squared = sum(
+        (scaled[:, j].unsqueeze(-1) - centres[:, j]).square()
+        for j in range(len(columns))
+    )
+    assert isinstance(squared, Tensor)
+    rows = (-0.5 * squared).exp()  # N x n
+    return torch.cat([rows, torch.ones_like(rows[:, :1])], -1) * factors.to(rows)
 
 
 class _WeightedSum(torch.autograd.Function):

@@ -2,12 +2,9 @@ r"""Test functions that are the posterior mean of a GP fitted to simulated runs.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
@@ -15,12 +12,16 @@ from torch.distributions import Distribution
 
 from botorch_drbo._validation import check_points
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.data_files import (
+    digest,
+    find_data_file,
+    load_entries,
+)
 from botorch_drbo.test_functions.gaussian_process import GaussianProcessMean
 from botorch_drbo.test_functions.laws import normal_law, uniform_law
 from botorch_drbo.test_functions.optimum import Optimum
 from botorch_drbo.test_functions.synthetic import check_preset, unit_bounds
 
-_DATA_VARIABLE = "BOTORCH_DRBO_DATA"
 _PORTFOLIO_KEYS = (
     "X",
     "y",
@@ -34,39 +35,6 @@ _PORTFOLIO_KEYS = (
     "matern52_noise",
     "matern52_mean_constant",
 )
-
-
-def find_data_file(name: str, path: str | Path | None, *, source: str) -> Path:
-    r"""Return the path of a data file that is not part of the package.
-
-    Looks at ``path``, then in the folder that the variable ``BOTORCH_DRBO_DATA``
-    names, then in ``../shared/data`` beside a source checkout. A path or a folder
-    that is given but lacks the file is an error, not a reason to look further.
-
-    Args:
-        name: The file's name.
-        path: The file itself if the user gave it, or None.
-        source: Where to get the file and what is in it; ends the error message.
-
-    Returns:
-        The path of an existing file.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
-    folder = os.environ.get(_DATA_VARIABLE)
-    if path is not None:
-        place = Path(path)
-    elif folder:
-        place = Path(folder) / name
-    else:
-        place = Path(__file__).resolve().parents[3] / "shared" / "data" / name
-    if not place.is_file():
-        raise FileNotFoundError(
-            f"No data file at {place}. Pass `path=`, or set {_DATA_VARIABLE} to the "
-            f"folder that has {name}. {source}"
-        )
-    return place
 
 
 class Portfolio(RobustTestFunction):
@@ -147,7 +115,7 @@ class Portfolio(RobustTestFunction):
         if isinstance(context_law, str):
             context_law = self._law(context_law, self._DEVIATIONS[preset])
         known = None
-        if _digest(data) == self._DIGEST:
+        if digest(data, _PORTFOLIO_KEYS) == self._DIGEST:
             known = self._OPTIMA.get((law_name, preset, negate))
         self._mean = _portfolio_mean(data, smooth=preset == "wdrbo")
         self._sign = -1.0 if negate else 1.0
@@ -185,11 +153,7 @@ def _load_portfolio(path: str | Path | None) -> dict[str, Tensor]:
         "(https://github.com/saitcakmak/BoRisk), and the hyper-parameters fitted "
         f"there, as the numpy entries {', '.join(_PORTFOLIO_KEYS)}.",
     )
-    with np.load(place) as stored:
-        missing = [key for key in _PORTFOLIO_KEYS if key not in stored]
-        if missing:
-            raise InputDataError(f"{place} lacks the entries {missing}.")
-        data = {k: torch.as_tensor(stored[k]).double() for k in _PORTFOLIO_KEYS}
+    data = load_entries(place, _PORTFOLIO_KEYS)
     check_points(data["X"], f"X of {place}", num_columns=5)
     if data["y"].shape != data["X"].shape[:1]:
         raise InputDataError(
@@ -212,11 +176,3 @@ def _portfolio_mean(data: dict[str, Tensor], *, smooth: bool) -> GaussianProcess
         scale=float(data["y_std"]),
         smooth=smooth,
     )
-
-
-def _digest(data: dict[str, Tensor]) -> str:
-    """Return a fingerprint of the numbers, whatever the file's own bytes."""
-    state = hashlib.sha256()
-    for key in _PORTFOLIO_KEYS:
-        state.update(np.ascontiguousarray(data[key].numpy()).tobytes())
-    return state.hexdigest()

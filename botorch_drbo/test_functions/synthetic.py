@@ -1,4 +1,4 @@
-r"""Ackley, modified Branin and Hartmann with a random context, on the unit cube."""
+r"""Ackley, modified Branin and Hartmann with random contexts, on the unit cube."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.laws import complicated_mixture, normal_law
+from botorch_drbo.test_functions.laws import (
+    complicated_mixture,
+    discretised_normal,
+    normal_law,
+    uniform_law,
+)
 from botorch_drbo.test_functions.optimum import Optimum
 
 _CENTRE = 0.5  # the mean of every normal context law of the two papers
@@ -253,6 +258,74 @@ class Hartmann(RobustTestFunction):
         )
 
     def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
-        z = torch.cat([x, c], dim=-1).unsqueeze(-2)  # N x 1 x 6
-        alpha, a, p = (z.new_tensor(v) for v in (self._ALPHA, self._A, self._P))
-        return (alpha * (-(a * (z - p) ** 2).sum(-1)).exp()).sum(-1)
+        return _hartmann(torch.cat([x, c], dim=-1), self._ALPHA, self._A, self._P)
+
+
+class Hartmann3(RobustTestFunction):
+    r"""The Hartmann function of two decisions and one context.
+
+    .. math:: f = \sum_{i=1}^4 \alpha_i e^{-\sum_{j=1}^3 A_{ij} (z_j - P_{ij})^2},
+        \quad z = [x, c],
+
+    negated from the usual form, so that its largest value is 3.86278. Contexts are
+    uniform; the optimiser is told N(.5, .2) on a grid of 64 points [Tay2024bocu]_.
+
+    Args:
+        context_law: A law of your own in place of the uniform one.
+        noise_std: Standard deviation of the observation noise (.01 in the paper).
+
+    Example:
+        >>> import torch
+        >>> z = torch.tensor([0.114614, 0.555649, 0.852547]).double()
+        >>> round(Hartmann3().evaluate(z[:2], z[2:]).item(), 5)
+        3.86278
+    """
+
+    _ALPHA: ClassVar[tuple[float, ...]] = (1.0, 1.2, 3.0, 3.2)
+    _A: ClassVar[tuple[tuple[float, ...], ...]] = (
+        (3, 10, 30),
+        (0.1, 10, 35),
+        (3, 10, 30),
+        (0.1, 10, 35),
+    )
+    _P: ClassVar[tuple[tuple[float, ...], ...]] = (
+        (0.3689, 0.1170, 0.2673),
+        (0.4699, 0.4387, 0.7470),
+        (0.1091, 0.8732, 0.5547),
+        (0.0381, 0.5743, 0.8828),
+    )
+    _OPTIMUM: ClassVar[Optimum] = Optimum(1.590897, (0.114019, 0.680162))
+
+    def __init__(
+        self, *, context_law: Distribution | None = None, noise_std: float = 0.0
+    ) -> None:
+        r"""Fix the context law.
+
+        Args:
+            context_law: A law of your own in place of the uniform one.
+            noise_std: Standard deviation of the observation noise.
+        """
+        bounds = unit_bounds(1)
+        super().__init__(
+            "hartmann_2_1",
+            bounds=unit_bounds(2),
+            context_bounds=bounds,
+            context_law=context_law or uniform_law(bounds),
+            noise_std=noise_std,
+            optimum=self._OPTIMUM if context_law is None else None,
+            reference=discretised_normal(bounds),
+        )
+
+    def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
+        return _hartmann(torch.cat([x, c], dim=-1), self._ALPHA, self._A, self._P)
+
+
+def _hartmann(
+    z: Tensor,
+    weights: tuple[float, ...],
+    scales: tuple[tuple[float, ...], ...],
+    centres: tuple[tuple[float, ...], ...],
+) -> Tensor:
+    alpha, a, p = (z.new_tensor(v) for v in (weights, scales, centres))
+    squares = (a * (z.unsqueeze(-2) - p) ** 2).sum(-1)  # N x 4
+    return (alpha * (-squares).exp()).sum(-1)
