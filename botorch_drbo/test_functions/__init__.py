@@ -17,6 +17,7 @@ from typing import Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.bocu import BOCUProblem, objective_regret
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.one_dimensional import (
@@ -81,6 +82,7 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "Ackley",
+    "BOCUProblem",
     "COVIDTesting",
     "GPPriorSample",
     "Hartmann",
@@ -96,4 +98,5 @@ __all__ = [
     "WassersteinFigure1",
     "find_optimum",
     "make_test_function",
+    "objective_regret",
 ]
