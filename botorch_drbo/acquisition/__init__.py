@@ -4,11 +4,15 @@ Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
 from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
+from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
 __all__ = [
     "DistributionallyRobustUCB",
+    "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
     "RobustAcquisitionFunction",
+    "RobustThompsonSampling",
 ]

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast, get_args
+from typing import get_args
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import (
-    BotorchTensorDimensionError,
-    InputDataError,
-    UnsupportedError,
-)
-from botorch.models import MultiTaskGP
-from botorch.models.model import Model, ModelList
-from botorch.sampling.pathwise.utils import get_train_inputs
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_nonnegative, check_points
+from botorch_drbo.acquisition.inputs import (
+    check_context_set,
+    check_decision_columns,
+    context_columns,
+    num_inputs,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path, marginal_posterior
 
@@ -95,11 +95,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             UnsupportedError: A model that is not single-output.
         """
         super().__init__(model=model)
-        if not isinstance(context_set, ContextSet):
-            raise InputDataError(
-                f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
-                " Build one with ContextSet(points, weights) or ContextSet.empirical."
-            )
+        check_context_set(context_set)
         beta = check_nonnegative(beta, "beta")
         if beta.numel() != 1:
             raise BotorchTensorDimensionError(
@@ -113,8 +109,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         check_count(num_pending_contexts, "num_pending_contexts")
         self.register_buffer("beta", beta.detach().clone().reshape(()))
         self.context_set = context_set
-        self.num_joint = _num_inputs(model)
-        self.context_indices = _context_columns(
+        self.num_joint = num_inputs(model)
+        self.context_indices = context_columns(
             context_indices, self.num_joint, context_set.dim
         )
         self.posterior_transform = posterior_transform
@@ -175,11 +171,18 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             Scores ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
         contexts = self.context_set.points if contexts is None else contexts
+        return self._confidence_bounds(X, contexts, pending=pending)[1]
+
+    def _confidence_bounds(
+        self, X: Tensor, contexts: Tensor, *, pending: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """The lower and the upper bound, each ``... x n`` or ``... x S x n``."""
         if not torch.equal(self._seen, _hyperparameters(self.model)):  # trained, loaded
             self.set_X_pending(self.X_pending)
         posterior = self.posterior if pending else self.observed
         mean, variance = posterior(X, contexts.to(X))
-        return mean + self.beta.to(X).sqrt() * variance.clamp_min(_MIN_VARIANCE).sqrt()
+        width = self.beta.to(X).sqrt() * variance.clamp_min(_MIN_VARIANCE).sqrt()
+        return mean - width, mean + width
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
@@ -192,12 +195,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         Returns:
             One value per decision, ``b``; higher is better.
         """
-        if X.shape[-1] != self.num_joint - len(self.context_indices):
-            raise BotorchTensorDimensionError(
-                f"`X` must have {self.num_joint - len(self.context_indices)} columns, "
-                f"the decisions alone, got shape {tuple(X.shape)}. The contexts come "
-                "from the context set."
-            )
+        check_decision_columns(X, self.num_joint - len(self.context_indices))
         if self.beta.device != X.device or self.beta.dtype != X.dtype:
             self.to(X)
         values = self._values(X.squeeze(-2))  # b (x S)
@@ -208,53 +206,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
 
 
-def _num_inputs(model: Model) -> int:
-    """The columns of the model's raw inputs, before any input transform."""
-    if isinstance(model, ModelList):
-        return _num_inputs(cast(Model, model.models[0]))
-    if isinstance(model, MultiTaskGP):
-        raise UnsupportedError(
-            "MultiTaskGP has a task column among its inputs, which is neither decision "
-            "nor context. Fit a SingleTaskGP on [x, c], one per task."
-        )
-    inputs = getattr(model, "train_inputs", None)
-    if inputs is None:
-        raise UnsupportedError(
-            f"{type(model).__name__} does not tell its inputs (`train_inputs`), so "
-            "decision and context columns cannot be told apart."
-        )
-    return get_train_inputs(model, transformed=False)[0].shape[-1]
-
-
 def _hyperparameters(model: Model) -> Tensor:
     """All hyper-parameters in one vector: GPyTorch sets them behind autograd's back."""
     parameters = [parameter.detach().flatten() for parameter in model.parameters()]
     return torch.cat(parameters) if parameters else torch.empty(0)
-
-
-def _context_columns(
-    indices: Sequence[int] | None, num_joint: int, d_c: int
-) -> tuple[int, ...]:
-    """Non-negative context columns; the last ``d_c`` by default."""
-    if d_c >= num_joint:
-        raise BotorchTensorDimensionError(
-            f"The model has {num_joint} inputs and the context set {d_c} columns: no "
-            "column is left for the decision. Fit the model on [x, c] jointly."
-        )
-    if indices is None:
-        return tuple(range(num_joint - d_c, num_joint))
-    if not isinstance(indices, Sequence) or not all(type(i) is int for i in indices):
-        raise InputDataError(
-            f"`context_indices` must be a sequence of integers, got {indices!r}."
-        )
-    columns = tuple(i + num_joint if i < 0 else i for i in indices)
-    if (
-        len(columns) != d_c
-        or len(set(columns)) != d_c
-        or not all(0 <= i < num_joint for i in columns)
-    ):
-        raise BotorchTensorDimensionError(
-            f"`context_indices` must name {d_c} different columns of the model's "
-            f"{num_joint} inputs, got {list(indices)}."
-        )
-    return columns

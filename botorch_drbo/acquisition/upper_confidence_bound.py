@@ -12,6 +12,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.ambiguity import (
     ChiSquared,
     FullSimplex,
@@ -95,7 +96,8 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
 
         Raises:
             InputDataError: A negative beta, a wrong context set or objective.
-            BotorchTensorDimensionError: Context columns that do not fit the model.
+            BotorchTensorDimensionError: Context columns that do not fit the model, or
+                an ambiguity set of other contexts.
             UnsupportedError: A model that is not single-output.
         """
         super().__init__(
@@ -109,12 +111,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             path=path,
             memory_budget=memory_budget,
         )
-        if not isinstance(objective, Objective):
-            raise InputDataError(
-                f"`objective` must be an Objective, got {type(objective).__name__}. "
-                "Wrap an ambiguity set: UncertaintyObjective(FullSimplex())."
-            )
-        self.objective = objective
+        self.objective = check_objective(objective, context_set)
         if outside_contexts is not None:
             if not isinstance(objective.ambiguity_set, _BLIND):
                 raise InputDataError(

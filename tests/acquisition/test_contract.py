@@ -21,8 +21,17 @@ from botorch.models.transforms.input import Normalize
 from botorch.optim import optimize_acqf
 
 from botorch_drbo import ContextSet
-from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
-from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
+from botorch_drbo.acquisition import (
+    DistributionallyRobustUCB,
+    FiniteDifferenceUCB,
+    LipschitzPenalizedUCB,
+)
+from botorch_drbo.ambiguity import (
+    FullSimplex,
+    NoAmbiguity,
+    TotalVariation,
+    Wasserstein,
+)
 from botorch_drbo.objectives import UncertaintyObjective
 
 X_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -59,6 +68,16 @@ def penalized(model, *, beta=2.25, context_set=None, dtype=torch.double, **kwarg
     return LipschitzPenalizedUCB(model, beta, context_set, 0.1, bounds, **kwargs)
 
 
+def finite_difference(
+    model, *, beta=2.25, context_set=None, dtype=torch.double, **kwargs
+):
+    context_set = contexts(dtype) if context_set is None else context_set
+    objective = UncertaintyObjective.gen(TotalVariation(0.3))
+    return FiniteDifferenceUCB(
+        model, beta, context_set, objective, step=0.1, **kwargs
+    ).to(dtype)
+
+
 def ball(context_set: ContextSet) -> Wasserstein:
     return Wasserstein(0.2, torch.cdist(context_set.points, context_set.points))
 
@@ -68,6 +87,7 @@ MEMBERS = [
     Member("worst_case", dr_ucb(lambda c: FullSimplex())),
     Member("wasserstein", dr_ucb(ball)),
     Member("lipschitz_penalized", penalized),
+    Member("finite_difference", finite_difference),
 ]
 
 

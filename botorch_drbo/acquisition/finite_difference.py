@@ -1,0 +1,125 @@
+"""An optimistic worst-case sensitivity: the finite difference of two bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.inputs import check_objective
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+
+
+class FiniteDifferenceUCB(RobustAcquisitionFunction):
+    r"""An upper confidence bound of the general objective, by a finite difference.
+
+    .. math::
+        \alpha(x) = a\, v(u; \epsilon)
+            + b\, \frac{v(u; \epsilon + h) - v(l; \epsilon)}{h}, \qquad
+        u, l = \mu \pm \sqrt\beta\, \sigma
+
+    ``v`` is the worst-case expectation of the scores over the ball of a radius, ``u``
+    and ``l`` are the confidence bounds at each context. The difference quotient of any
+    function between ``l`` and ``u`` is at most the second term, whatever ``h``. It is a
+    loose bound: ``u - l`` is divided by a small ``h``, so that the second term is
+    nearly ``2 sqrt(beta) / h`` times a mean standard deviation until little is left to
+    explore. ``DistributionallyRobustUCB`` with the same objective takes the exact
+    sensitivity of ``u`` instead, which is no bound.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> acqf = FiniteDifferenceUCB(
+        ...     SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True)),
+        ...     beta=4.0,
+        ...     context_set=ContextSet.empirical(Z[:, 1:]),
+        ...     objective=UncertaintyObjective.gen(TotalVariation(0.5)),
+        ... )
+        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
+        torch.Size([5])
+
+    UCB-BOCU-1 of [Tay2024bocu]_, Appendix C.2.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        beta: float | Tensor,
+        context_set: ContextSet,
+        objective: UncertaintyObjective,
+        *,
+        step: float = 1e-3,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+        num_pending_contexts: int = 8,
+        path: Path = "auto",
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        r"""Join a model, a context distribution, an objective and a step.
+
+        Args:
+            model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+            beta: The squared width of the confidence bound, BoTorch's convention.
+            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+            objective: The ambiguity set and the weights ``a`` and ``b``.
+            step: ``h``, in units of the radius.
+            context_indices: The model's input columns that hold the context; by
+                default the last ``d_c``.
+            posterior_transform: Makes one output of several, or changes the sign.
+            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+            num_pending_contexts: Contexts that stand for a pending decision's own.
+            path: How the posterior is computed; see ``marginal_posterior``.
+            memory_budget: Bytes for the temporaries of the posterior.
+
+        Raises:
+            InputDataError: A negative beta, a step that is not positive, a wrong
+                context set or objective.
+            BotorchTensorDimensionError: Context columns that do not fit the model, or
+                an ambiguity set of other contexts.
+            UnsupportedError: A model that is not single-output.
+        """
+        super().__init__(
+            model,
+            beta,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+            X_pending=X_pending,
+            num_pending_contexts=num_pending_contexts,
+            path=path,
+            memory_budget=memory_budget,
+        )
+        if not isinstance(objective, UncertaintyObjective):
+            raise InputDataError(
+                "`objective` must be an UncertaintyObjective, got "
+                f"{type(objective).__name__}: the difference is taken in the radius of "
+                "its ambiguity set. Use DistributionallyRobustUCB for others."
+            )
+        check_objective(objective, context_set)
+        if not check_nonnegative(step, "step") > 0:
+            raise InputDataError(f"`step` must be positive, got {step}.")
+        self.objective = objective
+        self.step = float(step)
+
+    def _values(self, X: Tensor) -> Tensor:
+        lower, upper = self._confidence_bounds(X, self.context_set.points)
+        weights = self.context_set.weights.to(X)
+        ball = self.objective.ambiguity_set
+        value = ball.worst_case(upper, weights).value  # b (x S)
+        result = self.objective.value_weight * value
+        if self.objective.sensitivity_weight == 0.0:
+            return result
+        wider = ball.worst_case(upper, weights, radius=ball.radius + self.step).value
+        pessimistic = ball.worst_case(lower, weights).value
+        slope = (wider - pessimistic) / self.step
+        return result + self.objective.sensitivity_weight * slope

@@ -1,0 +1,125 @@
+"""Checks of what every acquisition function over contexts is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.models import MultiTaskGP
+from botorch.models.model import Model, ModelList
+from botorch.sampling.pathwise.utils import get_train_inputs
+from torch import Tensor
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import Objective
+
+
+def check_context_set(context_set: ContextSet) -> ContextSet:
+    """Return the context set.
+
+    Raises:
+        InputDataError: It is none.
+    """
+    if not isinstance(context_set, ContextSet):
+        raise InputDataError(
+            f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
+            " Build one with ContextSet(points, weights) or ContextSet.empirical."
+        )
+    return context_set
+
+
+def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
+    """Return the objective if it is one, and fits the number of contexts.
+
+    Raises:
+        InputDataError: It is no objective.
+        BotorchTensorDimensionError: Its ambiguity set knows other contexts.
+    """
+    if not isinstance(objective, Objective):
+        raise InputDataError(
+            f"`objective` must be an Objective, got {type(objective).__name__}. "
+            "Wrap an ambiguity set: UncertaintyObjective(FullSimplex())."
+        )
+    n = context_set.num_points
+    try:
+        objective.ambiguity_set._check_sizes(n, n)
+    except BotorchTensorDimensionError as error:
+        raise BotorchTensorDimensionError(
+            f"`objective` and `context_set` do not fit: {error} Build the "
+            f"{type(objective.ambiguity_set).__name__} from the {n} points of this "
+            "context set."
+        ) from error
+    return objective
+
+
+def check_decision_columns(X: Tensor, d_x: int) -> None:
+    """Raise unless ``X`` holds decisions alone, ``... x d_x``.
+
+    Raises:
+        BotorchTensorDimensionError: Another number of columns.
+    """
+    if X.shape[-1] != d_x:
+        raise BotorchTensorDimensionError(
+            f"`X` must have {d_x} columns, the decisions alone, got shape "
+            f"{tuple(X.shape)}. The contexts come from the context set."
+        )
+
+
+def num_inputs(model: Model) -> int:
+    """The columns of the model's raw inputs, before any input transform.
+
+    Raises:
+        UnsupportedError: A model that does not tell, or that has a task column.
+    """
+    if isinstance(model, ModelList):
+        return num_inputs(cast(Model, model.models[0]))
+    if isinstance(model, MultiTaskGP):
+        raise UnsupportedError(
+            "MultiTaskGP has a task column among its inputs, which is neither decision "
+            "nor context. Fit a SingleTaskGP on [x, c], one per task."
+        )
+    inputs = getattr(model, "train_inputs", None)
+    if inputs is None:
+        raise UnsupportedError(
+            f"{type(model).__name__} does not tell its inputs (`train_inputs`), so "
+            "decision and context columns cannot be told apart."
+        )
+    return get_train_inputs(model, transformed=False)[0].shape[-1]
+
+
+def context_columns(
+    indices: Sequence[int] | None, num_joint: int, d_c: int
+) -> tuple[int, ...]:
+    """Non-negative context columns; the last ``d_c`` by default.
+
+    Raises:
+        InputDataError: Not a sequence of integers.
+        BotorchTensorDimensionError: Columns that the model does not have.
+    """
+    if d_c >= num_joint:
+        raise BotorchTensorDimensionError(
+            f"The model has {num_joint} inputs and the context set {d_c} columns: no "
+            "column is left for the decision. Fit the model on [x, c] jointly."
+        )
+    if indices is None:
+        return tuple(range(num_joint - d_c, num_joint))
+    if not isinstance(indices, Sequence) or not all(type(i) is int for i in indices):
+        raise InputDataError(
+            f"`context_indices` must be a sequence of integers, got {indices!r}."
+        )
+    columns = tuple(i + num_joint if i < 0 else i for i in indices)
+    if (
+        len(columns) != d_c
+        or len(set(columns)) != d_c
+        or not all(0 <= i < num_joint for i in columns)
+    ):
+        raise BotorchTensorDimensionError(
+            f"`context_indices` must name {d_c} different columns of the model's "
+            f"{num_joint} inputs, got {list(indices)}."
+        )
+    return columns

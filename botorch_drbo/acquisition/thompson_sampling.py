@@ -1,0 +1,195 @@
+"""Thompson sampling for any objective over contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.acquisition.inputs import (
+    check_context_set,
+    check_decision_columns,
+    check_objective,
+    context_columns,
+    num_inputs,
+)
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior import (
+    DEFAULT_MEMORY_BUDGET,
+    PosteriorPaths,
+    supports_paths,
+)
+
+
+class RobustThompsonSampling(AcquisitionFunction):
+    r"""The objective of posterior sample paths: optimal under one guess of the truth.
+
+    .. math::
+        \alpha(x_1, \dots, x_q) = \sum_{j=1}^q
+            g\big( f_j(x_j, c_1), \dots, f_j(x_j, c_n);\ w \big), \qquad
+        f_1, \dots, f_q \sim \text{posterior, independent}
+
+    ``g`` is any objective of decision and context: expected, worst-case, sensitivity,
+    satisficing. The decision that is best for a path is chosen with the probability
+    that the posterior gives to its being the best one.
+
+    A path is one function of decision and context, drawn when this object is made and
+    kept until ``redraw``: the value is deterministic in ``X`` and has gradients.
+    Training the model afterwards changes no path: call ``redraw``, or for new data make
+    a new acquisition function.
+
+    With ``num_paths = q`` there are ``q`` independent paths, one decision for each: a
+    parallel batch. The sum is largest where each term is, so that the decisions may
+    also be found one at a time, with one path and another seed for each. There is
+    nothing to tell it about pending decisions: the next path is another guess.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> from botorch_drbo.objectives import UncertaintyObjective
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> acqf = RobustThompsonSampling(
+        ...     SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True)),
+        ...     context_set=ContextSet.empirical(Z[:, 1:]),
+        ...     objective=UncertaintyObjective.gen(TotalVariation(0.5)),
+        ...     seed=0,
+        ... )
+        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
+        torch.Size([5])
+
+    TS-BOCU [Tay2024bocu]_. There a path is a draw from the joint posterior at all pairs
+    of a finite set; here it is a function, so that the decision may be continuous.
+    """
+
+    model: SingleTaskGP
+
+    def __init__(
+        self,
+        model: Model,
+        context_set: ContextSet,
+        objective: Objective,
+        *,
+        num_paths: int = 1,
+        num_features: int = 1024,
+        seed: int | None = None,
+        context_indices: Sequence[int] | None = None,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        r"""Join a model, a context distribution and an objective; draw the paths.
+
+        Args:
+            model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+            objective: Collapses ``... x n`` scores and the weights to ``...``.
+            num_paths: ``q``, the number of decisions that are chosen together.
+            num_features: Random Fourier features of a path.
+            seed: Decides the paths; None to draw a seed from torch's generator.
+            context_indices: The model's input columns that hold the context; by
+                default the last ``d_c``.
+            memory_budget: Bytes for the temporaries of the paths.
+
+        Raises:
+            InputDataError: A wrong context set or objective, or a count or a seed that
+                is none.
+            BotorchTensorDimensionError: Context columns that do not fit the model, or
+                an ambiguity set of other contexts.
+            UnsupportedError: A model without sample paths.
+        """
+        super().__init__(model=model)
+        check_context_set(context_set)
+        reason = supports_paths(model)
+        if reason is not None:
+            raise UnsupportedError(
+                "Thompson sampling needs sample paths, and cannot draw them from this "
+                f"model: {reason}. Fit a single-output SingleTaskGP with RBF or Matern "
+                "kernels, or use DistributionallyRobustUCB, which takes any model."
+            )
+        for name, count in (
+            ("num_paths", num_paths),
+            ("num_features", num_features),
+            ("memory_budget", memory_budget),
+        ):
+            check_count(count, name)
+        self.context_set = context_set
+        self.objective = check_objective(objective, context_set)
+        self.num_joint = num_inputs(model)
+        self.context_indices = context_columns(
+            context_indices, self.num_joint, context_set.dim
+        )
+        self.num_paths = num_paths
+        self.num_features = num_features
+        self.memory_budget = memory_budget
+        self.set_X_pending(None)
+        self.redraw(seed)
+
+    def redraw(self, seed: int | None = None) -> None:
+        r"""Draw new paths, from the model as it is now.
+
+        Args:
+            seed: Decides the paths; None to draw a seed from torch's generator. The
+                seed in use is the attribute ``seed``.
+
+        Raises:
+            InputDataError: A seed that is not an integer, or negative.
+        """
+        if seed is None:
+            seed = int(torch.randint(2**31, ()))
+        self.seed = check_count(seed, "seed", minimum=0)
+        self.paths = PosteriorPaths(
+            self.model,
+            self.context_indices,
+            num_paths=self.num_paths,
+            num_features=self.num_features,
+            seed=self.seed,
+            memory_budget=self.memory_budget,
+        )
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        r"""Refuse pending decisions: the same path would be maximal at the same place.
+
+        Args:
+            X_pending: None.
+
+        Raises:
+            UnsupportedError: Anything else, as from ``optimize_acqf`` with
+                ``sequential=True``.
+        """
+        if X_pending is not None:
+            raise UnsupportedError(
+                "Thompson sampling takes no pending decisions. For a batch set "
+                "`num_paths=q` and optimise jointly; while others are pending call "
+                "`redraw()`, which draws another path."
+            )
+        super().set_X_pending(None)
+
+    # BoTorch types its decorator for the base class only.
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Evaluate the acquisition function.
+
+        Args:
+            X: Decisions, ``b x q x d_x`` with ``q = num_paths``.
+
+        Returns:
+            The sum over the paths, each at its own decision, ``b``.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns, or another ``q``.
+        """
+        check_decision_columns(X, self.num_joint - len(self.context_indices))
+        if X.shape[-2] != self.num_paths:
+            raise BotorchTensorDimensionError(
+                f"`X` must have q = {self.num_paths} decisions per batch, one for each "
+                f"path, got shape {tuple(X.shape)}. Set `num_paths={X.shape[-2]}`."
+            )
+        values = self.paths.own(X, self.context_set.points.to(X))  # b x q x n
+        return self.objective(values, self.context_set.weights.to(X)).sum(-1)
