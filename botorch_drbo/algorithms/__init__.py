@@ -7,12 +7,22 @@ from botorch_drbo.algorithms.baselines import (
     RandomSearch,
     StableOpt,
 )
+from botorch_drbo.algorithms.bocu import (
+    UCBBOCU1,
+    UCBBOCU2,
+    UCBRO,
+    UCBSO,
+    ThompsonSampling,
+    UncertaintyObjectiveOptions,
+)
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
+from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
 from botorch_drbo.algorithms.model_based import (
     AcquisitionAlgorithm,
+    ModelBasedAlgorithm,
     RobustSetAlgorithm,
 )
 from botorch_drbo.algorithms.randomness import derive_seed, isolated_rng
@@ -30,18 +40,26 @@ __all__ = [
     "DRBOMMDMinimax",
     "GPUCB",
     "SBOKDE",
+    "UCBBOCU1",
+    "UCBBOCU2",
+    "UCBRO",
+    "UCBSO",
     "WDRBO",
     "WDRBOExact",
     "AcquisitionAlgorithm",
     "Algorithm",
     "DistributionallyRobust",
     "EmpiricalRisk",
+    "FixedHyperparameters",
     "History",
+    "ModelBasedAlgorithm",
     "RandomSearch",
-    "RobustSetAlgorithm",
     "Recommendation",
+    "RobustSetAlgorithm",
     "SearchSpace",
     "StableOpt",
+    "ThompsonSampling",
+    "UncertaintyObjectiveOptions",
     "algorithm_from_dict",
     "derive_seed",
     "isolated_rng",

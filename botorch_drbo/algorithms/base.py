@@ -1,6 +1,6 @@
 r"""The contract of a recipe: a history goes in, decisions come out.
 
-``Algorithm`` is what the optimizer knows. ``AcquisitionAlgorithm`` is the usual case:
+``Algorithm`` is what the optimizer knows. ``ModelBasedAlgorithm`` is the usual case:
 fit a Gaussian process, build an acquisition function, optimise it. A new recipe is one
 subclass in a file of its own, and one line in the registry.
 """
@@ -15,7 +15,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
+from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -26,7 +28,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.schedules import Schedule, schedule_from_dict
 
 _SCHEDULE, _CONTEXT_SET = "__schedule__", "__context_set__"
-_AMBIGUITY_SET = "__ambiguity_set__"
+_AMBIGUITY_SET, _HYPERPARAMETERS = "__ambiguity_set__", "__hyperparameters__"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +52,7 @@ class Algorithm(ABC):
         q: int = 1,
         X_pending: Tensor | None = None,
         seed: int = 0,
+        candidates: Tensor | None = None,
     ) -> Tensor:
         r"""Propose the next decisions.
 
@@ -59,14 +62,18 @@ class Algorithm(ABC):
             q: How many decisions.
             X_pending: Decisions on their way that have no outcome yet, ``m x d_x``.
             seed: Decides every random draw.
+            candidates: The decisions to choose from, ``m x d_x``; None for the whole
+                box.
 
         Returns:
-            Decisions inside ``space.bounds``, ``q x d_x``, in its dtype.
+            Decisions inside ``space.bounds``, ``q x d_x``, in its dtype. With
+            ``candidates`` they are different rows of the list, and none that is
+            pending as long as there are others.
 
         Raises:
-            InputDataError: The recipe needs data and there is none, or ``q`` is not a
-                positive integer.
-            BotorchTensorDimensionError: History and space do not fit.
+            InputDataError: The recipe needs data and there is none, ``q`` is not a
+                positive integer, or the list is empty, too short, or leaves the box.
+            BotorchTensorDimensionError: History, list and space do not fit.
         """
         self._check(history, space, self.needs_data)
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
@@ -75,13 +82,29 @@ class Algorithm(ABC):
             X_pending = None
         if X_pending is not None:
             check_inside(X_pending, space.bounds, "X_pending", "bounds")
+        if candidates is not None:
+            candidates = check_candidates(candidates, space, q)
         with isolated_rng(seed, space.bounds.device):
-            x = self._propose(history, space, q=q, X_pending=X_pending, seed=seed)
+            x = self._propose(
+                history,
+                space,
+                q=q,
+                X_pending=X_pending,
+                seed=seed,
+                candidates=candidates,
+            ).detach()
+        if candidates is not None:
+            return x
         # L-BFGS-B may leave the box by a rounding error.
-        return x.detach().clamp(space.bounds[0], space.bounds[1])
+        return x.clamp(space.bounds[0], space.bounds[1])
 
     def recommend(
-        self, history: History, space: SearchSpace, *, seed: int = 0
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int = 0,
+        candidates: Tensor | None = None,
     ) -> Recommendation:
         r"""Recommend the decision with the best objective on the posterior mean.
 
@@ -89,17 +112,22 @@ class Algorithm(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             seed: Decides every random draw.
+            candidates: The decisions to choose from, ``m x d_x``; None for the whole
+                box.
 
         Returns:
             The decision and its values, in the sign of ``history.Y``.
 
         Raises:
-            InputDataError: There is no outcome yet.
-            BotorchTensorDimensionError: History and space do not fit.
+            InputDataError: There is no outcome yet, or the list is empty or leaves the
+                box.
+            BotorchTensorDimensionError: History, list and space do not fit.
         """
         self._check(history, space, needs_data=True)
+        if candidates is not None:
+            candidates = check_candidates(candidates, space)
         with isolated_rng(seed, space.bounds.device):
-            return self._recommend(history, space, seed=seed)
+            return self._recommend(history, space, seed=seed, candidates=candidates)
 
     @abstractmethod
     def _propose(
@@ -110,14 +138,20 @@ class Algorithm(ABC):
         q: int,
         X_pending: Tensor | None,
         seed: int,
+        candidates: Tensor | None,
     ) -> Tensor:
-        """Propose ``q x d_x`` decisions; runs under ``seed``."""
+        """Propose ``q x d_x`` decisions, rows of the list; runs under ``seed``."""
 
     @abstractmethod
     def _recommend(
-        self, history: History, space: SearchSpace, *, seed: int
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+        candidates: Tensor | None,
     ) -> Recommendation:
-        """Recommend a decision; runs under ``seed``."""
+        """Recommend a decision, a row of the list; runs under ``seed``."""
 
     def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
         if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
@@ -155,11 +189,14 @@ def _encode(value: object, name: str) -> Any:
         return {_CONTEXT_SET: value.to_dict()}
     if isinstance(value, AmbiguitySet):
         return {_AMBIGUITY_SET: ambiguity_set_to_dict(value)}
+    if isinstance(value, FixedHyperparameters):
+        return {_HYPERPARAMETERS: value.to_dict()}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise InputDataError(
         f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
-        "number, a string, a Schedule, a ContextSet or an AmbiguitySet."
+        "number, a string, a Schedule, a ContextSet, an AmbiguitySet or "
+        "FixedHyperparameters."
     )
 
 
@@ -170,4 +207,6 @@ def _decode(value: Any) -> Any:
         return ContextSet.from_dict(value[_CONTEXT_SET])
     if isinstance(value, dict) and _AMBIGUITY_SET in value:
         return ambiguity_set_from_dict(value[_AMBIGUITY_SET])
+    if isinstance(value, dict) and _HYPERPARAMETERS in value:
+        return FixedHyperparameters.from_dict(value[_HYPERPARAMETERS])
     return value

@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_drbo.algorithms.base import Algorithm
+from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.model_based import (
     AcquisitionAlgorithm,
     RobustSetAlgorithm,
@@ -135,12 +137,13 @@ class GPUCB(AcquisitionAlgorithm):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RandomSearch(Algorithm):
-    r"""``random``: decisions drawn uniformly from the box.
+    r"""``random``: decisions drawn uniformly from the box, or from the list.
 
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
 
     Args:
         reference: The context distribution if it is known, for the recommendation.
+        hyperparameters: Those of the model if they are known, for the recommendation.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -157,6 +160,7 @@ class RandomSearch(Algorithm):
     needs_data: ClassVar[bool] = False
 
     reference: ContextSet | None = None
+    hyperparameters: FixedHyperparameters | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -168,6 +172,7 @@ class RandomSearch(Algorithm):
     def _judge(self) -> EmpiricalRisk:
         return EmpiricalRisk(
             reference=self.reference,
+            hyperparameters=self.hyperparameters,
             num_restarts=self.num_restarts,
             raw_samples=self.raw_samples,
             max_iterations=self.max_iterations,
@@ -181,8 +186,12 @@ class RandomSearch(Algorithm):
         q: int,
         X_pending: Tensor | None,
         seed: int,
+        candidates: Tensor | None,
     ) -> Tensor:
         # Runs under the seed; drawn on the CPU, so that every device sees the same.
+        if candidates is not None:
+            order = torch.randperm(len(candidates)).to(candidates.device)
+            return best_rows(candidates, order, q, X_pending)
         # One draw is skipped per pending decision: the same seed goes on, not again.
         skipped = 0 if X_pending is None else len(X_pending)
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
@@ -190,6 +199,11 @@ class RandomSearch(Algorithm):
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])
 
     def _recommend(
-        self, history: History, space: SearchSpace, *, seed: int
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+        candidates: Tensor | None,
     ) -> Recommendation:
-        return self._judge().recommend(history, space, seed=seed)
+        return self._judge().recommend(history, space, seed=seed, candidates=candidates)

@@ -20,7 +20,9 @@ from torch.quasirandom import SobolEngine
 from botorch_drbo._validation import check_inside
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.algorithms.base import Algorithm
+from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
@@ -36,18 +38,18 @@ _NEIGHBOURHOOD = 0.05  # half-width, in sides of the box, of the search for a ne
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AcquisitionAlgorithm(Algorithm):
-    r"""Fit a Gaussian process on ``[x, c]``, maximise an acquisition function in ``x``.
+class ModelBasedAlgorithm(Algorithm):
+    r"""Model the outcome of ``[x, c]``, maximise an acquisition function in ``x``.
 
     The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds and
     outcomes standardised, fitted from scratch at each call: what a call returns does
     not depend on the calls before it.
 
     Args:
-        beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
-            number, or a schedule in the number of outcomes.
         reference: The context distribution if it is known (the general setting);
             None to estimate it from the contexts seen (the data-driven setting).
+        hyperparameters: Those of the model if they are known: then nothing is fitted,
+            and outcomes are not standardised.
         num_restarts: Starting points of the gradient ascent in ``x``.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -59,19 +61,25 @@ class AcquisitionAlgorithm(Algorithm):
     uses_contexts: ClassVar[bool] = True
     """Whether the model that drives the search has the context among its inputs."""
 
-    beta: Schedule | float = 2.25
     reference: ContextSet | None = None
+    hyperparameters: FixedHyperparameters | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
 
     def __post_init__(self) -> None:
         """Check the options."""
-        as_schedule(self.beta)
         if self.reference is not None and not isinstance(self.reference, ContextSet):
             raise InputDataError(
                 "`reference` must be a ContextSet or None, got "
                 f"{type(self.reference).__name__}. See ContextSet.from_distribution."
+            )
+        if self.hyperparameters is not None and not isinstance(
+            self.hyperparameters, FixedHyperparameters
+        ):
+            raise InputDataError(
+                "`hyperparameters` must be FixedHyperparameters or None, got "
+                f"{type(self.hyperparameters).__name__}."
             )
         check_counts(
             num_restarts=self.num_restarts,
@@ -85,24 +93,39 @@ class AcquisitionAlgorithm(Algorithm):
             )
 
     @abstractmethod
-    def acquisition(
+    def exploring(
         self,
         model: SingleTaskGP,
         history: History,
         space: SearchSpace,
         *,
-        beta: float,
         X_pending: Tensor | None,
         seed: int,
     ) -> AcquisitionFunction:
-        r"""Build the acquisition function.
+        r"""Build the acquisition function that finds the next decision.
 
         Args:
             model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
             history: What has been observed.
             space: The boxes of decisions and contexts.
-            beta: The exploration of this round; 0 asks for the posterior mean.
-            X_pending: Pending decisions, ``m x d_x``.
+            X_pending: Pending decisions, ``m x d_x``; within a batch also those that
+                come before.
+            seed: Decides every random draw.
+
+        Returns:
+            A function of ``b x 1 x d_x`` decisions.
+        """
+
+    @abstractmethod
+    def exploiting(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> AcquisitionFunction:
+        r"""Build the objective of the posterior mean, for recommendations.
+
+        Args:
+            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
             seed: Decides every random draw.
 
         Returns:
@@ -146,9 +169,9 @@ class AcquisitionAlgorithm(Algorithm):
         q: int,
         X_pending: Tensor | None,
         seed: int,
+        candidates: Tensor | None,
     ) -> Tensor:
-        model = _fit(history, space, self.uses_contexts)
-        beta = as_schedule(self.beta)(history.t)
+        model = self._model(history, space, self.uses_contexts)
         pending = (
             space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
         )
@@ -157,38 +180,47 @@ class AcquisitionAlgorithm(Algorithm):
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
         # functions, which take their pending decisions at construction only.
         for _ in range(q):
-            acqf = self.acquisition(
+            acqf = self.exploring(
                 model,
                 history,
                 space,
-                beta=beta,
                 X_pending=pending if len(pending) else None,
                 seed=seed,
             )
-            candidates, values = self._ascend(acqf, space, seed)
-            x = _best_new(
-                acqf, candidates, values, pending, space, seed, self.raw_samples
-            )
+            if candidates is None:
+                tops, values = self._ascend(acqf, space, seed)
+                x = _best_new(
+                    acqf, tops, values, pending, space, seed, self.raw_samples
+                )
+            else:
+                x = best_row(candidates, score(acqf, candidates), pending)
+                candidates = without(candidates, x)
             chosen.append(x)
             pending = torch.cat([pending, x])
         return torch.cat(chosen)
 
     def _recommend(
-        self, history: History, space: SearchSpace, *, seed: int
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+        candidates: Tensor | None,
     ) -> Recommendation:
-        model = _fit(history, space, self.uses_contexts)
-        acqf = self.acquisition(
-            model, history, space, beta=0.0, X_pending=None, seed=seed
-        )
-        # The best decision tried so far is a start too: the answer is never worse.
-        tried = history.X.unique(dim=0)
-        with torch.no_grad():
-            start = tried[acqf(tried.unsqueeze(-2)).argmax()].reshape(1, 1, -1)
-        start = start.clamp(space.bounds[0], space.bounds[1])
-        candidates, values = self._ascend(acqf, space, seed, start)
+        model = self._model(history, space, self.uses_contexts)
+        acqf = self.exploiting(model, history, space, seed=seed)
+        if candidates is None:
+            # The best decision tried so far is a start too: the answer is never worse.
+            tried = history.X.unique(dim=0)
+            start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
+            start = start.clamp(space.bounds[0], space.bounds[1])
+            tops, values = self._ascend(acqf, space, seed, start)
+            tops = tops.clamp(space.bounds[0], space.bounds[1])
+        else:
+            tops, values = candidates, score(acqf, candidates)
         best = values.argmax()
-        x = candidates[best].clamp(space.bounds[0], space.bounds[1])  # d_x
-        joint = model if self.uses_contexts else _fit(history, space, True)
+        x = tops[best]  # d_x
+        joint = model if self.uses_contexts else self._model(history, space, True)
         contexts, ambiguity = self.robust_set(joint, history, space, seed=seed)
         with torch.no_grad():
             posterior = marginal_posterior(
@@ -205,6 +237,24 @@ class AcquisitionAlgorithm(Algorithm):
             worst_case_weights=robust.weights.squeeze(0),
             context_set=contexts,
         )
+
+    def _model(
+        self, history: History, space: SearchSpace, uses_contexts: bool
+    ) -> SingleTaskGP:
+        inputs, bounds = history.X, space.bounds
+        if uses_contexts:
+            inputs = torch.cat([history.X, history.C], dim=-1)
+            bounds = space.joint_bounds
+        if self.hyperparameters is not None:
+            model = self.hyperparameters.model(
+                inputs, history.Y, bounds, space.d_x + space.d_c
+            )
+        else:
+            transform = Normalize(inputs.shape[-1], bounds=bounds)
+            model = SingleTaskGP(inputs, history.Y, input_transform=transform)
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            model.eval()
+        return model.requires_grad_(False)  # only x is differentiated from here on
 
     def _ascend(
         self,
@@ -229,6 +279,74 @@ class AcquisitionAlgorithm(Algorithm):
         )
         assert values is not None  # None only with return_acq_values=False
         return candidates.squeeze(-2), values
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AcquisitionAlgorithm(ModelBasedAlgorithm):
+    r"""One acquisition function for both: with ``beta`` to explore, with 0 to judge.
+
+    Args:
+        beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
+            number, or a schedule in the number of outcomes.
+
+    Raises:
+        InputDataError: An option outside its range.
+    """
+
+    beta: Schedule | float = 2.25
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        as_schedule(self.beta)
+
+    @abstractmethod
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""Build the acquisition function.
+
+        Args:
+            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            beta: The exploration of this round; 0 asks for the posterior mean.
+            X_pending: Pending decisions, ``m x d_x``.
+            seed: Decides every random draw.
+
+        Returns:
+            A function of ``b x 1 x d_x`` decisions.
+        """
+
+    def exploring(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The acquisition function with the ``beta`` of this round."""
+        beta = as_schedule(self.beta)(history.t)
+        return self.acquisition(
+            model, history, space, beta=beta, X_pending=X_pending, seed=seed
+        )
+
+    def exploiting(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> AcquisitionFunction:
+        r"""The acquisition function with ``beta`` zero."""
+        return self.acquisition(
+            model, history, space, beta=0.0, X_pending=None, seed=seed
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -269,22 +387,6 @@ def check_counts(**counts: int) -> None:
     for name, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InputDataError(f"`{name}` must be a positive integer, got {count!r}.")
-
-
-def _fit(history: History, space: SearchSpace, uses_contexts: bool) -> SingleTaskGP:
-    if uses_contexts:
-        inputs = torch.cat([history.X, history.C], dim=-1)
-        bounds = space.joint_bounds
-    else:
-        inputs, bounds = history.X, space.bounds
-    model = SingleTaskGP(
-        inputs,
-        history.Y,
-        input_transform=Normalize(inputs.shape[-1], bounds=bounds),
-    )
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    model.eval()
-    return model.requires_grad_(False)  # only x is differentiated from here on
 
 
 def _best_new(

@@ -14,6 +14,13 @@ from botorch_drbo.algorithms.baselines import (
     RandomSearch,
     StableOpt,
 )
+from botorch_drbo.algorithms.bocu import (
+    UCBBOCU1,
+    UCBBOCU2,
+    UCBRO,
+    UCBSO,
+    ThompsonSampling,
+)
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
@@ -33,6 +40,11 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         DRBOMMD,
         DRBOMMDMinimax,
         DistributionallyRobust,
+        ThompsonSampling,
+        UCBBOCU1,
+        UCBBOCU2,
+        UCBSO,
+        UCBRO,
     )
 }
 """The recipes. Add your own class under its ``name``, and journals can name it."""

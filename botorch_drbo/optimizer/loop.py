@@ -29,6 +29,7 @@ from botorch_drbo.algorithms import (
     algorithm_from_dict,
     derive_seed,
 )
+from botorch_drbo.algorithms.candidates import best_rows, check_candidates, without
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
     as_count,
@@ -174,26 +175,38 @@ class RobustOptimizer:
             contexts=history.contexts.clone(),
         )
 
-    def ask(self, q: int = 1) -> Tensor:
+    def ask(self, q: int = 1, candidates: Tensor | None = None) -> Tensor:
         r"""Propose the next decisions.
 
-        They differ from each other and from the pending ones.
+        They differ from each other and from the pending ones; with ``candidates`` from
+        the pending ones as long as there are others. The list may be another at each
+        call. A journal keeps what was asked, not the list.
 
         Args:
             q: How many.
+            candidates: The decisions to choose from, ``m x d_x``; None for the whole
+                box.
 
         Returns:
-            Decisions, ``q x d_x``, in the dtype of ``bounds``.
+            Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
+            rows of the list.
 
         Raises:
-            InputDataError: ``q`` is not a positive integer, or ``num_initial=0`` and
-                there is no outcome yet.
+            InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
+                there is no outcome yet, or the list is empty, has fewer than ``q``
+                different rows, or leaves the bounds.
+            BotorchTensorDimensionError: A list that is no matrix of decisions.
         """
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         ledger = self._ledger
         num_design = self._design_size(q)
-        x = self._design(ledger.num_asked, num_design)
+        if candidates is None:
+            x = self._design(ledger.num_asked, num_design)
+        else:
+            candidates = check_candidates(candidates, self._space, q)
+            x = self._design_among(candidates, ledger.num_asked, num_design)
+            candidates = without(candidates, x)
         if num_design < q:
             proposed = self._algorithm.propose(
                 self._history_to_maximise(),
@@ -201,6 +214,7 @@ class RobustOptimizer:
                 q=q - num_design,
                 X_pending=torch.cat([ledger.X_pending, x]),
                 seed=derive_seed(self._seed, _PROPOSAL, ledger.num_asks),
+                candidates=candidates,
             )
             x = torch.cat([x, proposed])
         self._record({"event": "ask", "x": x.tolist()})
@@ -255,22 +269,29 @@ class RobustOptimizer:
             }
         )
 
-    def recommend(self) -> Recommendation:
+    def recommend(self, candidates: Tensor | None = None) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
         Calling it changes nothing: the decisions asked later are the same.
+
+        Args:
+            candidates: The decisions to choose from, ``m x d_x``; None for the whole
+                box.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
             worst-case weights of the contexts.
 
         Raises:
-            InputDataError: There is no outcome yet.
+            InputDataError: There is no outcome yet, or the list is empty or leaves the
+                bounds.
+            BotorchTensorDimensionError: A list that is no matrix of decisions.
         """
         best = self._algorithm.recommend(
             self._history_to_maximise(),
             self._space,
             seed=derive_seed(self._seed, _RECOMMENDATION, self._ledger.num_asks),
+            candidates=candidates,
         )
         if self._maximize:
             return best
@@ -404,6 +425,14 @@ class RobustOptimizer:
         engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
         unit = engine.fast_forward(first).draw(num, dtype=lower.dtype).to(lower)
         return (lower + unit * (upper - lower)).clamp(lower, upper)
+
+    def _design_among(self, candidates: Tensor, first: int, num: int) -> Tensor:
+        """The same for a list: it is shuffled once, and ``first`` rows are behind."""
+        m = len(candidates)
+        generator = torch.Generator().manual_seed(derive_seed(self._seed, _DESIGN, 0))
+        place = torch.randperm(m, generator=generator)
+        wait = ((place - first) % m).to(candidates.device)
+        return best_rows(candidates, -wait, num, self._ledger.X_pending)
 
     def _history_to_maximise(self) -> History:
         history = self._ledger.history

@@ -30,6 +30,8 @@ from botorch_drbo.optimizer import RobustOptimizer
 torch.set_num_threads(1)
 path = Path(sys.argv[1])
 unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
+side = torch.linspace(0.0, 1.0, 5, dtype=torch.double)
+listed = torch.cartesian_prod(side, side) if "listed" in sys.argv else None
 if path.exists() and path.stat().st_size:
     opt = RobustOptimizer.resume(path, bounds=unit)
 else:
@@ -40,7 +42,7 @@ else:
 print("ready", flush=True)
 while opt.history.t < {ROUNDS}:
     t = opt.history.t
-    x = opt.pending[:1] if len(opt.pending) else opt.ask()
+    x = opt.pending[:1] if len(opt.pending) else opt.ask(candidates=listed)
     c = torch.rand(1, 1, generator=torch.Generator().manual_seed(t), dtype=torch.double)
     if len(opt.history.contexts) == t:
         opt.tell(x, c)
@@ -49,9 +51,9 @@ print("done", flush=True)
 """
 
 
-def start(script: Path, journal: Path) -> subprocess.Popen[str]:
+def start(script: Path, journal: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, str(script), str(journal)],
+        [sys.executable, str(script), str(journal), *options],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -64,12 +66,15 @@ def events(journal: Path) -> list[dict]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
-def test_killed_run_is_the_uninterrupted_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("listed",)], ids=["box", "listed"])
+def test_killed_run_is_the_uninterrupted_run(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
     whole = tmp_path / "whole.jsonl"
     began = time.monotonic()
-    process = start(script, whole)
+    process = start(script, whole, *options)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     loaded = time.monotonic()
@@ -80,7 +85,7 @@ def test_killed_run_is_the_uninterrupted_run(tmp_path: Path) -> None:
     chance = random.Random(0)
     kills, seen = 0, []
     for _ in range(100):
-        process = start(script, broken)
+        process = start(script, broken, *options)
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
             pytest.fail("the worker did not start again")

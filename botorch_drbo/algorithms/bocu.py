@@ -1,0 +1,302 @@
+"""Bayesian optimisation under contextual uncertainty: any objective, and its rivals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import InputDataError
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.acquisition import (
+    DistributionallyRobustUCB,
+    FiniteDifferenceUCB,
+    RobustThompsonSampling,
+)
+from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.model_based import (
+    AcquisitionAlgorithm,
+    ModelBasedAlgorithm,
+    RobustSetAlgorithm,
+    check_counts,
+)
+from botorch_drbo.algorithms.randomness import derive_seed
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    FullSimplex,
+    NoAmbiguity,
+    TotalVariation,
+)
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.schedules import Schedule, as_schedule
+
+_BETA = 4.0  # two standard deviations
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UncertaintyObjectiveOptions(ModelBasedAlgorithm):
+    r"""The general objective as options, so that a recipe can be saved.
+
+    .. math:: g = a\, v(\epsilon) + b\, \delta(\epsilon)
+
+    DRO is ``(a, b) = (1, 0)``, WCS ``(0, 1)`` with radius 0, mean-risk ``(1, b)`` with
+    radius 0, and GEN ``(1, 1)``; see ``UncertaintyObjective``.
+
+    Args:
+        ambiguity_set: The set around the reference; one that knows its contexts (MMD,
+            Wasserstein) needs a ``reference`` on those contexts.
+        radius: A number, or a schedule in the number of contexts seen; None for the
+            radius of the set.
+        value_weight: ``a``, the weight of the worst-case value.
+        sensitivity_weight: ``b``, the weight of the sensitivity to the radius.
+
+    Raises:
+        InputDataError: An option outside its range.
+    """
+
+    ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
+    radius: Schedule | float | None = None
+    value_weight: float = 1.0
+    sensitivity_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if not isinstance(self.ambiguity_set, AmbiguitySet):
+            raise InputDataError(
+                "`ambiguity_set` must be an AmbiguitySet, got "
+                f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
+            )
+        if self.radius is not None:
+            as_schedule(self.radius)
+        for name in ("value_weight", "sensitivity_weight"):
+            weight = check_nonnegative(getattr(self, name), name)
+            object.__setattr__(self, name, float(weight))  # a tensor cannot be saved
+        if self.value_weight == 0.0 and self.sensitivity_weight == 0.0:
+            raise InputDataError(
+                "`value_weight` and `sensitivity_weight` are both zero: nothing is "
+                "left to maximise."
+            )
+        size = self.ambiguity_set.radius if self.radius is None else self.radius
+        if self.sensitivity_weight > 0.0 and not isinstance(size, Schedule):
+            if float(size) == 0.0:  # some sets have no finite sensitivity there
+                UncertaintyObjective.wcs(self.ambiguity_set)
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The contexts seen, or the reference, and the set."""
+        return self._contexts_and_objective(history, space)[0], self._set(history)
+
+    def _contexts_and_objective(
+        self, history: History, space: SearchSpace
+    ) -> tuple[ContextSet, UncertaintyObjective]:
+        objective = UncertaintyObjective(
+            self._set(history), self.value_weight, self.sensitivity_weight
+        )
+        return self.data_contexts(history, space), objective
+
+    def _set(self, history: History) -> AmbiguitySet:
+        if self.radius is None:
+            return self.ambiguity_set
+        radius = as_schedule(self.radius)(len(history.contexts))
+        return self.ambiguity_set.with_radius(radius)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ThompsonSampling(UncertaintyObjectiveOptions):
+    r"""``ts_bocu``: the decision that is best for one posterior sample path.
+
+    .. math:: x = \arg\max_x g\big( f(x, c_1), \dots, f(x, c_n);\ p \big), \qquad
+        f \sim \text{posterior}
+
+    with ``p`` the empirical distribution of the contexts seen so far, or ``reference``,
+    and ``g`` the general objective. Each decision has a path of its own: a batch of
+    ``q``, or one asked while others are pending, follows independent guesses. There is
+    no ``beta`` to choose.
+
+    The recommendation is best for ``g`` of the posterior mean.
+
+    Args:
+        num_features: Random Fourier features of a path.
+
+    Example:
+        >>> import torch
+        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
+        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> gen = ThompsonSampling(sensitivity_weight=1.0)
+        >>> listed = torch.linspace(0, 1, 11).double().unsqueeze(-1)
+        >>> gen.propose(history, SearchSpace(unit, unit), candidates=listed).shape
+        torch.Size([1, 1])
+
+    TS-BOCU [Tay2024bocu]_, Algorithm 1.
+    """
+
+    name: ClassVar[str] = "ts_bocu"
+
+    num_features: int = 1024
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_counts(num_features=self.num_features)
+
+    def exploring(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The objective of a path that no other decision of the seed has."""
+        contexts, objective = self._contexts_and_objective(history, space)
+        # Within a batch each decision sees those before it as pending.
+        number = 0 if X_pending is None else len(X_pending)
+        return RobustThompsonSampling(
+            model,
+            contexts,
+            objective,
+            num_features=self.num_features,
+            seed=derive_seed(seed, number),
+        )
+
+    def exploiting(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> AcquisitionFunction:
+        r"""The objective of the posterior mean."""
+        contexts, objective = self._contexts_and_objective(history, space)
+        return DistributionallyRobustUCB(model, 0.0, contexts, objective)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
+    r"""``ucb_bocu_1``: an upper bound of the general objective.
+
+    .. math:: a\, v(u; \epsilon) + b\, \frac{v(u; \epsilon + h) - v(l; \epsilon)}{h}
+
+    with ``u`` and ``l`` the upper and lower confidence bounds at each context and a
+    small ``h``; see ``FiniteDifferenceUCB``.
+
+    Args:
+        beta: As for all recipes; two standard deviations by default.
+        step: ``h``, in units of the radius.
+
+    [Tay2024bocu]_, Appendix C.2, version 1.
+    """
+
+    name: ClassVar[str] = "ucb_bocu_1"
+
+    beta: Schedule | float = _BETA
+    step: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if not check_nonnegative(self.step, "step") > 0:
+            raise InputDataError(f"`step` must be positive, got {self.step}.")
+
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The value of the upper bound, and the difference of both bounds."""
+        contexts, objective = self._contexts_and_objective(history, space)
+        return FiniteDifferenceUCB(
+            model, beta, contexts, objective, step=self.step, X_pending=X_pending
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
+    r"""``ucb_bocu_2``: the general objective of the upper confidence bound.
+
+    .. math:: a\, v(u; \epsilon) + b\, \delta(u; \epsilon)
+
+    with ``u`` the upper confidence bound at each context. It is optimistic about the
+    value only: the sensitivity of ``u`` bounds nothing.
+
+    Args:
+        beta: As for all recipes; two standard deviations by default.
+
+    [Tay2024bocu]_, Appendix C.2, version 2.
+    """
+
+    name: ClassVar[str] = "ucb_bocu_2"
+
+    beta: Schedule | float = _BETA
+
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The objective of the upper confidence bound."""
+        contexts, objective = self._contexts_and_objective(history, space)
+        return DistributionallyRobustUCB(
+            model, beta, contexts, objective, X_pending=X_pending
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UCBSO(RobustSetAlgorithm):
+    r"""``ucb_so``: the expected upper confidence bound.
+
+    .. math:: \sum_i p_i u(x, c_i)
+
+    with ``p`` the empirical distribution of the contexts, or ``reference``. It is
+    ``erbo`` with two standard deviations by default. [Tay2024bocu]_, Appendix C.2.
+    """
+
+    name: ClassVar[str] = "ucb_so"
+
+    beta: Schedule | float = _BETA
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The distribution itself."""
+        return self.data_contexts(history, space), NoAmbiguity()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UCBRO(RobustSetAlgorithm):
+    r"""``ucb_ro``: the lowest upper confidence bound.
+
+    .. math:: \min_i u(x, c_i)
+
+    over the contexts seen so far, or those of ``reference``, whatever their weights;
+    two standard deviations by default. [Tay2024bocu]_, Appendix C.2.
+    """
+
+    name: ClassVar[str] = "ucb_ro"
+
+    beta: Schedule | float = _BETA
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""Every distribution on the contexts."""
+        return self.data_contexts(history, space), FullSimplex()

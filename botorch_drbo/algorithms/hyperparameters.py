@@ -1,0 +1,134 @@
+"""Hyper-parameters that are known, so that nothing is fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
+from gpytorch.constraints import Positive
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from torch import Tensor
+
+
+@final
+@dataclass(frozen=True)
+class FixedHyperparameters:
+    r"""A Gaussian process prior that is known: zero mean, Gaussian kernel.
+
+    .. math:: k(z, z') = s \exp\big( -\tfrac12 \sum_j (u_j - u'_j)^2 / \ell_j^2 \big)
+
+    with ``u`` the joint input scaled to the unit cube by its bounds. A recipe with this
+    option fits nothing and does not standardise outcomes: experiments on samples of a
+    known prior are judged without the luck of the fit, and a step takes less time.
+
+    Args:
+        lengthscale: ``l``, in sides of the boxes: one number, or one for each decision
+            and context variable, decisions first.
+        noise_variance: The variance of the observation noise, in squared units of y.
+        outputscale: ``s``, the prior variance of the outcome, in squared units of y.
+
+    Raises:
+        InputDataError: A value that is not a positive finite number.
+
+    Example:
+        >>> prior = FixedHyperparameters(lengthscale=0.1, noise_variance=0.01)
+        >>> FixedHyperparameters.from_dict(prior.to_dict()) == prior
+        True
+    """
+
+    lengthscale: float | tuple[float, ...]
+    noise_variance: float
+    outputscale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if isinstance(self.lengthscale, (tuple, list)):
+            lengthscales = tuple(self.lengthscale)
+            # JSON makes a list of it, which would leave the object mutable.
+            object.__setattr__(self, "lengthscale", lengthscales)
+        else:
+            lengthscales = (self.lengthscale,)
+        if not lengthscales:
+            raise InputDataError("`lengthscale` must have at least one number.")
+        _check_positive("lengthscale", *lengthscales)
+        _check_positive("noise_variance", self.noise_variance)
+        _check_positive("outputscale", self.outputscale)
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""The fields, ready for JSON.
+
+        Returns:
+            A dictionary that :meth:`from_dict` reads.
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FixedHyperparameters:
+        r"""The inverse of :meth:`to_dict`.
+
+        Args:
+            data: What ``to_dict`` returned, also after a trip through JSON.
+
+        Returns:
+            Equal hyper-parameters.
+        """
+        return cls(**data)
+
+    def model(
+        self, inputs: Tensor, outcomes: Tensor, bounds: Tensor, num_joint: int
+    ) -> SingleTaskGP:
+        r"""Condition the prior on data.
+
+        Args:
+            inputs: ``t x d``: ``[x, c]``, or decisions alone.
+            outcomes: ``t x 1``.
+            bounds: What is scaled to the unit cube, ``2 x d``.
+            num_joint: How many decision and context variables there are. A model of
+                decisions alone takes the first lengthscales.
+
+        Returns:
+            The model, in the dtype of the inputs.
+
+        Raises:
+            BotorchTensorDimensionError: Another number of lengthscales.
+        """
+        lengthscale = torch.tensor(self.lengthscale, dtype=torch.double)
+        if lengthscale.ndim and len(lengthscale) != num_joint:
+            raise BotorchTensorDimensionError(
+                f"`lengthscale` has {len(lengthscale)} numbers for {num_joint} "
+                "decision and context variables. Give one number, or one for each."
+            )
+        d = inputs.shape[-1]
+        kernel = ScaleKernel(RBFKernel(ard_num_dims=d))
+        # The default constraint would not let the noise below 1e-4.
+        likelihood = GaussianLikelihood(noise_constraint=Positive())
+        model = SingleTaskGP(
+            inputs,
+            outcomes,
+            likelihood=likelihood,
+            covar_module=kernel,
+            outcome_transform=None,
+            input_transform=Normalize(d, bounds=bounds),
+        ).to(inputs)
+        kernel.base_kernel.lengthscale = lengthscale.expand(num_joint)[:d].to(inputs)
+        kernel.outputscale = self.outputscale
+        likelihood.noise = torch.tensor(self.noise_variance, dtype=torch.double).to(
+            inputs
+        )
+        return model.eval()
+
+
+def _check_positive(name: str, *values: float) -> None:
+    for value in values:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value <= 0:
+            raise InputDataError(
+                f"`{name}` must be positive and finite, got {value!r}."
+            )

@@ -1,0 +1,148 @@
+"""Decisions from a list: every recipe chooses rows, and the best ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Tensor
+
+from botorch_drbo.algorithms import (
+    ALGORITHMS,
+    History,
+    ModelBasedAlgorithm,
+    SearchSpace,
+    make_algorithm,
+)
+from botorch_drbo.algorithms.candidates import best_rows, check_candidates, score
+
+SPACE = SearchSpace(
+    bounds=torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double),
+    context_bounds=torch.tensor([[10.0], [12.0]], dtype=torch.double),
+)
+SMALL = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
+
+
+def history(t: int = 8) -> History:
+    generator = torch.Generator().manual_seed(3)
+    unit = torch.rand(t, 3, generator=generator, dtype=torch.double)
+    X, C = (
+        unit[:, :2] * torch.tensor([4.0, 1.0]) + SPACE.bounds[0],
+        10 + 2 * unit[:, 2:],
+    )
+    return History(X=X, C=C, Y=(X.sum(-1, True) * (C - 11)).sin(), contexts=C)
+
+
+def listed(m: int = 40) -> Tensor:
+    generator = torch.Generator().manual_seed(4)
+    unit = torch.rand(m, 2, generator=generator, dtype=torch.double)
+    return SPACE.bounds[0] + unit * (SPACE.bounds[1] - SPACE.bounds[0])
+
+
+def rows_of(x: Tensor, candidates: Tensor) -> list[int]:
+    """The place of each row in the list; -1 where it is none of it, to the bit."""
+    equal = (x.unsqueeze(1) == candidates).all(-1)
+    return [int(row.nonzero()[0]) if row.any() else -1 for row in equal]
+
+
+@pytest.fixture(params=sorted(ALGORITHMS))
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_rows_of_the_list_different_and_not_pending(name: str) -> None:
+    recipe, candidates = make_algorithm(name, **SMALL), listed(12)
+    first = recipe.propose(history(), SPACE, q=3, candidates=candidates, seed=5)
+    places = rows_of(first, candidates)
+    assert -1 not in places and len(set(places)) == 3
+    one = recipe.propose(history(), SPACE, candidates=candidates, seed=5)
+    assert torch.equal(one, first[:1])
+    more = recipe.propose(
+        history(), SPACE, q=2, X_pending=first, candidates=candidates, seed=5
+    )
+    assert len(set(places + rows_of(more, candidates)) - {-1}) == 5
+
+
+def test_pending_rows_come_last(name: str) -> None:
+    recipe, candidates = make_algorithm(name, **SMALL), listed(4)
+    pending = candidates[[0, 2, 3]]
+    x = recipe.propose(history(), SPACE, q=4, X_pending=pending, candidates=candidates)
+    assert rows_of(x[:1], candidates) == [1]
+    assert sorted(rows_of(x, candidates)) == [0, 1, 2, 3]
+
+
+def test_recommendation_is_a_row(name: str) -> None:
+    recipe, candidates = make_algorithm(name, **SMALL), listed(8)
+    best = recipe.recommend(history(), SPACE, candidates=candidates)
+    (place,) = rows_of(best.x.unsqueeze(0), candidates)
+    assert place >= 0
+    everywhere = [
+        recipe.recommend(history(), SPACE, candidates=row).objective
+        for row in candidates.split(1)[:3]
+    ]
+    assert best.objective >= max(everywhere) - 1e-9
+
+
+def test_best_row_of_the_acquisition_function(name: str) -> None:
+    recipe, candidates = make_algorithm(name, **SMALL), listed(12)
+    if not isinstance(recipe, ModelBasedAlgorithm):
+        pytest.skip("it has no acquisition function")
+    x = recipe.propose(history(), SPACE, candidates=candidates, seed=7)
+    model = recipe._model(history(), SPACE, recipe.uses_contexts)
+    torch.manual_seed(7)
+    acqf = recipe.exploring(model, history(), SPACE, X_pending=None, seed=7)
+    values = torch.stack([acqf(row.reshape(1, 1, 2)).squeeze() for row in candidates])
+    assert rows_of(x, candidates) == [int(values.argmax())]
+
+
+def test_long_lists_are_scored_in_parts() -> None:
+    sizes = []
+
+    def acqf(X: Tensor) -> Tensor:
+        sizes.append(len(X))
+        assert not torch.is_grad_enabled()
+        return X.sum((-1, -2))
+
+    rows = listed(2500)
+    assert torch.equal(score(acqf, rows), rows.sum(-1))  # pyright: ignore
+    assert max(sizes) <= 1024 and sum(sizes) == 2500
+
+
+def test_best_rows_by_hand() -> None:
+    rows = torch.tensor([[1.0], [2.0], [2.0], [3.0], [4.0]])
+    values = torch.tensor([0.0, 9.0, 8.0, -torch.inf, 5.0])
+    found = best_rows(rows, values, 4, torch.tensor([[2.0], [7.0]]))
+    assert found.flatten().tolist() == [4.0, 1.0, 3.0, 2.0]
+    assert best_rows(rows, values, 2, None).flatten().tolist() == [2.0, 4.0]
+
+
+def test_float32_list_in_a_float64_space_and_back() -> None:
+    recipe = make_algorithm("random")
+    wide = recipe.propose(history(), SPACE, q=2, candidates=listed().float())
+    assert wide.dtype == torch.double
+    assert -1 not in rows_of(wide.float(), listed().float())
+    narrow = SearchSpace(SPACE.bounds.float(), SPACE.context_bounds.float())
+    assert check_candidates(listed(), narrow).dtype == torch.float
+
+
+@pytest.mark.parametrize(
+    ("candidates", "q", "error", "text"),
+    [
+        (torch.empty(0, 2).double(), 1, InputDataError, "empty"),
+        (torch.tensor([[0.0, 1.5]]).double(), 1, InputDataError, "outside `bounds`"),
+        (torch.tensor([[0.0, torch.nan]]).double(), 1, InputDataError, "NaN"),
+        (torch.zeros(3, 1).double(), 1, BotorchTensorDimensionError, "2 columns"),
+        (torch.zeros(2).double(), 1, BotorchTensorDimensionError, "n x d"),
+        (torch.zeros(2, 2).long(), 1, InputDataError, "floating"),
+        ([[0.0, 0.5]], 1, InputDataError, "Tensor"),
+        (listed(3), 4, InputDataError, "3 different rows"),
+        (torch.tensor([[0.0, 0.5], [-0.0, 0.5]]), 2, InputDataError, "1 different"),
+    ],
+)
+def test_bad_lists(name: str, candidates, q: int, error: type, text: str) -> None:
+    recipe = make_algorithm(name, **SMALL)
+    with pytest.raises(error, match=text):
+        recipe.propose(history(), SPACE, q=q, candidates=candidates)
+    if q == 1:
+        with pytest.raises(error, match=text):
+            recipe.recommend(history(), SPACE, candidates=candidates)
