@@ -6,6 +6,12 @@ Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
 from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
+from botorch_drbo.acquisition.monte_carlo import (
+    PathwiseBatchAcquisitionFunction,
+    best_robust_value,
+    qDistributionallyRobustExpectedImprovement,
+    qDistributionallyRobustUCB,
+)
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
@@ -13,6 +19,10 @@ __all__ = [
     "DistributionallyRobustUCB",
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
+    "PathwiseBatchAcquisitionFunction",
     "RobustAcquisitionFunction",
     "RobustThompsonSampling",
+    "best_robust_value",
+    "qDistributionallyRobustExpectedImprovement",
+    "qDistributionallyRobustUCB",
 ]
