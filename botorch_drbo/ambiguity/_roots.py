@@ -9,6 +9,7 @@ from torch import Tensor
 
 _MAX_STEPS = 48
 _TOLERANCE = 4e-15
+_SQUARED = 3e-8  # a step of Newton's this small leaves an error of about its square
 
 
 def increasing_root(
@@ -41,10 +42,10 @@ def increasing_root(
         upper = torch.where(value >= 0, x, upper)
         guess = x + step
         good = (guess >= lower) & (guess <= upper) & (2 * step.abs() <= last)
-        step = torch.where(good, step, (lower + upper) / 2 - x)
-        last = step.abs()
-        x = torch.where(done, x, x + step)
-        done = done | (last <= _TOLERANCE * (1 + x.abs()))
+        guess = torch.where(good, guess, (lower + upper) / 2)
+        last = (guess - x).abs()
+        x = torch.where(done, x, guess)
+        done = done | (last <= _TOLERANCE * (1 + x.abs())) | (good & (last <= _SQUARED))
         # Asking a GPU would make the host wait: there, all steps are made.
         if x.device.type == "cpu" and bool(done.all()):
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn.functional import pad
 from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
+from botorch_drbo.ambiguity._support import lowest_supported, may_hold
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-13  # relative: a radius this near to saturation is there
 _TINY = 1e-60  # radii below it are solved as if they were it: v differs by 1e-30
+_STEEP = 1e300  # as good as infinite, and zero times it is zero
 
 
 class ModifiedChiSquared(AmbiguitySet):
@@ -67,57 +70,64 @@ class ModifiedChiSquared(AmbiguitySet):
         super().__init__(radius)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        supported = weights > 0
-        low = torch.where(supported, values, torch.inf).amin(-1, keepdim=True)
+        low = lowest_supported(values, weights)
         f, span = scaled_scores(values, low)
-        ordered, order = ranked(torch.where(supported, f, torch.inf))
-        has_mass = ordered < torch.inf
-        ordered = torch.where(has_mass, ordered, 0.0)
-        p = weights.gather(-1, order)
-        p = p / p.sum(-1, keepdim=True)
+        p = weights / weights.sum(-1, keepdim=True)
+        ordered, order = ranked(f)
+        share = p.gather(-1, order)
+        mass = share.cumsum(-1)
+        rest = pad(share.flip(-1).cumsum(-1).flip(-1)[..., 1:], (0, 1))  # 1 - mass
 
-        # Mass, mean and spread of every prefix. Each spread is a sum of what the next
-        # score adds to it (Welford): no difference of large numbers.
-        mass = p.cumsum(-1)
-        rest = pad(p.flip(-1).cumsum(-1).flip(-1)[..., 1:], (0, 1))  # 1 - mass
-        mean = (p * ordered).cumsum(-1) / mass
-        step = pad(ordered[..., 1:] - mean[..., :-1], (1, 0))  # to the prefix before
-        share = pad(mass[..., :-1], (1, 0)) / mass
-        variance = (p * share * step.square()).cumsum(-1) / mass
-        # (1 + radius) mass - 1: negative where the prefix alone would be too far off
-        spare = radius * mass - rest
-        gap = step[..., 1:]
-        joins = variance[..., :-1] > spare.clamp_min(0.0)[..., :-1] * gap.square()
+        # A score t has mass if and only if Var u > radius (E u)^2, u = (t - f)_+. Both
+        # moments are sums of what they grow by from one score to the next, all of it
+        # positive: no difference of large numbers.
+        gap = ordered[..., 1:] - ordered[..., :-1]
+        growth = gap * mass[..., :-1]
+        lift = pad(growth, (1, 0)).cumsum(-1)  # E u
+        growth = gap * rest[..., :-1] * (lift[..., 1:] + lift[..., :-1])
+        spread = pad(growth, (1, 0)).cumsum(-1)  # Var u
         # Just saturated counts as saturated: the right derivative is zero there.
-        joins = joins | (spare < -_TOLERANCE * rest)[..., :-1] | (gap <= 0)
-        joins = joins & has_mass[..., 1:]
-        active = joins.long().cumprod(-1).sum(-1, keepdim=True)
+        joins = spread * (1 - _TOLERANCE) >= radius * lift.square()
+        last = joins.sum(-1, keepdim=True) - 1  # scores at the minimum always join
 
-        mass, mean, variance, spare = (
-            a.gather(-1, active) for a in (mass, mean, variance, spare)
+        top, mass, rest, lift, spread = (
+            a.gather(-1, last) for a in (ordered, mass, rest, lift, spread)
         )
-        spare = spare.clamp_min(0.0)
-        spread = (variance / spare).sqrt()  # d; infinite at radius zero
-        flat = variance <= 0  # the minimum, or scores that are all equal
-        spread = torch.where(flat, 0.0, spread)
-        away = torch.minimum(f - mean, spread)
-        bends = away.square() / (2 * spread)  # 0 where the spread is infinite
-        bends = torch.where(away == 0, 0.0, bends)
-
-        ratio = 1.0 - away / torch.where(flat, 1.0, spread)
-        ratio = torch.where(flat, (f <= 0).to(f), ratio)
-        p = torch.where(supported, weights, 0.0)
-        p = p / p.sum(-1, keepdim=True)
+        spare = torch.maximum(radius * mass - rest, 1e-16 * rest)
+        mean = top - lift / mass
+        square = lift.square()
+        variance = (spread - radius * square).clamp_min(0.0) + square * spare / mass
+        variance = variance / mass
+        # 1 / d: zero at radius zero; if all mass is at the minimum, in effect infinite
+        steep = (spare / variance).sqrt().nan_to_num(nan=0.0, posinf=_STEEP)
+        away = f - mean
+        ratio = (1.0 - away * steep).clamp_min(0.0)
         q = p * ratio / mass
         # The spread may be so small that rounding errors of the mean count against it.
         q = q / q.sum(-1, keepdim=True)
-        # With a zero in the denominator: -inf, 0 or inf, as the score is.
-        slope = torch.where((f - mean) < spread, p * (mean - f), 0.0)
-        direction = slope / (2 * (spare * variance).sqrt())
-        direction = torch.where((slope == 0) | flat, 0.0, direction)
-        gradient = torch.where(radius <= 0, f, (away - bends) / mass)
-        multiplier = (mass * spread * span / 2).squeeze(-1)
-        return Solution(q, multiplier, span * gradient, direction)
+        d = torch.where(variance > 0, 1 / steep, 0.0)
+        # away - away^2 / (2 d) below the cut and d / 2 above
+        gradient = torch.minimum(away, 1 / steep) * (1.0 + ratio)
+        gradient = gradient * (span / (2 * mass))
+        if may_hold(low > values.amin(-1, keepdim=True)):
+            # Saturated, a first bit of weight below the minimum counts without bound.
+            jump = (f < 0) & (variance <= 0) & (radius > 0)
+            gradient = torch.where(jump, -torch.inf, gradient)
+        return Solution(
+            weights=q,
+            multiplier=(mass * d * span / 2).squeeze(-1),
+            reference_gradient=gradient,
+            direction=torch.zeros_like(q),  # only ``_solve_slope`` needs it
+        )
+
+    def _solve_slope(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        found = self._solve(values, weights, radius)
+        f, span = scaled_scores(values, lowest_supported(values, weights))
+        p = torch.where(found.weights > 0, weights, 0.0)
+        away = f - (p * f).sum(-1, keepdim=True) / p.sum(-1, keepdim=True)
+        return replace(
+            found, direction=_along(p * away, f, found.multiplier / span[..., 0])
+        )
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
@@ -193,93 +203,110 @@ class ChiSquared(AmbiguitySet):
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         p = weights / weights.sum(-1, keepdim=True)
-        low, worst = values.min(-1, keepdim=True)
-        f, span = scaled_scores(values, low)  # in [0, 1]
-        aim = radius.clamp_min(_TINY)
-        on = p > 0
+        f, span = scaled_scores(values, values.amin(-1, keepdim=True))  # in [0, 1]
         mean = (p * f).sum(-1, keepdim=True)
-        variance = (p * (f - mean).square()).sum(-1, keepdim=True)
-        least = torch.where(on, f, torch.inf).amin(-1, keepdim=True)
-        flat = torch.where(on, f, -torch.inf).amax(-1, keepdim=True) <= least
-
+        base = (p * (f <= 0)).sum(-1, keepdim=True)
         # Can some mass go to a lowest score of weight zero?
-        roots = f.sqrt()
-        inverse = torch.where(on & (f > 0), p / roots, 0.0).sum(-1, keepdim=True)
-        length = (p * roots).sum(-1, keepdim=True)
-        base = torch.where(f <= 0, p, 0.0).sum(-1, keepdim=True)
-        outside = (base <= 0) & ((inverse * length <= 1 + radius) | flat)
-        still = flat & ~outside
-        start = (radius <= 0) & ~outside
+        outside = base < 0  # nowhere, usually
+        if may_hold(base <= 0):
+            outside = self._outside(f, p, radius) & (base <= 0)
 
-        # Kantorovich: A B - 1 <= 1 / (16 w^2) for scores in [0, 1].
-        upper = -0.5 * (16 * aim).log()
-        at_base = 2 * (base * length / (1 + aim)).clamp_min(1e-150).log()
-        first = torch.where(on & (f > 0), f, 1.0).amin(-1, keepdim=True)
-        lower = torch.where(base > 0, at_base, (1e-20 * first).clamp_min(1e-300).log())
-        lower = torch.minimum(lower, upper)
-        guess = 0.5 * (variance / (4 * aim)).log()
-        skip = flat | outside
+        w = self._below(f, p, mean, base, radius.clamp_min(_TINY), outside)
+        y = f + w
+        r = y.rsqrt()
+        q = p * r
+        root = 1 / q.sum(-1, keepdim=True)  # 1 / A, the square root of lambda
+        q = q * root
+        # 2 sqrt(lambda y) up to a constant
+        gradient = f / (y * r + w.sqrt()) * (2 * span * root)
+        multiplier = root.square()
+        # dq/dw is proportional to q (x - E x); its size follows from the multiplier.
+        x = f / y
+        tilt = q * (x - (q * x).sum(-1, keepdim=True))
+        size = (tilt * f).sum(-1, keepdim=True)
+        direction = tilt * (-multiplier / torch.where(size > 0, size, 1.0))
+
+        still = (mean <= 0) & ~outside  # all scores with weight are the lowest
+        start = (radius <= 0) & ~outside
+        if may_hold(still | start):
+            q = torch.where(still | start, p, q)
+            multiplier = torch.where(start, torch.inf, multiplier)
+            multiplier = torch.where(still, 0.0, multiplier)
+            direction = torch.where(start, torch.sign(mean - f) * torch.inf, direction)
+            nothing = still | (start & ((p <= 0) | (f == mean)))
+            direction = torch.where(nothing, 0.0, direction)
+            gradient = torch.where(radius <= 0, span * f, gradient)
+        if may_hold(outside):
+            # q = p B / ((1 + radius) sqrt(f)), and the rest at a lowest score
+            roots = f.sqrt()
+            length = (p * roots).sum(-1, keepdim=True) / (1 + radius)
+            there = torch.where(p > 0, p * length / roots, 0.0)
+            left = 1 - there.sum(-1, keepdim=True)
+            lowest = f.argmin(-1, keepdim=True)
+            q = torch.where(outside, there.scatter_add(-1, lowest, left), q)
+            multiplier = torch.where(outside, length.square(), multiplier)
+            moved = -there / (1 + radius)
+            moved = moved.scatter_add(-1, lowest, -moved.sum(-1, keepdim=True))
+            direction = torch.where(outside, moved, direction)
+            slope = torch.where(radius <= 0, f, 2 * length * roots)
+            gradient = torch.where(outside, span * slope, gradient)
+        return Solution(q, (span * multiplier).squeeze(-1), gradient, direction)
+
+    @staticmethod
+    def _outside(f: Tensor, p: Tensor, radius: Tensor) -> Tensor:
+        """Where ``A B <= 1 + radius`` at ``w = 0``, if no lowest score has weight."""
+        on = p > 0
+        roots = f.sqrt()
+        inverse = torch.where(on, p / roots, 0.0).sum(-1, keepdim=True)
+        length = (p * roots).sum(-1, keepdim=True)
+        least = torch.where(on, f, torch.inf).amin(-1, keepdim=True)
+        most = torch.where(on, f, -torch.inf).amax(-1, keepdim=True)
+        return (inverse * length <= 1 + radius) | (most <= least)  # equal: A B = 1
+
+    @staticmethod
+    def _below(
+        f: Tensor, p: Tensor, mean: Tensor, base: Tensor, aim: Tensor, skip: Tensor
+    ) -> Tensor:
+        """Solve ``A B = 1 + aim`` for ``w``; what to skip gets any number.
+
+        All of it is written in ``sqrt(y) - sqrt(E y)``, which does not cancel where
+        ``w`` is large: with ``t`` that difference,
+        ``A B - 1 = E[(t - E t)^2 / sqrt(y)] / B``.
+        """
+        away = f - mean
+        variance = (p * away.square()).sum(-1, keepdim=True)
 
         def function(x: Tensor) -> tuple[Tensor, Tensor]:
             w = x.exp()
-            height, excess = self._excess(f, p, w)
-            q = p / (height * (1 + excess))
-            center = (q * f).sum(-1, keepdim=True)
-            bend = (q * (f - center).square() / (f + w)).sum(-1, keepdim=True)
-            slope = -0.5 * (1 + excess) * w * bend / (center + w).square()
+            y = f + w
+            r = y.rsqrt()
+            pr = p * r
+            middle = (mean + w).sqrt()
+            t = away / (y * r + middle)
+            shift = (p * t).sum(-1, keepdim=True)
+            scale = middle + shift  # B
+            excess = (pr * (t - shift).square()).sum(-1, keepdim=True) / scale
+            # E y under q is B / A; less w, without cancellation:
+            center = (mean + shift * (middle + scale) - w * excess) / (1 + excess)
+            bend = (pr * ((f - center) * r).square()).sum(-1, keepdim=True)
             error = (aim / excess).log()  # increasing in x
+            slope = -0.5 * w * bend * (1 + excess).square() / scale**3
             return error, error * excess / slope
 
-        x = increasing_root(function, lower, torch.where(skip, lower, upper), guess)
-        w = torch.where(outside, 0.0, x.exp())
-        height, excess = self._excess(f, p, w)
-        inner = p / (height * (1 + excess))
-        # With mass outside: q = p B / ((1 + radius) sqrt(f)), and the rest at the worst
-        beyond = torch.where(on & (f > 0), p * length / ((1 + radius) * roots), 0.0)
-        left = (1 - beyond.sum(-1, keepdim=True)).clamp_min(0.0)
-        q = torch.where(outside, beyond.scatter_add(-1, worst, left), inner)
-        q = torch.where(still | start, p, q)
-
-        scale = w.sqrt() + (p * self._lift(f, w)).sum(-1, keepdim=True)  # B
-        root = torch.where(outside, length / (1 + radius), scale / (1 + excess))
-        multiplier = root.square()  # lambda
-
-        # dq/dw is proportional to q (r - E r); its size follows from the multiplier.
-        r = torch.where(w > 0, f / (f + w), 0.0)
-        r = r - (q * r).sum(-1, keepdim=True)
-        tilt = q * (f - (q * f).sum(-1, keepdim=True))
-        size = (tilt * r).sum(-1, keepdim=True)
-        direction = -(q * r) * (multiplier / torch.where(size > 0, size, 1.0))
-        beyond = -beyond / (1 + radius)
-        beyond = beyond.scatter_add(-1, worst, -beyond.sum(-1, keepdim=True))
-        direction = torch.where(outside, beyond, direction)
-        direction = torch.where(start, -torch.sign(tilt) * torch.inf, direction)
-        direction = torch.where(still | (start & (tilt == 0)), 0.0, direction)
-        multiplier = torch.where(start, torch.inf, multiplier)
-        multiplier = torch.where(still, 0.0, multiplier)
-
-        # 2 sqrt(lambda y) up to a constant; f itself at radius zero.
-        gradient = 2 * root * self._lift(f, w)
-        gradient = torch.where(radius <= 0, f, gradient)
-        return Solution(q, (span * multiplier).squeeze(-1), span * gradient, direction)
-
-    @staticmethod
-    def _lift(f: Tensor, w: Tensor) -> Tensor:
-        """``sqrt(f + w) - sqrt(w)`` without cancellation."""
-        below = (f + w).sqrt() + w.sqrt()
-        return torch.where(below > 0, f / below, 0.0)
-
-    @classmethod
-    def _excess(cls, f: Tensor, p: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        """``1 + z = sqrt(y) / B``, and ``A B - 1 = E z^2 / (1 + z)``."""
-        lift = cls._lift(f, w)
-        mean = (p * lift).sum(-1, keepdim=True)
-        scale = w.sqrt() + mean
-        z = (lift - mean) / scale
-        height = (f + w).sqrt() / scale
-        height = torch.where(p > 0, height, 1.0)
-        parts = torch.where(p > 0, p * z.square() / height, 0.0)
-        return height, parts.sum(-1, keepdim=True)
+        # Kantorovich: A B - 1 <= 1 / (16 w^2) for scores in [0, 1].
+        upper = -0.5 * (16 * aim).log()
+        # A >= base / sqrt(w) and B >= mean
+        lower = 2 * (base * mean / (1 + aim)).clamp_min(1e-150).log()
+        if may_hold(base <= 0):
+            first = torch.where(p > 0, f, 1.0).amin(-1, keepdim=True)
+            lowest = (1e-20 * first).clamp_min(1e-300).log()
+            lower = torch.where(base > 0, lower, lowest)
+        lower = torch.minimum(lower, upper)
+        # A B - 1 is about variance / (4 (mean + w)^2) for small radii.
+        guess = ((variance / (4 * aim)).sqrt() - mean).clamp_min(1e-300).log()
+        guess = torch.maximum(guess, lower + 2)
+        upper = torch.where(skip | (mean <= 0), lower, upper)
+        return increasing_root(function, lower, upper, guess).exp()
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
@@ -305,3 +332,11 @@ class ChiSquared(AmbiguitySet):
         p, q = check_distributions(p, q)
         parts = torch.where(p == q, 0.0, (q - p).square() / q)
         return parts.sum(-1)
+
+
+def _along(tilt: Tensor, f: Tensor, multiplier: Tensor) -> Tensor:
+    """``dq / d radius``: of known shape, of the size that the multiplier demands."""
+    size = (tilt * f).sum(-1, keepdim=True)
+    multiplier = multiplier.unsqueeze(-1)
+    still = (tilt == 0) | (multiplier <= 0)
+    return torch.where(still, 0.0, -tilt * (multiplier / size))

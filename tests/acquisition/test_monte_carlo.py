@@ -320,7 +320,7 @@ BAD = {
     "objective of another size": (
         dict(objective=WRONG_SIZE),
         BotorchTensorDimensionError,
-        "context set of 4 contexts.*points of this context set",
+        "`objective` and `context_set` do not fit.*4 points of this context set",
     ),
     "no objective": (dict(objective=FullSimplex()), InputDataError, "Wrap"),
     "no context set": (

@@ -1,0 +1,18 @@
+"""Rare cases, looked for first, so that the usual one does not pay for them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def may_hold(condition: Tensor) -> bool:
+    """Whether a condition holds anywhere; on a GPU, where asking waits, always."""
+    return condition.device.type != "cpu" or bool(condition.any())
+
+
+def lowest_supported(values: Tensor, weights: Tensor) -> Tensor:
+    """The lowest score of an atom with weight: ``... x n`` twice to ``... x 1``."""
+    if may_hold(weights.amin(-1) <= 0):
+        values = torch.where(weights > 0, values, torch.inf)
+    return values.amin(-1, keepdim=True)
