@@ -38,14 +38,14 @@ def increasing_root(
     done = torch.zeros_like(x, dtype=torch.bool)
     for _ in range(_MAX_STEPS):
         value, step = function(x)
-        lower = torch.where(value <= 0, x, lower)
-        upper = torch.where(value >= 0, x, upper)
+        lower = torch.where(value <= 0.0, x, lower)
+        upper = torch.where(value >= 0.0, x, upper)
         guess = x + step
-        good = (guess >= lower) & (guess <= upper) & (2 * step.abs() <= last)
-        guess = torch.where(good, guess, (lower + upper) / 2)
+        good = (guess >= lower) & (guess <= upper) & (2.0 * step.abs() <= last)
+        guess = torch.where(good, guess, 0.5 * (lower + upper))
         last = (guess - x).abs()
         x = torch.where(done, x, guess)
-        done = done | (last <= _TOLERANCE * (1 + x.abs())) | (good & (last <= _SQUARED))
+        done = done | (last <= _TOLERANCE * (1.0 + x.abs())) | (good & (last <= _SQUARED))
         # Asking a GPU would make the host wait: there, all steps are made.
         if x.device.type == "cpu" and bool(done.all()):
             break

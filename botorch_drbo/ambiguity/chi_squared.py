@@ -287,10 +287,10 @@ class ChiSquared(AmbiguitySet):
             scale = middle + shift  # B
             excess = (pr * (t - shift).square()).sum(-1, keepdim=True) / scale
             # E y under q is B / A; less w, without cancellation:
-            center = (mean + shift * (middle + scale) - w * excess) / (1 + excess)
+            center = (mean + shift * (middle + scale) - w * excess) / (1.0 + excess)
             bend = (pr * ((f - center) * r).square()).sum(-1, keepdim=True)
             error = (aim / excess).log()  # increasing in x
-            slope = -0.5 * w * bend * (1 + excess).square() / scale**3
+            slope = -0.5 * w * bend * ((1.0 + excess) / scale).square() / scale
             return error, error * excess / slope
 
         # Kantorovich: A B - 1 <= 1 / (16 w^2) for scores in [0, 1].
