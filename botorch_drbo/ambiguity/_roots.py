@@ -45,7 +45,9 @@ def increasing_root(
         guess = torch.where(good, guess, 0.5 * (lower + upper))
         last = (guess - x).abs()
         x = torch.where(done, x, guess)
-        done = done | (last <= _TOLERANCE * (1.0 + x.abs())) | (good & (last <= _SQUARED))
+        done = (
+            done | (last <= _TOLERANCE * (1.0 + x.abs())) | (good & (last <= _SQUARED))
+        )
         # Asking a GPU would make the host wait: there, all steps are made.
         if x.device.type == "cpu" and bool(done.all()):
             break
