@@ -106,6 +106,19 @@ def _lipschitz(options: argparse.Namespace) -> int:
     return run_lipschitz(options.out, models=options.models)
 
 
+def _batches(options: argparse.Namespace) -> int:
+    from benchmarks.batches import run_batches
+
+    out = RESULTS / "batches.md" if options.out is None else options.out
+    return run_batches(
+        out,
+        seeds=options.seeds,
+        rounds=options.rounds,
+        q=options.q,
+        jobs=options.jobs,
+    )
+
+
 def _list(options: argparse.Namespace) -> int:
     from botorch_drbo.algorithms import ALGORITHMS
     from botorch_drbo.test_functions import TEST_FUNCTIONS
@@ -181,6 +194,16 @@ def _parser() -> argparse.ArgumentParser:
     lipschitz.add_argument(
         "--models", type=int, default=90, help="random models for one context column"
     )
+
+    batches = commands.add_parser(
+        "batches", help="batches chosen jointly against decision by decision"
+    )
+    batches.set_defaults(command=_batches)
+    batches.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
+    batches.add_argument("--rounds", type=int, default=8, help="batches of each run")
+    batches.add_argument("--q", type=int, default=4, help="decisions of each batch")
+    batches.add_argument("--out", type=Path, help="report file (results/batches.md)")
+    _add_jobs(batches)
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)
