@@ -55,8 +55,7 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
 
     ``num_features`` need not be large: with any number the mean and the covariance of
     the paths are those of the posterior; with more, several values together come closer
-    to being Gaussian (at 64 the bias is below the error of 16,000 paths, at 8 it is 1%
-    to 2%). The time goes with ``num_paths * num_features``.
+    to being Gaussian. The time goes with ``num_paths * num_features``.
 
     The paths belong to the model as it is now: with new data or new hyper-parameters
     make a new acquisition function.

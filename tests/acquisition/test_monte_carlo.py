@@ -400,5 +400,5 @@ def test_bad_decisions_of_best_robust_value():
         best_robust_value(gp(), torch.empty(0, 2).double(), contexts(), SO)
     with pytest.raises(BotorchTensorDimensionError, match="2 columns"):
         best_robust_value(gp(), torch.rand(2, 3).double(), contexts(), SO)
-    with pytest.raises(BotorchTensorDimensionError, match="context set of 4"):
+    with pytest.raises(BotorchTensorDimensionError, match="do not fit"):
         best_robust_value(gp(), batches(2), contexts(), WRONG_SIZE)
