@@ -87,35 +87,40 @@ class ModifiedChiSquared(AmbiguitySet):
         growth = gap * rest[..., :-1] * (lift[..., 1:] + lift[..., :-1])
         spread = pad(growth, (1, 0)).cumsum(-1)  # Var u
         # Just saturated counts as saturated: the right derivative is zero there.
-        joins = spread * (1 - _TOLERANCE) >= radius * lift.square()
+        joins = spread >= (radius * (1.0 + _TOLERANCE)) * lift.square()
         last = joins.sum(-1, keepdim=True) - 1  # scores at the minimum always join
 
-        top, mass, rest, lift, spread = (
-            a.gather(-1, last) for a in (ordered, mass, rest, lift, spread)
+        ahead = pad(gap, (0, 1), value=torch.inf)
+        top, ahead, mass, rest, lift, spread = (
+            a.gather(-1, last) for a in (ordered, ahead, mass, rest, lift, spread)
         )
-        spare = torch.maximum(radius * mass - rest, 1e-16 * rest)
-        mean = top - lift / mass
+        spare = (radius * mass - rest).clamp_min(0.0)
+        behind = lift / mass  # from the mean to the last score with mass
         square = lift.square()
-        variance = (spread - radius * square).clamp_min(0.0) + square * spare / mass
-        variance = variance / mass
-        # 1 / d: zero at radius zero; if all mass is at the minimum, in effect infinite
-        steep = (spare / variance).sqrt().nan_to_num(nan=0.0, posinf=_STEEP)
-        away = f - mean
-        ratio = (1.0 - away * steep).clamp_min(0.0)
+        variance = (spread - radius * square).clamp_min(0.0) / mass
+        variance = variance + square * spare / mass.square()
+        steep = (spare / variance).sqrt()  # 1 / d; zero at radius zero
+        # Whatever the rounding in `spare`: the next score has no mass.
+        steep = torch.maximum(steep, (ahead + behind).reciprocal())
+        multiplier = 0.5 * span * mass / steep
+        flat = variance <= 0.0  # all mass is at the minimum, or nowhere else to go
+        any_flat = may_hold(flat)
+        if any_flat:
+            steep = torch.where(flat, _STEEP * (radius > 0.0).to(f), steep)
+            multiplier = torch.where(flat, 0.0, multiplier)
+        away = (f - top).add_(behind)  # f - mean, where most of p is at `top` too
+        ratio = (away * -steep).add_(1.0).clamp_min_(0.0)
         q = p * ratio / mass
-        # The spread may be so small that rounding errors of the mean count against it.
-        q = q / q.sum(-1, keepdim=True)
-        d = torch.where(variance > 0, 1 / steep, 0.0)
         # away - away^2 / (2 d) below the cut and d / 2 above
-        gradient = torch.minimum(away, 1 / steep) * (1.0 + ratio)
-        gradient = gradient * (span / (2 * mass))
-        if may_hold(low > values.amin(-1, keepdim=True)):
+        gradient = torch.minimum(away, steep.reciprocal()) * (1.0 + ratio)
+        gradient = gradient * (0.5 * span / mass)
+        if any_flat:
             # Saturated, a first bit of weight below the minimum counts without bound.
-            jump = (f < 0) & (variance <= 0) & (radius > 0)
+            jump = flat & (f < 0.0) & (radius > 0.0)
             gradient = torch.where(jump, -torch.inf, gradient)
         return Solution(
             weights=q,
-            multiplier=(mass * d * span / 2).squeeze(-1),
+            multiplier=multiplier.squeeze(-1),
             reference_gradient=gradient,
             direction=torch.zeros_like(q),  # only ``_solve_slope`` needs it
         )
@@ -123,11 +128,16 @@ class ModifiedChiSquared(AmbiguitySet):
     def _solve_slope(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         found = self._solve(values, weights, radius)
         f, span = scaled_scores(values, lowest_supported(values, weights))
-        p = torch.where(found.weights > 0, weights, 0.0)
+        p = torch.where(found.weights > 0.0, weights, 0.0)
+        f = f - torch.where(p > 0.0, f, -torch.inf).amax(-1, keepdim=True)
         away = f - (p * f).sum(-1, keepdim=True) / p.sum(-1, keepdim=True)
-        return replace(
-            found, direction=_along(p * away, f, found.multiplier / span[..., 0])
-        )
+        # dq / d radius is proportional to p (mean - f); the multiplier says how large.
+        tilt = p * away
+        size = span * (tilt * away).sum(-1, keepdim=True)
+        multiplier = found.multiplier.unsqueeze(-1)
+        still = (tilt == 0.0) | (multiplier <= 0.0)
+        direction = torch.where(still, 0.0, -tilt * (multiplier / size))
+        return replace(found, direction=direction)
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
@@ -205,7 +215,7 @@ class ChiSquared(AmbiguitySet):
         p = weights / weights.sum(-1, keepdim=True)
         f, span = scaled_scores(values, values.amin(-1, keepdim=True))  # in [0, 1]
         mean = (p * f).sum(-1, keepdim=True)
-        base = (p * (f <= 0)).sum(-1, keepdim=True)
+        base = (p * (f <= 0.0)).sum(-1, keepdim=True)
         # Can some mass go to a lowest score of weight zero?
         outside = base < 0  # nowhere, usually
         if may_hold(base <= 0):
@@ -215,15 +225,15 @@ class ChiSquared(AmbiguitySet):
         y = f + w
         r = y.rsqrt()
         q = p * r
-        root = 1 / q.sum(-1, keepdim=True)  # 1 / A, the square root of lambda
+        root = q.sum(-1, keepdim=True).reciprocal()  # 1 / A, the square root of lambda
         q = q * root
         # 2 sqrt(lambda y) up to a constant
-        gradient = f / (y * r + w.sqrt()) * (2 * span * root)
+        gradient = f / (y * r + w.sqrt()) * (2.0 * span * root)
         multiplier = root.square()
         # dq/dw is proportional to q (x - E x); its size follows from the multiplier.
         x = f / y
         tilt = q * (x - (q * x).sum(-1, keepdim=True))
-        size = (tilt * f).sum(-1, keepdim=True)
+        size = (tilt * (f - (q * f).sum(-1, keepdim=True))).sum(-1, keepdim=True)
         direction = tilt * (-multiplier / torch.where(size > 0, size, 1.0))
 
         still = (mean <= 0) & ~outside  # all scores with weight are the lowest
@@ -332,11 +342,3 @@ class ChiSquared(AmbiguitySet):
         p, q = check_distributions(p, q)
         parts = torch.where(p == q, 0.0, (q - p).square() / q)
         return parts.sum(-1)
-
-
-def _along(tilt: Tensor, f: Tensor, multiplier: Tensor) -> Tensor:
-    """``dq / d radius``: of known shape, of the size that the multiplier demands."""
-    size = (tilt * f).sum(-1, keepdim=True)
-    multiplier = multiplier.unsqueeze(-1)
-    still = (tilt == 0) | (multiplier <= 0)
-    return torch.where(still, 0.0, -tilt * (multiplier / size))
