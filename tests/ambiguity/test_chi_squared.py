@@ -137,6 +137,25 @@ def test_one_sided_derivative_at_weight_zero(make, radius):
         assert found.item() == pytest.approx((slope[i] - slope[1]).item(), rel=1e-3)
 
 
+@pytest.mark.parametrize("radius", [1e3, 1e9])
+def test_modified_sums_to_one_where_few_weights_dominate(radius):
+    """Worst cases on two scores whose weights are many digits apart."""
+    f = torch.tensor([0.0, 0.7, 0.9], dtype=torch.double)
+    tiny = torch.logspace(-25, -3, 45, dtype=torch.double)
+    for small in (1e-5, 1e-8):
+        second = torch.full_like(tiny, small)
+        p = torch.stack([tiny, second, 1 - tiny - second], -1)
+        q = ModifiedChiSquared(radius).worst_case(f, p).weights
+        torch.testing.assert_close(q.sum(-1), torch.ones(45).double())
+        # The divergence is the radius, or all mass is at the minimum.
+        distance = ModifiedChiSquared(0.0).distance(p, q)
+        saturated = (1 - p[:, 0]) / p[:, 0] <= radius
+        torch.testing.assert_close(
+            distance[~saturated] / radius, 1 + 0 * tiny[~saturated]
+        )
+        assert (q[saturated, 0] == 1).all()
+
+
 def test_distance():
     p = torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)
     q = torch.tensor([[0.75, 0.25, 0.0], [0.5, 0.25, 0.25]], dtype=torch.double)
