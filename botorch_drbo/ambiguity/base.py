@@ -123,22 +123,19 @@ class _Envelope(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         *found_from, coefficients, reference_gradient, multiplier = ctx.saved_tensors
+        slopes = (coefficients, reference_gradient, -multiplier)
+        needed = ctx.needs_input_grad[1:6:2]
+        gradients: list[Tensor | None] = []
         with torch.no_grad():
-            column = grad.unsqueeze(-1)
-            gradients = [
-                part.sum_to_size(argument.shape)
-                for part, argument in zip(
-                    (
-                        column * coefficients,
-                        column * reference_gradient,
-                        -grad * multiplier,
-                    ),
-                    found_from,
-                    strict=True,
-                )
-            ]
+            for need, argument, slope in zip(needed, found_from, slopes, strict=True):
+                # Scores and weights have a last dimension over contexts.
+                scale = grad if slope is slopes[2] else grad.unsqueeze(-1)
+                part = (scale * slope).sum_to_size(argument.shape) if need else None
+                gradients.append(part)
         if torch.is_grad_enabled():  # a graph of the gradients was asked for
-            gradients = [_Once.apply(g, grad, *found_from) for g in gradients]
+            gradients = [
+                g if g is None else _Once.apply(g, grad, *found_from) for g in gradients
+            ]
         in_values, in_weights, in_radius = gradients
         return None, in_values, None, in_weights, None, in_radius, None
 
