@@ -119,6 +119,19 @@ def _batches(options: argparse.Namespace) -> int:
     )
 
 
+def _bocu(options: argparse.Namespace) -> int:
+    from benchmarks.bocu import run_bocu
+
+    return run_bocu(
+        options.out,
+        seeds=options.seeds,
+        iterations=options.iterations,
+        distances=options.distances,
+        objectives=options.objectives,
+        jobs=options.jobs,
+    )
+
+
 def _list(options: argparse.Namespace) -> int:
     from botorch_drbo.algorithms import ALGORITHMS
     from botorch_drbo.test_functions import TEST_FUNCTIONS
@@ -204,6 +217,33 @@ def _parser() -> argparse.ArgumentParser:
     batches.add_argument("--q", type=int, default=4, help="decisions of each batch")
     batches.add_argument("--out", type=Path, help="report file (results/batches.md)")
     _add_jobs(batches)
+
+    bocu = commands.add_parser(
+        "bocu",
+        help="the BOCU paper's experiment; the same command resumes a killed run",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    bocu.set_defaults(command=_bocu)
+    bocu.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
+    bocu.add_argument("--iterations", type=int, default=200, help="decisions per run")
+    bocu.add_argument(
+        "--distances",
+        nargs="+",
+        choices=("tv", "mmd"),
+        default=["tv", "mmd"],
+        help="of the balls",
+    )
+    bocu.add_argument(
+        "--objectives",
+        nargs="+",
+        choices=("dro", "wcs", "gen"),
+        default=["dro", "wcs", "gen"],
+        help="what decisions are judged by",
+    )
+    bocu.add_argument(
+        "--out", type=Path, default=RESULTS / "bocu", help="results folder"
+    )
+    _add_jobs(bocu)
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)
