@@ -128,6 +128,7 @@ def _bocu(options: argparse.Namespace) -> int:
         iterations=options.iterations,
         distances=options.distances,
         objectives=options.objectives,
+        methods=options.methods,
         jobs=options.jobs,
     )
 
@@ -239,6 +240,14 @@ def _parser() -> argparse.ArgumentParser:
         choices=("dro", "wcs", "gen"),
         default=["dro", "wcs", "gen"],
         help="what decisions are judged by",
+    )
+    names = ["ts_bocu", "ucb_bocu_1", "ucb_bocu_2", "ucb_so", "ucb_ro", "random"]
+    bocu.add_argument(
+        "--methods",
+        nargs="+",
+        choices=names,
+        default=names,
+        help="the recipes; the first is the one compared with",
     )
     bocu.add_argument(
         "--out", type=Path, default=RESULTS / "bocu", help="results folder"

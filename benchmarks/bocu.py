@@ -210,13 +210,15 @@ def load(task: Task, out: Path) -> list[Decision]:
     return [Decision(int(position), float(seconds)) for position, seconds in rows]
 
 
-def tasks_of(settings: Sequence[Setting], seeds: int) -> list[Task]:
+def tasks_of(
+    settings: Sequence[Setting], seeds: int, methods: Sequence[str] = METHODS
+) -> list[Task]:
     """All runs, each once; seed by seed, so that a killed benchmark has whole seeds."""
     tasks = [
         Task.of(method, setting, seed)
         for seed in range(seeds)
         for setting in settings
-        for method in METHODS
+        for method in methods
     ]
     return list(dict.fromkeys(tasks))
 
@@ -228,9 +230,12 @@ def run_bocu(
     iterations: int,
     distances: Sequence[str],
     objectives: Sequence[str],
+    methods: Sequence[str] = METHODS,
     jobs: int = 1,
 ) -> int:
     """Run what is not there yet, then report on all settings in ``out``.
+
+    A setting is reported for the seeds that all of ``methods`` have finished.
 
     Returns:
         The exit status, 0.
@@ -243,7 +248,7 @@ def run_bocu(
             raise ConfigError(f"`{name}` must be at least 1, got {count}.")
     console = Console()
     settings = [Setting(o, d) for d in distances for o in objectives]
-    tasks = tasks_of(settings, seeds)
+    tasks = tasks_of(settings, seeds, methods)
     if jobs == 1:
         for number, task in enumerate(tasks, start=1):
             run_task(task, out, iterations)
@@ -256,7 +261,7 @@ def run_bocu(
                 future.result()
                 stem = work[future].file(out).stem
                 console.print(f"{number} of {len(tasks)} runs: {stem}")
-    found = collect(out, seeds, iterations)
+    found = collect(out, seeds, iterations, methods)
     table = report(found, iterations)
     (out / "table.md").write_text(table, encoding="utf-8")
     (out / "iterations.csv").write_text(iterations_csv(found), encoding="utf-8")
@@ -281,14 +286,16 @@ class Curves:
 Found = Mapping[Setting, Mapping[str, Curves]]
 
 
-def collect(out: Path, seeds: int, iterations: int) -> Found:
+def collect(
+    out: Path, seeds: int, iterations: int, methods: Sequence[str] = METHODS
+) -> Found:
     """The regrets in each setting, of the seeds that all its methods have finished."""
     rows: dict[Setting, dict[str, list[Tensor]]] = {}
     seconds: dict[Setting, dict[str, list[float]]] = {}
     for seed in range(seeds):
         problem = make_problem(seed)
         for setting in SETTINGS:
-            runs = {m: load(Task.of(m, setting, seed), out) for m in METHODS}
+            runs = {m: load(Task.of(m, setting, seed), out) for m in methods}
             if min(map(len, runs.values())) < iterations:
                 continue
             regret = problem.regret(setting.build(problem))  # of each candidate
@@ -304,9 +311,9 @@ def collect(out: Path, seeds: int, iterations: int) -> Found:
                 torch.stack(regrets),
                 torch.tensor(seconds[setting][method]).median().item(),
             )
-            for method, regrets in methods.items()
+            for method, regrets in by_method.items()
         }
-        for setting, methods in rows.items()
+        for setting, by_method in rows.items()
     }
 
 
@@ -318,18 +325,19 @@ def report(found: Found, iterations: int) -> str:
         f"`python -m benchmarks bocu --iterations {iterations}`, after 5 initial "
         "points. Mean ± standard error over seeds; lower is better. *Last : first* is "
         "the mean regret of the last quarter of the decisions by that of the first: "
-        "below one, cumulative regret bends; one is linear. *Minus ts_bocu* is the "
-        "cumulative regret less that of `ts_bocu`, paired by seed, and in how many "
-        "seeds it is lower.",
+        "below one, cumulative regret bends; one is linear. *Minus first* is the "
+        "cumulative regret less that of the first method, paired by seed, and in how "
+        "many seeds it is lower.",
     ]
     for setting, methods in found.items():
-        base = methods["ts_bocu"].regret.sum(-1)
+        first = next(iter(methods))
+        base = methods[first].regret.sum(-1)
         lines += [
             "",
             f"**{setting}**: {len(base)} seeds, {iterations} decisions",
             "",
             "| method | cumulative regret | regret, last quarter | last : first "
-            "| minus ts_bocu | lower | s/decision |",
+            "| minus first | lower | s/decision |",
             "|---|---:|---:|---:|---:|---:|---:|",
         ]
         for method, curves in methods.items():
@@ -340,8 +348,8 @@ def report(found: Found, iterations: int) -> str:
                 _estimate(total),
                 _estimate(last),
                 f"{last_to_first(curves.regret):.2f}",
-                "" if method == "ts_bocu" else _estimate(total - base),
-                "" if method == "ts_bocu" else f"{int((total < base).sum())}",
+                "" if method == first else _estimate(total - base),
+                "" if method == first else f"{int((total < base).sum())}",
                 f"{curves.seconds:.2g}",
             ]
             lines.append("| " + " | ".join(cells) + " |")
@@ -396,7 +404,8 @@ def draw(found: Found, path: Path) -> None:
         ax = axes.flat[i]
         cumulative = {m: curves.regret.cumsum(-1) for m, curves in methods.items()}
         plot_regret(cumulative, ax, ylabel="cumulative regret" if i == 0 else "")
-        ax.set_title(f"{setting}: {len(methods['ts_bocu'].regret)} seeds")
+        seeds = {len(curves.regret) for curves in methods.values()}
+        ax.set_title(f"{setting}: {max(seeds)} seeds")
         if i > 0:
             ax.get_legend().remove()
     figure.savefig(path, dpi=130)

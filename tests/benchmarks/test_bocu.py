@@ -163,6 +163,18 @@ def test_the_command_writes_its_report(tmp_path: Path, small: None, capsys):
     assert "ts_bocu" in capsys.readouterr().out
 
 
+def test_fewer_methods_may_run_longer(tmp_path: Path, small: None):
+    line = ["bocu", "--seeds", "2", "--jobs", "1", "--distances", "tv"]
+    line += ["--objectives", "wcs", "--out", str(tmp_path), "--iterations"]
+    assert main([*line, "1"]) == 0
+    assert main([*line, "3", "--methods", "random", "ucb_so"]) == 0
+    text = (tmp_path / "table.md").read_text()
+    assert "**WCS, TV**: 2 seeds, 3 decisions" in text
+    assert "| ucb_so |" in text
+    assert "| ts_bocu |" not in text
+    assert len(bocu.load(Task.of("ts_bocu", TV_WCS, 0), tmp_path)) == 1
+
+
 def test_wrong_counts_are_one_sentence(tmp_path: Path, capsys):
     assert main(["bocu", "--seeds", "0", "--out", str(tmp_path)]) == 2
     assert "`seeds` must be at least 1" in capsys.readouterr().err
