@@ -23,12 +23,21 @@ def main() -> None:
     warm_up, _ = evaluate_once(1, 2, 3)  # code and libraries load before the baseline
     warm_up()
     evaluate, budget = evaluate_once(b, n, t)
+    warm_up()  # what the system has paged out meanwhile comes back
+    _forget_peak()
     before = _resident()
     start = time.perf_counter()
     evaluate()
     seconds = time.perf_counter() - start
     used = _peak() - before
     print(json.dumps({"used": used, "budget": budget, "seconds": seconds}))
+
+
+def _forget_peak() -> None:
+    """Let the peak begin here (Linux): imports may have had a higher one."""
+    switch = Path("/proc/self/clear_refs")
+    if switch.exists():
+        switch.write_text("5")
 
 
 def _peak() -> int:
