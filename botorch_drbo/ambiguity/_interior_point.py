@@ -293,17 +293,17 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
 
     # Corrector: towards the central path, with the predictor's second-order terms.
     inner = _dot(v, u)
-    l0 = scale * (v0 * kappa - inner)
-    l = scale * (v * (kappa - inner / (1 + v0)) - u)  # noqa: E741 - lambda, in books
+    lam0 = scale * (v0 * kappa - inner)
+    lam = scale * (v * (kappa - inner / (1 + v0)) - u)
     inner = _dot(v, dy)
     s0, s = -inner / scale, (dy + v * (inner / (1 + v0))) / scale
     inner = _dot(v, du)
     w0 = scale * (v0 * dkappa - inner)
     w = scale * (v * (dkappa - inner / (1 + v0)) - du)
-    c0 = target - l0 * l0 - _dot(l, l) - s0 * w0 - _dot(s, w)
-    c = -2 * l0 * l - s0 * w - w0 * s
-    x0 = (l0 * c0 - _dot(l, c)) / root
-    x = (c - l * x0) / l0
+    c0 = target - lam0 * lam0 - _dot(lam, lam) - s0 * w0 - _dot(s, w)
+    c = -2 * lam0 * lam - s0 * w - w0 * s
+    x0 = (lam0 * c0 - _dot(lam, c)) / root
+    x = (c - lam * x0) / lam0
     inner = _dot(v, x)
     r0, r = scale * (v0 * x0 + inner), scale * (x + v * (x0 + inner / (1 + v0)))
     dq, dy, du, dnu, dz, dkappa = newton(target - qz - second, r0, r)

@@ -196,7 +196,9 @@ class CvxpyAmbiguity(AmbiguitySet):
                     "radius by cvxpy's rules."
                 )
         problem = cp.Problem(cp.Minimize(radius), constraints)
-        problem.solve(solver=cp.CLARABEL)
+        smallest = problem.solve(solver=cp.CLARABEL)
         if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
             return math.inf
-        return float(problem.value)  # type: ignore[arg-type]
+        if not isinstance(smallest, float):
+            raise RuntimeError(f"No distance: Clarabel ended as {problem.status!r}.")
+        return smallest

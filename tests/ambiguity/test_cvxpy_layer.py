@@ -234,7 +234,7 @@ def test_a_second_derivative_is_an_error_not_zero(make_instance):
 def test_bad_input(make_instance):
     f, p = make_instance("plain", N)
     with pytest.raises(InputDataError, match="exact.*cvxpylayers"):
-        TotalVariation(0.1).worst_case(f, p, "scs")  # type: ignore[arg-type]
+        TotalVariation(0.1).worst_case(f, p, "scs")
     for bad in (torch.nan, torch.inf):
         f[1, 2] = bad
         with pytest.raises(InputDataError, match="finite scores"):

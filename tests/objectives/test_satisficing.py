@@ -190,9 +190,8 @@ def test_float32_weights_of_any_rounding(name):
 
 
 @every
+@pytest.mark.filterwarnings("ignore:MaximumMeanDiscrepancy of radius")  # and it warns
 def test_a_score_that_is_not_a_number_is_no_promise(name):
-    if name == "mmd":  # its solver warns as well
-        pytest.skip("one set with a matrix is enough")
     f, p = instance(2)
     f[0, 3] = torch.nan
     k = RobustSatisficing(SETS[name], -9.0)(f, p)
