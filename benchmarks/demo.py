@@ -86,10 +86,9 @@ def run_demo(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
         f"{problem.optimal_value:.3f} per day on average."
     )
     console.print(
-        "Read the two columns in the middle together: what a method loses while demand "
-        "stays as it was, and after a fall that no data announced. Robustness is an "
-        "insurance: it costs in the one and pays in the other. Three worlds are few; "
-        "mind the errors."
+        "The two columns in the middle: what a method loses while demand stays as it "
+        "was, and after a fall that no data announced. Three worlds are few: where the "
+        "errors overlap, no method is better. `python -m benchmarks run` has more."
     )
     picture = out / "demo.png"
     draw_demo(config, runs, picture)

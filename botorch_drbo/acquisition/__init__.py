@@ -4,14 +4,16 @@ Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
-from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
-from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
-from botorch_drbo.acquisition.monte_carlo import (
-    PathwiseBatchAcquisitionFunction,
+from botorch_drbo.acquisition.batch_expected_improvement import (
     best_robust_value,
     qDistributionallyRobustExpectedImprovement,
+)
+from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
+from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
+from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
+from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 

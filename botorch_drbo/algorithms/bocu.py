@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 from botorch.acquisition import AcquisitionFunction
@@ -19,7 +19,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.model_based import (
     AcquisitionAlgorithm,
-    ModelBasedAlgorithm,
+    AmbiguityOptions,
     RobustSetAlgorithm,
     check_counts,
 )
@@ -28,17 +28,16 @@ from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
     NoAmbiguity,
-    TotalVariation,
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.schedules import Schedule, as_schedule
+from botorch_drbo.schedules import Schedule
 
 _BETA = 4.0  # two standard deviations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UncertaintyObjectiveOptions(ModelBasedAlgorithm):
+class UncertaintyObjectiveOptions(AmbiguityOptions):
     r"""The general objective as options, so that a recipe can be saved.
 
     .. math:: g = a\, v(\epsilon) + b\, \delta(\epsilon)
@@ -47,10 +46,6 @@ class UncertaintyObjectiveOptions(ModelBasedAlgorithm):
     radius 0, and GEN ``(1, 1)``; see ``UncertaintyObjective``.
 
     Args:
-        ambiguity_set: The set around the reference; one that knows its contexts (MMD,
-            Wasserstein) needs a ``reference`` on those contexts.
-        radius: A number, or a schedule in the number of contexts seen; None for the
-            radius of the set.
         value_weight: ``a``, the weight of the worst-case value.
         sensitivity_weight: ``b``, the weight of the sensitivity to the radius.
 
@@ -58,21 +53,12 @@ class UncertaintyObjectiveOptions(ModelBasedAlgorithm):
         InputDataError: An option outside its range.
     """
 
-    ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
-    radius: Schedule | float | None = None
     value_weight: float = 1.0
     sensitivity_weight: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        if not isinstance(self.ambiguity_set, AmbiguitySet):
-            raise InputDataError(
-                "`ambiguity_set` must be an AmbiguitySet, got "
-                f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
-            )
-        if self.radius is not None:
-            as_schedule(self.radius)
         for name in ("value_weight", "sensitivity_weight"):
             weight = check_nonnegative(getattr(self, name), name)
             object.__setattr__(self, name, float(weight))  # a tensor cannot be saved
@@ -86,25 +72,13 @@ class UncertaintyObjectiveOptions(ModelBasedAlgorithm):
             if float(size) == 0.0:  # some sets have no finite sensitivity there
                 UncertaintyObjective.wcs(self.ambiguity_set)
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The contexts seen, or the reference, and the set."""
-        return self._contexts_and_objective(history, space)[0], self._set(history)
-
     def _contexts_and_objective(
         self, history: History, space: SearchSpace
     ) -> tuple[ContextSet, UncertaintyObjective]:
         objective = UncertaintyObjective(
-            self._set(history), self.value_weight, self.sensitivity_weight
+            self.sized_set(history), self.value_weight, self.sensitivity_weight
         )
         return self.data_contexts(history, space), objective
-
-    def _set(self, history: History) -> AmbiguitySet:
-        if self.radius is None:
-            return self.ambiguity_set
-        radius = as_schedule(self.radius)(len(history.contexts))
-        return self.ambiguity_set.with_radius(radius)
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -23,7 +23,7 @@ from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
-from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior import marginal_posterior
@@ -372,6 +372,50 @@ class RobustSetAlgorithm(AcquisitionAlgorithm):
         return DistributionallyRobustUCB(
             model, beta, contexts, UncertaintyObjective(ambiguity), X_pending=X_pending
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AmbiguityOptions(ModelBasedAlgorithm):
+    r"""Any ambiguity set around the contexts seen, with a radius that may change.
+
+    Args:
+        ambiguity_set: The set; a copy is made for each radius. One that knows its
+            contexts (the kernel matrix of ``MaximumMeanDiscrepancy``, the cost of
+            ``Wasserstein``, most descriptions in cvxpy) needs a ``reference`` on those
+            contexts.
+        radius: A number, or a schedule in the number of contexts seen; None for the
+            radius of the set.
+
+    Raises:
+        InputDataError: An option outside its range.
+    """
+
+    ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
+    radius: Schedule | float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if not isinstance(self.ambiguity_set, AmbiguitySet):
+            raise InputDataError(
+                "`ambiguity_set` must be an AmbiguitySet, got "
+                f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
+            )
+        if self.radius is not None:
+            as_schedule(self.radius)
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The contexts seen, or the reference, and the set."""
+        return self.data_contexts(history, space), self.sized_set(history)
+
+    def sized_set(self, history: History) -> AmbiguitySet:
+        """The set with the radius of this round."""
+        if self.radius is None:
+            return self.ambiguity_set
+        radius = as_schedule(self.radius)(len(history.contexts))
+        return self.ambiguity_set.with_radius(radius)
 
 
 def sobol_contexts(space: SearchSpace, num: int, seed: int) -> Tensor:

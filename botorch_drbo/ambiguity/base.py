@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import torch
 from botorch.exceptions.errors import (
@@ -22,7 +21,9 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._validation import check_nonnegative, check_weights
+from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.ambiguity._envelope import Envelope
+from botorch_drbo.ambiguity._simplex import check_simplex
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -79,65 +80,6 @@ class Solution:
     direction: Tensor
     gap: Tensor | None = None
     infeasibility: Tensor | None = None
-
-
-class _Once(torch.autograd.Function):
-    """A gradient that must not be differentiated in what it was found from."""
-
-    @staticmethod
-    def forward(ctx: Any, found: Tensor, *inputs: Tensor) -> Tensor:
-        return found.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "Worst-case values have first derivatives only (once_differentiable): a "
-            "second derivative in scores, weights or radius is not available."
-        )
-
-
-class _Envelope(torch.autograd.Function):
-    """A number, as found, with gradients given by the envelope theorem.
-
-    ``coefficients`` are its derivatives in the scores. The gradients hold to first
-    order only. ``_Once`` makes a second derivative an error, where plain autograd would
-    return a silent zero. (Torch's ``once_differentiable`` is silent as well where the
-    incoming gradient is a constant, as that of a sum.)
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        found: Tensor,
-        values: Tensor,
-        coefficients: Tensor,
-        weights: Tensor,
-        reference_gradient: Tensor,
-        radius: Tensor,
-        multiplier: Tensor,
-    ) -> Tensor:
-        found_from = (values, weights, radius)
-        ctx.save_for_backward(*found_from, coefficients, reference_gradient, multiplier)
-        return found.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        *found_from, coefficients, reference_gradient, multiplier = ctx.saved_tensors
-        slopes = (coefficients, reference_gradient, -multiplier)
-        needed = ctx.needs_input_grad[1:6:2]
-        gradients: list[Tensor | None] = []
-        with torch.no_grad():
-            for need, argument, slope in zip(needed, found_from, slopes, strict=True):
-                # Scores and weights have a last dimension over contexts.
-                scale = grad if slope is slopes[2] else grad.unsqueeze(-1)
-                part = (scale * slope).sum_to_size(argument.shape) if need else None
-                gradients.append(part)
-        if torch.is_grad_enabled():  # a graph of the gradients was asked for
-            gradients = [
-                g if g is None else _Once.apply(g, grad, *found_from) for g in gradients
-            ]
-        in_values, in_weights, in_radius = gradients
-        return None, in_values, None, in_weights, None, in_radius, None
 
 
 class AmbiguitySet(Module, ABC):
@@ -210,36 +152,7 @@ class AmbiguitySet(Module, ABC):
         radius = self.radius if radius is None else check_nonnegative(radius, "radius")
         atoms, reference = self._with_outside(values, weights)
         solution = self._solution(solve, atoms, reference, radius)
-        coefficients = solution.weights.to(values)
-        value = _Envelope.apply(
-            (coefficients * atoms.detach()).sum(-1),
-            atoms,
-            coefficients,
-            reference,
-            solution.reference_gradient.to(values),
-            radius,
-            solution.multiplier.to(values),
-        )
-        status = SolverStatus.EXACT
-        if solution.gap is not None:
-            status = SolverStatus.LOWER_BOUND
-            value = value - solution.gap.to(values)
-            left = solution.gap
-            if solution.infeasibility is not None:
-                left = left + solution.infeasibility
-            warnings.warn(
-                f"{type(self).__name__} of radius {radius.max().item()} did not "
-                f"converge: a gap of up to {left.max().item():.3g} is left. "
-                "The value is a certified lower bound.",
-                BotorchWarning,
-                stacklevel=2,
-            )
-        return RobustValue(
-            value=value,
-            weights=solution.weights[..., : values.shape[-1]].to(values),
-            multiplier=solution.multiplier.to(values),
-            status=status,
-        )
+        return self._robust_value(solution, values, atoms, reference, radius)
 
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The right derivative of the worst-case value in the radius, at the radius.
@@ -257,16 +170,26 @@ class AmbiguitySet(Module, ABC):
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
         solution = self._solution(self._solve_slope, atoms, reference, self.radius)
-        zero = torch.zeros_like(solution.direction, dtype=values.dtype)
-        return _Envelope.apply(
-            # direction . f, but without its cancellation, and right where it is -inf
-            -solution.multiplier.to(values),
-            atoms,
-            solution.direction.to(values),
-            reference.detach(),
-            zero,
-            self.radius.detach(),
-            zero[..., 0],
+        return self._sensitivity(solution, values, atoms, reference)
+
+    def worst_case_and_sensitivity(
+        self, values: Tensor, weights: Tensor
+    ) -> tuple[RobustValue, Tensor]:
+        r"""Both ``worst_case`` and ``sensitivity``, for the price of one solve.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            What the two methods return, at the radius of the set.
+        """
+        self._check(values, weights)
+        atoms, reference = self._with_outside(values, weights)
+        solution = self._solution(self._solve_slope, atoms, reference, self.radius)
+        return (
+            self._robust_value(solution, values, atoms, reference, self.radius),
+            self._sensitivity(solution, values, atoms, reference),
         )
 
     def with_radius(self, radius: float | Tensor) -> Self:
@@ -291,6 +214,62 @@ class AmbiguitySet(Module, ABC):
         del twin.radius  # a buffer, or a parameter if someone made it one
         twin.register_buffer("radius", radius)
         return twin
+
+    def _robust_value(
+        self,
+        solution: Solution,
+        values: Tensor,
+        atoms: Tensor,
+        reference: Tensor,
+        radius: Tensor,
+    ) -> RobustValue:
+        """Join a solution to the graph, and warn if it is only a bound."""
+        coefficients = solution.weights.to(values)
+        value = Envelope.apply(
+            (coefficients * atoms.detach()).sum(-1),
+            atoms,
+            coefficients,
+            reference,
+            solution.reference_gradient.to(values),
+            radius,
+            solution.multiplier.to(values),
+        )
+        status = SolverStatus.EXACT
+        if solution.gap is not None:
+            status = SolverStatus.LOWER_BOUND
+            value = value - solution.gap.to(values)
+            left = solution.gap
+            if solution.infeasibility is not None:
+                left = left + solution.infeasibility
+            warnings.warn(
+                f"{type(self).__name__} of radius {radius.max().item()} did not "
+                f"converge: a gap of up to {left.max().item():.3g} is left. "
+                "The value is a certified lower bound.",
+                BotorchWarning,
+                stacklevel=3,
+            )
+        return RobustValue(
+            value=value,
+            weights=solution.weights[..., : values.shape[-1]].to(values),
+            multiplier=solution.multiplier.to(values),
+            status=status,
+        )
+
+    def _sensitivity(
+        self, solution: Solution, values: Tensor, atoms: Tensor, reference: Tensor
+    ) -> Tensor:
+        """Join the slope of a solution to the graph."""
+        zero = torch.zeros_like(solution.direction, dtype=values.dtype)
+        return Envelope.apply(
+            # direction . f, but without its cancellation, and right where it is -inf
+            -solution.multiplier.to(values),
+            atoms,
+            solution.direction.to(values),
+            reference.detach(),
+            zero,
+            self.radius.detach(),
+            zero[..., 0],
+        )
 
     def _check(self, values: Tensor, weights: Tensor) -> None:
         sizes = (*values.shape[-1:], *weights.shape[-1:])
@@ -398,42 +377,3 @@ def _as_radius(radius: float | Tensor) -> Tensor:
 
 
 _Solve = Callable[[Tensor, Tensor, Tensor], Solution]
-
-_ON_SIMPLEX: WeakValueDictionary[tuple[int, int], Tensor] = WeakValueDictionary()
-"""Weights that have been looked at: reading a result makes a GPU wait."""
-
-
-def check_simplex(weights: Tensor) -> None:
-    """Raise unless the weights, ``... x n``, are distributions, up to rounding.
-
-    Raises:
-        InputDataError: Negative or not finite weights, or a sum that is not one.
-    """
-    # Inference tensors count no versions: a change in place would go unseen.
-    known = None if weights.is_inference() else (id(weights), weights._version)
-    if 0 in weights.shape[:-1] or (known and _ON_SIMPLEX.get(known) is weights):
-        return
-    sums = weights.detach().sum(-1)
-    off = (sums - 1).abs().max()
-    # Float64 weights may be those of a float32 context set, rounded before.
-    rounding = max(torch.finfo(weights.dtype).eps ** 0.5, 1e-6)
-    # Written so that NaN fails.
-    if not (off <= rounding and weights.min() >= 0):
-        raise InputDataError(
-            "`weights` must lie on the simplex (not negative, sum one), got a minimum "
-            f"of {weights.min().item()} and sums from {sums.min().item()} to "
-            f"{sums.max().item()}. Divide them by their sum, or take the weights of a "
-            "ContextSet."
-        )
-    if known:
-        _ON_SIMPLEX[known] = weights
-
-
-def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both weights as float64 distributions; scaled to sum to one.
-
-    Raises:
-        InputDataError: Negative, not finite, or zero-sum weights.
-    """
-    p = check_weights(p.double(), p.shape[-1], "p")
-    return p, check_weights(q.double(), q.shape[-1], "q")

@@ -12,8 +12,9 @@ from torch.nn.functional import pad
 from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
+from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity._support import lowest_supported, may_hold
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

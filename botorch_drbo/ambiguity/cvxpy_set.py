@@ -14,7 +14,8 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo.ambiguity import cvxpy_layer
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

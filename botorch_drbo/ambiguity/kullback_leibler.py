@@ -9,7 +9,8 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -16,11 +16,8 @@ from botorch_drbo.ambiguity._interior_point import (
     lower_bound,
     minimise,
 )
-from botorch_drbo.ambiguity.base import (
-    AmbiguitySet,
-    Solution,
-    check_distributions,
-)
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

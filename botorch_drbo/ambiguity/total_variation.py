@@ -10,7 +10,8 @@ from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._ranking import ranked
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, check_distributions
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

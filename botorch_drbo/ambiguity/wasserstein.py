@@ -14,11 +14,8 @@ from scipy.sparse import eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity.base import (
-    AmbiguitySet,
-    Solution,
-    check_distributions,
-)
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -147,11 +147,12 @@ class UncertaintyObjective(Objective):
             return self.sensitivity_weight * self.ambiguity_set.sensitivity(
                 values, weights
             )
-        value = self.value_weight * self.ambiguity_set.worst_case(values, weights).value
         if self.sensitivity_weight == 0.0:
-            return value
-        sensitivity = self.ambiguity_set.sensitivity(values, weights)
-        return value + self.sensitivity_weight * sensitivity
+            robust = self.ambiguity_set.worst_case(values, weights)
+            return self.value_weight * robust.value
+        both = self.ambiguity_set.worst_case_and_sensitivity(values, weights)
+        robust, sensitivity = both
+        return self.value_weight * robust.value + self.sensitivity_weight * sensitivity
 
 
 def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:

@@ -246,6 +246,22 @@ def test_gradient_in_the_radius_is_minus_the_multiplier(member):
 
 
 @every
+def test_value_and_sensitivity_together_are_what_they_are_alone(member):
+    values, weights = instance(2, 8)
+    values.requires_grad_()
+    ambiguity = member.make(0.13, 8)
+    robust, sensitivity = ambiguity.worst_case_and_sensitivity(values, weights)
+    alone = ambiguity.worst_case(values, weights)
+    torch.testing.assert_close(robust.value, alone.value, **member.close())
+    torch.testing.assert_close(robust.weights, alone.weights, **member.close())
+    slope = ambiguity.sensitivity(values, weights)
+    torch.testing.assert_close(sensitivity, slope, **member.close())
+    (gradient,) = torch.autograd.grad((robust.value + sensitivity).sum(), values)
+    (expected,) = torch.autograd.grad((alone.value + slope).sum(), values)
+    torch.testing.assert_close(gradient, expected, **member.close())
+
+
+@every
 def test_a_second_derivative_is_an_error_not_zero(member):
     values, weights = instance(1, 7)
     values.requires_grad_()
