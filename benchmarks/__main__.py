@@ -90,12 +90,18 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _speed(options: argparse.Namespace) -> int:
+    name = "speed.md"
     if options.inner:
         from benchmarks.inner_speed import run_inner_speed as run
+
+        name = "inner_speed.md"
+    elif options.thompson:
+        from benchmarks.thompson_speed import run_thompson_speed as run
+
+        name = "thompson_speed.md"
     else:
         from benchmarks.speed import run_speed as run
 
-    name = "inner_speed.md" if options.inner else "speed.md"
     out = RESULTS / name if options.out is None else options.out
     return run(out, repeats=options.repeats, quick=options.quick)
 
@@ -187,12 +193,14 @@ def _parser() -> argparse.ArgumentParser:
         "speed", help="times against BoTorch's idiom or cvxpy; memory"
     )
     speed.set_defaults(command=_speed)
-    speed.add_argument(
+    kind = speed.add_mutually_exclusive_group()
+    kind.add_argument(
         "--inner", action="store_true", help="the ambiguity sets against cvxpy"
     )
-    speed.add_argument(
-        "--out", type=Path, help="report file (results/speed.md, inner_speed.md)"
+    kind.add_argument(
+        "--thompson", action="store_true", help="a step of ts_bocu, the paper's way"
     )
+    speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(
         "--repeats", type=int, default=5, help="medians are taken over these"
     )
