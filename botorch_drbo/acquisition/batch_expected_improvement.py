@@ -120,10 +120,9 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
         self.register_buffer("best_value", best_value.detach().clone().reshape(()))
         self.set_X_pending(X_pending)
 
-    def _utility(self, X: Tensor) -> Tensor:
-        values = self.paths(X, self.context_set.points.to(X))  # S x b x q x n
-        robust = self.objective(values, self.context_set.weights.to(X))
-        return (robust - self.best_value.to(X)).clamp_min(0.0)
+    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+        robust = self.objective(values, weights)
+        return (robust - self.best_value.to(values)).clamp_min(0.0)
 
 
 def best_robust_value(

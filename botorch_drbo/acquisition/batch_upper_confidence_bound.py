@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
@@ -119,9 +120,11 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         )
         self.set_X_pending(X_pending)
 
-    def _utility(self, X: Tensor) -> Tensor:
-        contexts = self.context_set.points.to(X)
-        mean, _ = self.posterior(X, contexts)  # b x q x n
-        width = (self.beta.to(X) * math.pi / 2).sqrt()
-        scores = mean + width * (self.paths(X, contexts) - mean).abs()  # S x b x q x n
-        return self.objective(scores, self.context_set.weights.to(X))
+    def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
+        dtype = cast(Tensor, self.model.train_targets).dtype
+        mean, _ = self.posterior(X.to(dtype), contexts.to(dtype))
+        return mean.to(X)  # N x n
+
+    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+        width = (self.beta.to(values) * math.pi / 2).sqrt()
+        return self.objective(shared + width * (values - shared).abs(), weights)

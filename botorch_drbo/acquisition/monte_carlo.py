@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -16,6 +16,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import (
     check_count,
@@ -31,6 +32,11 @@ from botorch_drbo.acquisition.inputs import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior.paths import PosteriorPaths, supports_paths
+
+_BYTES = 8  # of a float64
+_COPIES = 24  # of the values: in the utility and its gradient, sorting included
+_CACHE_BYTES = 2**22
+_DECISIONS_PER_BLOCK = 256
 
 
 class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
@@ -110,6 +116,7 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
             )
         self.context_set = context_set
         self.objective = objective
+        self.memory_budget = memory_budget
         self.paths = PosteriorPaths(
             cast(SingleTaskGP, model),
             self.context_indices,
@@ -139,7 +146,7 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
         self._pending_utility = None
         if self.X_pending is not None:
             with torch.no_grad():
-                utility = self._utility(self.X_pending.unsqueeze(0))  # S x 1 x m
+                utility = self._utilities(self.X_pending.unsqueeze(0))  # S x 1 x m
             self._pending_utility = utility.amax(-1)  # S x 1
 
     # BoTorch types its decorator for the base class only.
@@ -159,10 +166,9 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
                 f"`X` has no decisions (q = 0), got shape {tuple(X.shape)}. Evaluate "
                 "`b x q x d_x` with q of at least 1."
             )
-        points = self.context_set.points
-        if points.device != X.device or points.dtype != X.dtype:
-            self.to(X)
-        best = self._utility(X).amax(-1)  # S x b
+        if self.context_set.points.device != X.device:
+            self.to(X.device)  # not the dtype: that would round the user's model
+        best = self._utilities(X).amax(-1)  # S x b
         if self._pending_utility is not None:
             pending = self._pending_utility.to(X)
             best = torch.maximum(best, pending.reshape(-1, *[1] * (best.ndim - 1)))
@@ -172,6 +178,50 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
     def _num_decision_columns(self) -> int:
         return self.num_joint - len(self.context_indices)
 
+    def _utilities(self, X: Tensor) -> Tensor:
+        """What each decision is worth on each path: ``b x q x d_x`` to ``S x b x q``.
+
+        In blocks of decisions and paths, whose values at all contexts fit the budget.
+        """
+        rows, S = X.reshape(-1, X.shape[-1]), self.paths.num_paths
+        contexts = self.context_set.points.to(X)
+        weights = self.context_set.weights.to(X)
+        shared = self._shared(rows, contexts)
+        most = max(1, self.memory_budget // (_BYTES * _COPIES * len(contexts)))
+        num_rows, num_paths = len(rows), S
+        whole = num_rows * S <= most and self.paths.keeps(len(contexts))
+        if not whole:
+            # Decisions before paths: each block computes anew what the contexts are to
+            # its paths. Few paths, so that this stays in the processor's cache.
+            num_rows = max(1, min(num_rows, most, _DECISIONS_PER_BLOCK))
+            few = _CACHE_BYTES // (_BYTES * self.paths.num_features * len(contexts))
+            num_paths = max(1, min(S, most // num_rows, few))
+        graph = torch.is_grad_enabled() and X.requires_grad
+
+        def block(chunk: Tensor, known: Tensor, first: int) -> Tensor:
+            part = slice(first, first + num_paths)
+            paths = self.paths if whole else self.paths.part(part)
+            return self._utility(paths(chunk, contexts), known, weights)
+
+        def kept(*arguments: Any) -> Tensor:
+            if whole or not graph:
+                return block(*arguments)
+            return cast(Tensor, checkpoint(block, *arguments, use_reentrant=False))
+
+        pieces = (part.split(max(1, num_rows)) for part in (rows, shared))
+        chunks = [*zip(*pieces, strict=True)]
+        utilities = torch.cat(
+            [
+                torch.cat([kept(*chunk, first) for chunk in chunks], dim=-1)
+                for first in range(0, S, num_paths)
+            ]
+        )
+        return utilities.reshape(S, *X.shape[:-1])
+
+    def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
+        """What all paths share at decisions ``N x d_x``: ``N x k``, or nothing."""
+        return X[:, :0]
+
     @abstractmethod
-    def _utility(self, X: Tensor) -> Tensor:
-        """What each decision is worth on each path: ``b x q x d_x`` to ``S x b x q``"""
+    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+        """The utility of path values ``S x N x n``, ``S x N``."""

@@ -29,6 +29,8 @@ from botorch_drbo.posterior.waves import RandomWaves
 
 _BYTES = 8  # of a float64, in which paths are computed
 _CACHE_BYTES = 2**23  # in fast memory; larger blocks take three times as long
+# With more contexts than the budget can keep: so few that a block has many decisions.
+_CONTEXTS_PER_BLOCK = 512
 
 
 class _ContextSide(NamedTuple):
@@ -127,6 +129,7 @@ class PosteriorPaths(Module):
                 "multiplied or added) and at most a Standardize outcome transform."
             )
         self.num_paths = check_count(num_paths, "num_paths")
+        self.num_features = num_features
         self.memory_budget = memory_budget
         generator = Generator().manual_seed(check_count(seed, "seed", 0))
         system = training_system(model)
@@ -233,6 +236,32 @@ class PosteriorPaths(Module):
         values = self._values(rows, contexts).transpose(0, 1)
         return values.reshape(*X.shape[:-1], len(contexts))
 
+    def keeps(self, num_contexts: int) -> bool:
+        r"""Whether what depends on the contexts alone is kept between calls.
+
+        Args:
+            num_contexts: How many there are.
+
+        Returns:
+            False if it would not fit the memory budget: then it is computed anew.
+        """
+        return self._contexts_per_block(num_contexts) >= num_contexts
+
+    def part(self, which: slice) -> PosteriorPaths:
+        r"""Some of the paths: views, which share everything with the whole.
+
+        Args:
+            which: The positions of the paths.
+
+        Returns:
+            Paths that have the same values as these.
+        """
+        part = copy.copy(self)  # without the cache
+        part._buffers = {**self._buffers, "weights": self.weights[which]}
+        part._modules = {**self._modules, "waves": self.waves.part(which)}
+        part.num_paths = len(part.weights)
+        return part
+
     def _check(self, X: Tensor, contexts: Tensor) -> None:
         if X.ndim == 0 or X.shape[-1] != self.num_decisions:
             raise BotorchTensorDimensionError(
@@ -253,21 +282,28 @@ class PosteriorPaths(Module):
             # Small blocks cost nothing and stay in the processor's cache; but each
             # reads all paths' waves once.
             budget = min(budget, _CACHE_BYTES * max(1, self.num_paths // 4))
-        groups = contexts.split(self._contexts_per_block())
+        groups = contexts.split(self._contexts_per_block(len(contexts)))
         rows = X.split(self._rows_per_block(len(X), len(groups[0]), budget), dim=1)
         keep = self.columnwise and len(groups) == 1 and not contexts.requires_grad
-        side = self._cached_side(contexts) if keep else None
 
-        def block(chunk: Tensor, group: Tensor) -> Tensor:
-            if graph and len(rows) * len(groups) > 1:
-                arguments = chunk, group, side
-                return checkpoint(self._block, *arguments, use_reentrant=False)
-            return self._block(chunk, group, side)
+        def of_group(group: Tensor) -> Tensor:
+            side: _ContextSide | None = None
+            if keep:
+                side = self._cached_side(contexts)
+            elif self.columnwise and not graph:  # in a graph it would have to be kept
+                side = self._context_side(group.to(self.weights.dtype))
+            if not graph or len(rows) * len(groups) == 1:
+                return torch.cat([self._block(r, group, side) for r in rows], 1)
+            return torch.cat(
+                [
+                    checkpoint(self._block, r, group, side, use_reentrant=False)
+                    for r in rows
+                ],
+                1,
+            )
 
         with torch.set_grad_enabled(graph):
-            values = torch.cat(
-                [torch.cat([block(r, group) for r in rows], 1) for group in groups], -1
-            )
+            values = torch.cat([of_group(group) for group in groups], -1)
             return (self.offset + self.scale * values).to(X.dtype)
 
     def _block(self, X: Tensor, group: Tensor, side: _ContextSide | None) -> Tensor:
@@ -351,10 +387,11 @@ class PosteriorPaths(Module):
             self.input_transform.eval()
         return self.input_transform(Z)
 
-    def _contexts_per_block(self) -> int:
+    def _contexts_per_block(self, n: int) -> int:
         P, m = self.waves.cosines.shape
         floats = 3 * P * (2 * m + len(self.components) * self.weights.shape[-1])
-        return max(1, self.memory_budget // (_BYTES * floats))
+        most = max(1, self.memory_budget // (_BYTES * floats))
+        return most if n <= most else min(most, _CONTEXTS_PER_BLOCK)
 
     def _rows_per_block(self, G: int, n: int, budget: int) -> int:
         P, m = self.waves.cosines.shape

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Generator, Tensor
@@ -68,6 +70,21 @@ class RandomWaves(Module):
             "sines": waves[1],
         }.items():
             self.register_buffer(name, buffer, persistent=False)
+
+    def part(self, which: slice) -> RandomWaves:
+        r"""Some of the paths, as views.
+
+        Args:
+            which: The positions of the paths.
+
+        Returns:
+            Waves that have the same values as these.
+        """
+        part = copy.copy(self)
+        part._buffers = {
+            name: cast(Tensor, buffer)[which] for name, buffer in self._buffers.items()
+        }
+        return part
 
     def side(self, c: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate all that depends on ``c`` alone.

@@ -30,6 +30,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, UncertaintyObjective
+from botorch_drbo.posterior.waves import RandomWaves
 
 BETA, BEST = 2.25, 1.0
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -83,7 +84,7 @@ def agree(acqf, X: torch.Tensor, expected: torch.Tensor) -> None:
     """Equal but for the Monte Carlo error of the paths, and of their features."""
     with torch.no_grad():
         found = acqf(X)
-        by_path = acqf._utility(X).amax(-1)  # S x b
+        by_path = acqf._utilities(X).amax(-1)  # S x b
     error = by_path.std(0) / math.sqrt(len(by_path))
     assert (error < 0.1).all()  # the bound below means something
     difference = (found - expected).abs()
@@ -274,6 +275,69 @@ def test_single_precision(kind):
     assert value.dtype == torch.float32
     acqf.set_X_pending(X[0])
     assert acqf(X).dtype == torch.float32
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:The model inputs are of type")
+def test_decisions_in_single_precision_leave_the_model_as_it_is(kind):
+    model = gp()
+    acqf, X = make(kind, model=model), batches(3, 2)
+    before, state = acqf(X), copy.deepcopy(model.state_dict())
+    found = acqf(X.float())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), before, rtol=1e-5, atol=1e-5)
+    assert torch.equal(acqf(X), before)
+    assert model.train_targets.dtype == torch.double
+    for name, value in model.state_dict().items():
+        assert value.dtype == state[name].dtype
+        assert torch.equal(value, state[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_memory_budget_changes_nothing(kind):
+    """Blocks of paths, of decisions, and both, down to one of each."""
+    X = batches(3, 4).requires_grad_()
+    expected = make(kind)(X)
+    (slope,) = torch.autograd.grad(expected.sum(), X)
+    for budget in (1, 4_000, 20_000):
+        acqf = make(kind, memory_budget=budget)
+        found = acqf(X)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(torch.autograd.grad(found.sum(), X)[0], slope)
+        with torch.no_grad():
+            torch.testing.assert_close(acqf(X), expected)
+        acqf.set_X_pending(batches(2, seed=8))
+        torch.testing.assert_close(acqf(X), make(kind, X_pending=acqf.X_pending)(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("graph", [False, True])
+def test_values_of_all_paths_are_never_there_together(kind, graph, monkeypatch):
+    """Neither for many decisions, nor for many contexts: blocks within the budget."""
+    generator = torch.Generator().manual_seed(1)
+    for n, b, budget in ((4, 200, 200_000), (300, 5, 2_000_000)):
+        points = torch.rand(n, 1, generator=generator, dtype=torch.double)
+        acqf = make(kind, context_set=ContextSet(points), memory_budget=budget)
+        sizes, angles = [], []
+        utility, side = type(acqf)._utility, RandomWaves.side
+
+        def counted(self, values, *rest, utility=utility, sizes=sizes):
+            sizes.append(values.numel())
+            return utility(self, values, *rest)
+
+        def seen(self, c, side=side, angles=angles):
+            angles.append(self.cosines.numel() * len(c))
+            return side(self, c)
+
+        monkeypatch.setattr(type(acqf), "_utility", counted)
+        monkeypatch.setattr(RandomWaves, "side", seen)
+        X = batches(b, 4).requires_grad_(graph)
+        acqf(X)
+        monkeypatch.undo()
+        assert sum(sizes) == 8 * 4 * b * n
+        assert 8 * 20 * max(sizes) <= budget
+        # Not once for each decision: the work of contexts is shared.
+        assert sum(angles) <= 8 * 64 * n * (1 + 4 * b / 200)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -315,6 +315,43 @@ def test_blocks_change_nothing(kernel, transform):
         torch.testing.assert_close(slope_f, slope_g)
 
 
+@pytest.mark.parametrize("transform", [Normalize, OpaqueNormalize])
+def test_a_part_has_the_same_paths(transform):
+    paths = PosteriorPaths(
+        make_model("x_and_interaction", transform=transform), [2], num_paths=5, seed=0
+    )
+    X, C = make_inputs(4)
+    whole, part = paths(X, C), paths.part(slice(1, 4))
+    assert part.num_paths == 3 and paths.num_paths == 5
+    torch.testing.assert_close(part(X, C), whole[1:4])
+    torch.testing.assert_close(
+        part.own(X[:3], C), paths.own(X[[0, 0, 1, 2, 0]], C)[1:4]
+    )
+    assert torch.equal(paths(X, C), whole)
+
+
+def test_many_contexts_are_prepared_once_without_a_graph(monkeypatch):
+    """More than the budget keeps, and many blocks of decisions."""
+    paths = PosteriorPaths(
+        make_model(), [2], num_paths=2, num_features=8, seed=0, memory_budget=40_000
+    )
+    X, C = make_inputs(400, 300)
+    assert not paths.keeps(300) and paths.keeps(20)
+    prepared = []
+    side = type(paths.waves).side
+
+    def seen(self, c):
+        prepared.append(len(c))
+        return side(self, c)
+
+    monkeypatch.setattr(type(paths.waves), "side", seen)
+    found = paths(X, C)
+    assert sum(prepared) == 300
+    monkeypatch.undo()
+    whole = PosteriorPaths(make_model(), [2], num_paths=2, num_features=8, seed=0)
+    torch.testing.assert_close(found, whole(X, C))
+
+
 def test_chained_transforms_and_context_columns_anywhere():
     generator = torch.Generator().manual_seed(0)
     Z = torch.rand(7, 4, generator=generator, dtype=torch.double)
