@@ -71,11 +71,14 @@ class UncertaintyObjective(Objective):
             sensitivity_weight: The weight of the sensitivity to the radius.
 
         Raises:
-            InputDataError: A negative weight, or something that is no ambiguity set.
+            InputDataError: A negative weight, something that is no ambiguity set, or
+                a weighted sensitivity that is infinite at the radius of the set.
         """
         super().__init__(ambiguity_set)
         check_nonnegative(value_weight, "value_weight")
         check_nonnegative(sensitivity_weight, "sensitivity_weight")
+        if sensitivity_weight > 0 and ambiguity_set.radius == 0:
+            _at_zero(ambiguity_set)
         self.value_weight = value_weight
         self.sensitivity_weight = sensitivity_weight
 

@@ -239,6 +239,19 @@ def test_bad_pieces(recipe, options: dict, text: str) -> None:
         recipe(**options)
 
 
+@pytest.mark.parametrize("recipe", [ThompsonSampling, UCBBOCU1, UCBBOCU2])
+def test_a_schedule_that_ends_where_the_sensitivity_is_infinite(recipe) -> None:
+    """The radius is known at the proposal only: minus infinity is best nowhere."""
+    made = recipe(
+        ambiguity_set=KullbackLeibler(0.1),
+        radius=InverseSquareRoot(0.0),
+        sensitivity_weight=1.0,
+        **GENERAL,
+    )
+    with pytest.raises(InputDataError, match="no finite sensitivity"):
+        made.propose(history(), SPACE, candidates=LIST)
+
+
 def test_bad_options() -> None:
     with pytest.raises(InputDataError, match="num_features"):
         ThompsonSampling(num_features=0)
