@@ -177,10 +177,14 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self, X: Tensor, contexts: Tensor, *, pending: bool = True
     ) -> tuple[Tensor, Tensor]:
         """The lower and the upper bound, each ``... x n`` or ``... x S x n``."""
-        if not torch.equal(self._seen, _hyperparameters(self.model)):  # trained, loaded
+        current = _hyperparameters(self.model)
+        if not torch.equal(self._seen, current):  # trained, loaded
             self.set_X_pending(self.X_pending)
         posterior = self.posterior if pending else self.observed
-        mean, variance = posterior(X, contexts.to(X))
+        # In the model's dtype: casting the module would round the user's model.
+        dtype = current.dtype if current.numel() else X.dtype
+        moments = posterior(X.to(dtype), contexts.to(X.device, dtype))
+        mean, variance = (moment.to(X) for moment in moments)
         width = self.beta.to(X).sqrt() * variance.clamp_min(_MIN_VARIANCE).sqrt()
         return mean - width, mean + width
 
@@ -196,8 +200,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             One value per decision, ``b``; higher is better.
         """
         check_decision_columns(X, self.num_joint - len(self.context_indices))
-        if self.beta.device != X.device or self.beta.dtype != X.dtype:
-            self.to(X)
+        if self.beta.device != X.device:
+            self.to(X.device)
         values = self._values(X.squeeze(-2))  # b (x S)
         return values.mean(-1) if self.ensemble else values
 

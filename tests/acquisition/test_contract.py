@@ -243,6 +243,20 @@ def test_ensemble_averages_values(make):
     assert (acqf(X) < values.mean(-1) + 1e-9).any()
 
 
+def test_decisions_in_float32_leave_a_float64_model_as_it_is(make):
+    model = gp()
+    acqf = make(model)
+    before = acqf(rows())
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    value = acqf(rows(dtype=torch.float))
+    assert value.dtype == torch.float
+    torch.testing.assert_close(value.double(), before, rtol=1e-4, atol=1e-4)
+    assert model.train_targets.dtype == torch.double
+    for name, value in model.state_dict().items():
+        assert value.dtype == state[name].dtype and torch.equal(value, state[name])
+    assert torch.equal(acqf(rows()), before)
+
+
 def test_float32(make):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # BoTorch advises float64
