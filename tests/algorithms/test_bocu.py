@@ -144,6 +144,17 @@ def test_beta_is_the_users() -> None:
     torch.testing.assert_close(values(recipe), upper @ WEIGHTS)
 
 
+def test_options_and_pending_decisions_reach_the_acquisition_function() -> None:
+    def built(recipe):
+        fitted, data = model(), history()
+        return recipe.exploring(fitted, data, SPACE, X_pending=LIST[:2], seed=0)
+
+    assert built(ThompsonSampling(num_features=7, **GENERAL)).num_features == 7
+    assert built(UCBBOCU1(step=0.25, **GENERAL)).step == 0.25
+    for recipe in (UCBBOCU1, UCBBOCU2, UCBSO, UCBRO):
+        assert torch.equal(built(recipe(**GENERAL)).X_pending, LIST[:2])
+
+
 def test_recommendation_is_best_for_the_objective_of_the_mean() -> None:
     mean, _ = bounds(0.0)
     recipe = ThompsonSampling(
