@@ -7,6 +7,7 @@ from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.greedy_variance import GreedyVariance
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
 
@@ -14,6 +15,7 @@ __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "ExactPosterior",
     "GenericPosterior",
+    "GreedyVariance",
     "MarginalPosterior",
     "Path",
     "PosteriorPaths",
