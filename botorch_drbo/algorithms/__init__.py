@@ -25,6 +25,7 @@ from botorch_drbo.algorithms.model_based import (
     ModelBasedAlgorithm,
     RobustSetAlgorithm,
 )
+from botorch_drbo.algorithms.phased import PhasedState, PhasedUncertaintySampling
 from botorch_drbo.algorithms.randomness import derive_seed, isolated_rng
 from botorch_drbo.algorithms.registry import (
     ALGORITHMS,
@@ -53,6 +54,8 @@ __all__ = [
     "FixedHyperparameters",
     "History",
     "ModelBasedAlgorithm",
+    "PhasedState",
+    "PhasedUncertaintySampling",
     "RandomSearch",
     "Recommendation",
     "RobustSetAlgorithm",

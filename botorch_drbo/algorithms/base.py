@@ -43,6 +43,8 @@ class Algorithm(ABC):
     """The key in the registry."""
     needs_data: ClassVar[bool] = True
     """Whether ``propose`` needs at least one outcome."""
+    may_repeat: ClassVar[bool] = False
+    """Whether a batch may hold a decision twice, or one that is pending."""
 
     def propose(
         self,
@@ -68,7 +70,7 @@ class Algorithm(ABC):
         Returns:
             Decisions inside ``space.bounds``, ``q x d_x``, in its dtype. With
             ``candidates`` they are different rows of the list, and none that is
-            pending as long as there are others.
+            pending as long as there are others, unless the recipe ``may_repeat``.
 
         Raises:
             InputDataError: The recipe needs data and there is none, ``q`` is not a
@@ -83,7 +85,8 @@ class Algorithm(ABC):
         if X_pending is not None:
             check_inside(X_pending, space.bounds, "X_pending", "bounds")
         if candidates is not None:
-            candidates = check_candidates(candidates, space, q)
+            different = 1 if self.may_repeat else q
+            candidates = check_candidates(candidates, space, different)
         with isolated_rng(seed, space.bounds.device):
             x = self._propose(
                 history,

@@ -24,6 +24,7 @@ from botorch_drbo.algorithms.bocu import (
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
+from botorch_drbo.algorithms.phased import PhasedUncertaintySampling
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -45,6 +46,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         UCBBOCU2,
         UCBSO,
         UCBRO,
+        PhasedUncertaintySampling,
     )
 }
 """The recipes. Add your own class under its ``name``, and journals can name it."""

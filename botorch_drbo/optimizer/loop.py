@@ -204,9 +204,12 @@ class RobustOptimizer:
         if candidates is None:
             x = self._design(ledger.num_asked, num_design)
         else:
-            candidates = check_candidates(candidates, self._space, q)
+            may_repeat = self._algorithm.may_repeat
+            different = max(num_design, 1) if may_repeat else q
+            candidates = check_candidates(candidates, self._space, different)
             x = self._design_among(candidates, ledger.num_asked, num_design)
-            candidates = without(candidates, x)
+            if not may_repeat:
+                candidates = without(candidates, x)
         if num_design < q:
             proposed = self._algorithm.propose(
                 self._history_to_maximise(),

@@ -55,8 +55,9 @@ def test_batch_that_crosses_the_end_of_the_design(toy: Any) -> None:
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_batch_of_three_is_distinct_and_pending(toy: Any, name: str) -> None:
-    opt = toy.make(name)
-    toy.run(opt, 0, 4)
+    # Eight outcomes: an episode of `phased_gp_us` has seven decisions left then.
+    opt = toy.make(name, num_initial=7)
+    toy.run(opt, 0, 8)
     first, second = opt.ask(3), opt.ask()
     pending = torch.cat([first, second])
     assert torch.equal(opt.pending, pending)
