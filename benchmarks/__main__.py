@@ -99,6 +99,10 @@ def _speed(options: argparse.Namespace) -> int:
         from benchmarks.thompson_speed import run_thompson_speed as run
 
         name = "thompson_speed.md"
+    elif options.selection:
+        from benchmarks.selection_speed import run_selection_speed as run
+
+        name = "selection_speed.md"
     else:
         from benchmarks.speed import run_speed as run
 
@@ -196,6 +200,9 @@ def _parser() -> argparse.ArgumentParser:
     kind = speed.add_mutually_exclusive_group()
     kind.add_argument(
         "--inner", action="store_true", help="the ambiguity sets against cvxpy"
+    )
+    kind.add_argument(
+        "--selection", action="store_true", help="choosing from a list by variance"
     )
     kind.add_argument(
         "--thompson", action="store_true", help="a step of ts_bocu, the paper's way"
