@@ -105,10 +105,10 @@ class PhasedUncertaintySampling(Algorithm):
 
     **The width** ``w`` is 3 by default, a rule of thumb as ``beta`` is elsewhere.
     ``confidence_width=None`` takes that of ``nonadaptive_confidence_width`` (the noise
-    of the model taken at its word), which is twice as wide or more and discards far
-    more slowly; with it the guarantees of the paper hold, if kernel and ``norm_bound``
-    are true. Without a ``norm_bound`` the norm of the episode's own posterior mean
-    stands for ``B``: what the data show of it.
+    of the model taken at its word), which is about twice as wide and discards more
+    slowly. Only then, and with ``hyperparameters`` and ``norm_bound`` that are true,
+    does the theory of the paper apply. Without a ``norm_bound`` the norm of the
+    episode's own posterior mean stands for ``B``: what the data show of it.
 
     **Contexts.** The paper has none. The model is one of ``x`` alone, as for
     ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``

@@ -256,6 +256,28 @@ def test_executed_decisions_count() -> None:
     assert (state.num_asked, state.remaining) == (4, 4)
 
 
+def test_decisions_outside_the_set_are_not_asked_for() -> None:
+    """Executed once, far away: the least known point, but not one to choose."""
+    prior = FixedHyperparameters(lengthscale=0.1, noise_variance=1.0)
+    recipe = PhasedUncertaintySampling(hyperparameters=prior)
+    D, far = SPACE.bounds[:1], SPACE.bounds[1:]
+    X = torch.cat([D, D, D, far])
+    asked = recipe.propose(told(X, X[:, :1]), SPACE, q=3, candidates=D)
+    assert torch.equal(asked, D.expand(3, 2))
+
+
+def test_the_discarded_do_not_raise_the_bar() -> None:
+    """The last survivor turns out to be bad; the others, forgotten, look better."""
+    prior = FixedHyperparameters(lengthscale=0.1, noise_variance=0.01)
+    recipe = PhasedUncertaintySampling(hyperparameters=prior, confidence_width=0.0)
+    D = torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double)
+    X = D[[0, 1, 1]]
+    Y = torch.tensor([[-1.0], [-5.0], [-5.0]], dtype=torch.double)
+    for t in (1, 3):
+        state = recipe.state(told(X[:t], Y[:t]), SPACE, candidates=D)
+        assert state.survives.tolist() == [False, True]
+
+
 def test_sobol_set_is_the_same_at_every_seed() -> None:
     recipe = PhasedUncertaintySampling(hyperparameters=PRIOR, num_decisions=100)
     sets = [recipe.state(nothing(), SPACE).decisions for _ in range(2)]
