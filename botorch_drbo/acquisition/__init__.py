@@ -11,6 +11,7 @@ from botorch_drbo.acquisition.batch_expected_improvement import (
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
+from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
 from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
@@ -19,6 +20,7 @@ from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobu
 
 __all__ = [
     "DistributionallyRobustUCB",
+    "EnlargedConfidenceUCB",
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
     "PathwiseBatchAcquisitionFunction",

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import get_args
+from typing import cast, get_args
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
@@ -22,7 +29,12 @@ from botorch_drbo.acquisition.inputs import (
     num_inputs,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path, marginal_posterior
+from botorch_drbo.posterior import (
+    DEFAULT_MEMORY_BUDGET,
+    Path,
+    marginal_posterior,
+    noise_precision,
+)
 
 _MIN_VARIANCE = 1e-12
 
@@ -30,7 +42,9 @@ _MIN_VARIANCE = 1e-12
 class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     r"""A score of decision and context, collapsed to one number per decision.
 
-    The score is the upper confidence bound ``mu + sqrt(beta) sigma`` at each context.
+    The score is the upper confidence bound ``mu + w sigma`` at each context, of the
+    width ``w = sqrt(beta)``; with ``misspecification`` it is enlarged, see
+    ``confidence_width``.
     ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
 
     *Ensembles.* The robust value is taken for each model first, the mean over models
@@ -52,6 +66,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution of the context.
+        misspecification: By how much the outcome may differ from every function that
+            the model can represent, in the units of y.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
         posterior_transform: Makes one output of several, or changes the sign.
@@ -62,6 +78,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     """
 
     beta: Tensor
+    misspecification: Tensor
 
     def __init__(
         self,
@@ -69,6 +86,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         beta: float | Tensor,
         context_set: ContextSet,
         *,
+        misspecification: float | Tensor = 0.0,
         context_indices: Sequence[int] | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
@@ -82,6 +100,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
             beta: The squared width of the confidence bound.
             context_set: The reference distribution of the context.
+            misspecification: How wrong the model may be, in the units of y.
             context_indices: The model's input columns that hold the context.
             posterior_transform: Makes one output of several, or changes the sign.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
@@ -90,24 +109,24 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             memory_budget: Bytes for the temporaries of the posterior.
 
         Raises:
-            InputDataError: A negative beta, or a context set that is not one.
+            InputDataError: A negative beta or misspecification, or a context set that
+                is not one.
             BotorchTensorDimensionError: Context columns that do not fit the model.
-            UnsupportedError: A model that is not single-output.
+            UnsupportedError: A model that is not single-output, or misspecification
+                with a model or a transform whose noise is not known.
         """
         super().__init__(model=model)
         check_context_set(context_set)
-        beta = check_nonnegative(beta, "beta")
-        if beta.numel() != 1:
-            raise BotorchTensorDimensionError(
-                f"`beta` must be a scalar, got shape {tuple(beta.shape)}."
-            )
+        beta = _check_scalar(beta, "beta")
+        misspecification = _check_scalar(misspecification, "misspecification")
         if path not in get_args(Path):
             raise InputDataError(
                 f"`path` must be one of {get_args(Path)}, got {path!r}."
             )
         check_count(memory_budget, "memory_budget")
         check_count(num_pending_contexts, "num_pending_contexts")
-        self.register_buffer("beta", beta.detach().clone().reshape(()))
+        self.register_buffer("beta", beta)
+        self.register_buffer("misspecification", misspecification)
         self.context_set = context_set
         self.num_joint = num_inputs(model)
         self.context_indices = context_columns(
@@ -153,6 +172,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
                 pending=pending.flatten(0, 1),  # m * k x d
                 **options,
             )
+        self._enlargement = self._find_enlargement()
         self._seen = _hyperparameters(self.model)
 
     def scores(
@@ -160,7 +180,9 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     ) -> Tensor:
         r"""The upper confidence bound at each decision and context.
 
-        .. math:: s(x, c) = \mu(x, c) + \sqrt\beta\, \sigma(x, c)
+        .. math:: s(x, c) = \mu(x, c) + w\, \sigma(x, c)
+
+        with ``w`` the ``confidence_width``.
 
         Args:
             X: Decisions, ``... x d_x`` (without a q dimension).
@@ -185,8 +207,35 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         dtype = current.dtype if current.numel() else X.dtype
         moments = posterior(X.to(dtype), contexts.to(X.device, dtype))
         mean, variance = (moment.to(X) for moment in moments)
-        width = self.beta.to(X).sqrt() * variance.clamp_min(_MIN_VARIANCE).sqrt()
+        factor = self.confidence_width().to(X)
+        if self.ensemble:
+            factor = factor.unsqueeze(-1)  # (S) x 1
+        width = factor * variance.clamp_min(_MIN_VARIANCE).sqrt()
         return mean - width, mean + width
+
+    def confidence_width(self) -> Tensor:
+        r"""By how many standard deviations the score lies above the mean.
+
+        .. math:: w = \sqrt\beta + \epsilon\, \Big(\sum_{i=1}^t
+            \frac{1}{\sigma_i^2}\Big)^{1/2}
+
+        with :math:`\epsilon` the misspecification and :math:`\sigma_i^2` the noise
+        variance of outcome ``i`` in the model; see ``EnlargedConfidenceUCB``.
+
+        Returns:
+            The width, a scalar; with an ensemble of ``S`` models and misspecification
+            one for each model, ``S``.
+        """
+        return self.beta.sqrt() + self._enlargement.to(self.beta)
+
+    def _find_enlargement(self) -> Tensor:
+        """What misspecification adds to the width, a scalar or ``S``."""
+        if self.misspecification == 0.0:  # then no model is refused
+            return torch.zeros_like(self.misspecification)
+        precision = noise_precision(self.model)  # m, or S of an ensemble
+        if not self.ensemble:
+            precision = precision[_used_outputs(self.posterior_transform)].sum()
+        return self.misspecification.to(precision) * precision.sqrt()
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
@@ -208,6 +257,28 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     @abstractmethod
     def _values(self, X: Tensor) -> Tensor:
         """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
+
+
+def _check_scalar(value: float | Tensor, name: str) -> Tensor:
+    tensor = check_nonnegative(value, name)
+    if tensor.numel() != 1:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must be a scalar, got shape {tuple(tensor.shape)}."
+        )
+    return tensor.detach().clone().reshape(())
+
+
+def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
+    """The outputs that a linear transform looks at."""
+    if transform is None:
+        return slice(None)
+    if isinstance(transform, ScalarizedPosteriorTransform):
+        return cast(Tensor, transform.weights) != 0
+    raise UnsupportedError(
+        "`misspecification` needs a ScalarizedPosteriorTransform or none, got "
+        f"{type(transform).__name__}: only a weighted sum of outputs has a noise that "
+        "follows from theirs."
+    )
 
 
 def _hyperparameters(model: Model) -> Tensor:

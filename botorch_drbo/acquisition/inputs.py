@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+import torch
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
     InputDataError,
@@ -31,6 +32,13 @@ def check_context_set(context_set: ContextSet) -> ContextSet:
             " Build one with ContextSet(points, weights) or ContextSet.empirical."
         )
     return context_set
+
+
+def empty_context_set() -> ContextSet:
+    """One context of no columns: for a model of decisions alone."""
+    contexts = ContextSet(torch.zeros(1, 1, dtype=torch.double))
+    contexts.points = contexts.points[:, :0]
+    return contexts
 
 
 def check_objective(objective: Objective, context_set: ContextSet) -> Objective:

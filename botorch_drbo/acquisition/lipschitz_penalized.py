@@ -45,6 +45,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     the true maximum; ``lipschitz_upper_bound`` gives a certified one. The penalty is
     differentiable: the optimiser sees its gradient.
 
+    With ``misspecification`` the score is that of ``EnlargedConfidenceUCB``, and its
+    slope enters the penalty: WDRBO for a model that may be wrong.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -76,6 +79,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         context_bounds: Tensor,
         *,
         lipschitz: LipschitzConstant | None = None,
+        misspecification: float | Tensor = 0.0,
         context_indices: Sequence[int] | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
@@ -94,6 +98,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             lipschitz: How ``L(x)`` is searched for; by default
                 ``LipschitzConstant(context_bounds, support=...)`` with the points of
                 the context set, or 128 that represent a larger one.
+            misspecification: By how much the outcome may differ from every function
+                that the model can represent, in the units of y; see
+                ``EnlargedConfidenceUCB``.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
             posterior_transform: Makes one output of several, or changes the sign.
@@ -103,8 +110,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             memory_budget: Bytes for the temporaries of the posterior.
 
         Raises:
-            InputDataError: A negative beta or radius, bounds reversed, contexts outside
-                their bounds.
+            InputDataError: A negative beta, misspecification or radius, bounds
+                reversed, contexts outside their bounds.
             BotorchTensorDimensionError: Context columns that do not fit the model.
             UnsupportedError: A model that is not single-output.
         """
@@ -112,6 +119,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             model,
             beta,
             context_set,
+            misspecification=misspecification,
             context_indices=context_indices,
             posterior_transform=posterior_transform,
             X_pending=X_pending,
@@ -169,7 +177,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         r"""A certified upper bound of ``L(x)`` for all decisions, a scalar.
 
         Returns:
-            ``(norm of the mean + sqrt(beta)) L_k``; see ``lipschitz_upper_bound``.
+            ``(norm of the mean + w) L_k`` with ``w`` the ``confidence_width``; see
+            ``lipschitz_upper_bound``.
 
         Raises:
             UnsupportedError: A model whose mean, kernel or transforms are not covered,
@@ -181,5 +190,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
                 f"got {type(self.model).__name__} and {self.posterior_transform}."
             )
         return lipschitz_upper_bound(
-            self.model, self.beta, self.context_indices, self.context_bounds
+            self.model,
+            self.confidence_width().square(),
+            self.context_indices,
+            self.context_bounds,
         )

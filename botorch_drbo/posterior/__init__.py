@@ -8,6 +8,7 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.greedy_variance import GreedyVariance
+from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
 
@@ -20,5 +21,6 @@ __all__ = [
     "Path",
     "PosteriorPaths",
     "marginal_posterior",
+    "noise_precision",
     "supports_paths",
 ]

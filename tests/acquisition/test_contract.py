@@ -23,6 +23,7 @@ from botorch.optim import optimize_acqf
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
+    EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
 )
@@ -68,6 +69,18 @@ def penalized(model, *, beta=2.25, context_set=None, dtype=torch.double, **kwarg
     return LipschitzPenalizedUCB(model, beta, context_set, 0.1, bounds, **kwargs)
 
 
+def enlarged(model, *, beta=2.25, context_set=None, dtype=torch.double, **kwargs):
+    context_set = contexts(dtype) if context_set is None else context_set
+    objective = UncertaintyObjective(TotalVariation(0.3))
+    return EnlargedConfidenceUCB(
+        model, beta, 0.02, context_set, objective, **kwargs
+    ).to(dtype)
+
+
+def enlarged_penalized(model, **kwargs):
+    return penalized(model, misspecification=0.02, **kwargs)
+
+
 def finite_difference(
     model, *, beta=2.25, context_set=None, dtype=torch.double, **kwargs
 ):
@@ -88,6 +101,8 @@ MEMBERS = [
     Member("wasserstein", dr_ucb(ball)),
     Member("lipschitz_penalized", penalized),
     Member("finite_difference", finite_difference),
+    Member("enlarged_confidence", enlarged),
+    Member("enlarged_penalized", enlarged_penalized),
 ]
 
 

@@ -1,0 +1,139 @@
+"""EC-GP-UCB: a confidence bound that allows for a model that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.acquisition.inputs import empty_context_set
+from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
+from botorch_drbo.ambiguity import NoAmbiguity
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import Objective, UncertaintyObjective
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+
+
+class EnlargedConfidenceUCB(DistributionallyRobustUCB):
+    r"""An upper confidence bound for a model that is wrong by at most ``epsilon``.
+
+    The outcome need not be a function that the kernel can represent: it is one plus a
+    perturbation that nowhere exceeds ``epsilon``. The data can then mislead the
+    posterior mean, and the more of them there are, the more certain it is of what may
+    be wrong. So the confidence bound is enlarged:
+
+    .. math::
+        s(z) = \mu(z) + \Big(\sqrt\beta + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)
+        \sigma(z), \qquad \alpha(x) = g\big(s(x, c_1), \dots, s(x, c_n);\ w\big)
+
+    Without ``context_set`` it is the score ``s`` of the model's own inputs. With one,
+    ``g`` is any objective over the contexts, as in ``DistributionallyRobustUCB``. (The
+    score with a Lipschitz penalty is ``LipschitzPenalizedUCB(misspecification=...)``.)
+
+    *Units.* In the paper the kernel is at most 1, and :math:`\lambda` is the noise
+    variance relative to it: :math:`\lambda = \sigma_n^2 / k_0` for a kernel of size
+    :math:`k_0`, whose :math:`\sigma` is :math:`\sqrt{k_0}` times the paper's. In the
+    product the size cancels, and what is added to the mean is
+
+    .. math:: \epsilon \sqrt t\, \frac{\sigma(z)}{\sigma_n}
+
+    with :math:`\sigma` and the noise :math:`\sigma_n` in one unit. Here it is that of
+    y: the outcome transform is undone, and ``misspecification`` is in the units of y as
+    well. ``t`` and the noise are read from the model.
+
+    *Why it is enough.* A perturbation ``p`` of the ``t`` outcomes moves the mean by
+    :math:`k(z, Z) (K + \Sigma)^{-1} p`, with :math:`\Sigma` the diagonal matrix of the
+    noise variances. By Cauchy and Schwarz that is at most
+    :math:`\lVert \Sigma^{1/2} (K + \Sigma)^{-1} k(Z, z) \rVert \,
+    \lVert \Sigma^{-1/2} p \rVert`. The first norm is at most :math:`\sigma(z)`, the
+    second at most :math:`\epsilon (\sum_i 1 / \sigma_i^2)^{1/2}`. This holds for
+    unequal noise as well and is what the class computes; with equal noise it is the
+    formula above.
+
+    Pending decisions shrink :math:`\sigma` and do not count in ``t``. With a
+    ``ScalarizedPosteriorTransform`` of several independent outputs, ``epsilon`` is that
+    of each output; the sum then runs over the outcomes of all outputs that it weighs.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> X = torch.rand(8, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(X, X.sum(dim=-1, keepdim=True))
+        >>> acqf = EnlargedConfidenceUCB(model, beta=2.25, misspecification=0.1)
+        >>> acqf(torch.rand(5, 1, 2, dtype=torch.double)).shape
+        torch.Size([5])
+
+    [Bogunovic2021misspecified]_, eq. 14. There beta multiplies sigma itself.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        beta: float | Tensor,
+        misspecification: float | Tensor,
+        context_set: ContextSet | None = None,
+        objective: Objective | None = None,
+        *,
+        outside_contexts: Tensor | None = None,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+        num_pending_contexts: int = 8,
+        path: Path = "auto",
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        r"""Join a model and its possible error, and perhaps contexts.
+
+        Args:
+            model: A fitted single-output BoTorch model: of decisions, or with a
+                context set of the joint input ``[x, c]``.
+            beta: The squared width of the plain confidence bound, BoTorch's convention.
+            misspecification: By how much the outcome may differ from every function
+                that the model can represent, in the units of y.
+            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns;
+                None for a model of decisions alone.
+            objective: Collapses ``... x n`` scores and the weights to ``...``. It goes
+                with a context set.
+            outside_contexts: See ``DistributionallyRobustUCB``.
+            context_indices: The model's input columns that hold the context; by
+                default the last ``d_c``.
+            posterior_transform: Makes one output of several, or changes the sign.
+            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+            num_pending_contexts: Contexts that stand for a pending decision's own.
+            path: How the posterior is computed; see ``marginal_posterior``.
+            memory_budget: Bytes for the temporaries of the posterior.
+
+        Raises:
+            InputDataError: A negative beta or misspecification, a wrong context set or
+                objective, or one of the two without the other.
+            BotorchTensorDimensionError: Context columns that do not fit the model, or
+                an ambiguity set of other contexts.
+            UnsupportedError: A model that is not single-output, or whose noise is not
+                known: only Gaussian likelihoods, ``Standardize`` and
+                ``ScalarizedPosteriorTransform`` are covered.
+        """
+        if (context_set is None) != (objective is None):
+            given, missing = "context_set", "objective"
+            if context_set is None:
+                given, missing = missing, given
+            raise InputDataError(
+                f"Got `{given}` without `{missing}`. Pass both, or neither for a model "
+                "of decisions alone."
+            )
+        super().__init__(
+            model,
+            beta,
+            empty_context_set() if context_set is None else context_set,
+            UncertaintyObjective(NoAmbiguity()) if objective is None else objective,
+            misspecification=misspecification,
+            outside_contexts=outside_contexts,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+            X_pending=X_pending,
+            num_pending_contexts=num_pending_contexts,
+            path=path,
+            memory_budget=memory_budget,
+        )
