@@ -19,6 +19,7 @@ from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
+from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
 from botorch_drbo.algorithms.model_based import (
     AcquisitionAlgorithm,
@@ -32,6 +33,7 @@ from botorch_drbo.algorithms.registry import (
     algorithm_from_dict,
     make_algorithm,
 )
+from botorch_drbo.algorithms.regret_balancing import BalancingState, RegretBalancing
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
 
 __all__ = [
@@ -39,6 +41,8 @@ __all__ = [
     "DRBOKDE",
     "DRBOMMD",
     "DRBOMMDMinimax",
+    "ECGPUCB",
+    "ECWDRBO",
     "GPUCB",
     "SBOKDE",
     "UCBBOCU1",
@@ -49,6 +53,7 @@ __all__ = [
     "WDRBOExact",
     "AcquisitionAlgorithm",
     "Algorithm",
+    "BalancingState",
     "DistributionallyRobust",
     "EmpiricalRisk",
     "FixedHyperparameters",
@@ -58,6 +63,7 @@ __all__ = [
     "PhasedUncertaintySampling",
     "RandomSearch",
     "Recommendation",
+    "RegretBalancing",
     "RobustSetAlgorithm",
     "SearchSpace",
     "StableOpt",

@@ -196,9 +196,11 @@ def _encode(value: object, name: str) -> Any:
         return {_HYPERPARAMETERS: value.to_dict()}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, tuple):  # comes back as a list: the recipe makes a tuple of it
+        return [_encode(entry, name) for entry in value]
     raise InputDataError(
         f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
-        "number, a string, a Schedule, a ContextSet, an AmbiguitySet or "
+        "number, a string, a tuple, a Schedule, a ContextSet, an AmbiguitySet or "
         "FixedHyperparameters."
     )
 

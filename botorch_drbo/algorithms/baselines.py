@@ -91,7 +91,6 @@ class StableOpt(RobustSetAlgorithm):
         return ContextSet(low + unit * (high - low)), FullSimplex()
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GPUCB(AcquisitionAlgorithm):
     r"""``gp_ucb``: a model of ``x`` alone; the context is noise to it.

@@ -23,8 +23,10 @@ from botorch_drbo.algorithms.bocu import (
 )
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
+from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
 from botorch_drbo.algorithms.phased import PhasedUncertaintySampling
+from botorch_drbo.algorithms.regret_balancing import RegretBalancing
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -47,6 +49,9 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         UCBSO,
         UCBRO,
         PhasedUncertaintySampling,
+        ECGPUCB,
+        ECWDRBO,
+        RegretBalancing,
     )
 }
 """The recipes. Add your own class under its ``name``, and journals can name it."""

@@ -23,7 +23,6 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WDRBO(AcquisitionAlgorithm):
     r"""``wdrbo``: the expectation, less a Lipschitz penalty for a shifted distribution.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo.algorithms import History, SearchSpace
@@ -20,11 +21,14 @@ class Trial:
         x: The decision: executed if that is known, else asked, ``d_x``.
         c: The context, ``d_c``, once it is known.
         asked: Whether ``ask`` proposed it; else it was told as data from elsewhere.
+        actions: The round's set, of which the executed decision must be a row,
+            ``m x d_x``; None for the whole box.
     """
 
     x: Tensor
     c: Tensor | None
     asked: bool
+    actions: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,10 @@ class Ledger:
         like = self.space.bounds
         x = torch.tensor(event["x"], dtype=like.dtype, device=like.device)
         if event["event"] == "ask":
-            ledger = self._asked(x)
+            actions = event.get("actions")
+            if actions is not None:
+                actions = torch.tensor(actions, dtype=like.dtype, device=like.device)
+            ledger = self._asked(x, actions)
         else:
             c = torch.tensor(event["c"], dtype=like.dtype, device=like.device)
             y = event["y"]
@@ -79,16 +86,20 @@ class Ledger:
             ledger = self._told(x, c, y, event["closes_pending"])
         return replace(ledger, events=(*self.events, event))
 
-    def _asked(self, x: Tensor) -> Ledger:
+    def _asked(self, x: Tensor, actions: Tensor | None) -> Ledger:
+        trials = (Trial(row, None, asked=True, actions=actions) for row in x)
         return replace(
             self,
-            pending=(*self.pending, *(Trial(row, None, asked=True) for row in x)),
+            pending=(*self.pending, *trials),
             num_asks=self.num_asks + 1,
             num_asked=self.num_asked + len(x),
         )
 
     def _told(self, x: Tensor, c: Tensor, y: Tensor | None, closes: bool) -> Ledger:
         matches, completed = self._match(x, c, complete=y is not None, closes=closes)
+        for row, j in zip(x, matches, strict=True):
+            if j is not None:
+                self._check_action(row, self.pending[j])
         new = [i for i in range(len(x)) if i not in completed]
         contexts = torch.cat([self.history.contexts, c[new]])  # each counted once
         history = self.history
@@ -157,6 +168,16 @@ class Ledger:
             for i in range(len(x)):
                 match(i, _is_open, nearest=True)
         return matches, completed
+
+    def _check_action(self, x: Tensor, trial: Trial) -> None:
+        """Refuse an executed decision that was none of the round's actions."""
+        if trial.actions is None or any(self._same(x, row) for row in trial.actions):
+            return
+        raise InputDataError(
+            f"`x` {x.tolist()} is none of the {len(trial.actions)} actions of its "
+            f"round, in which {trial.x.tolist()} was asked. Tell one of them, or pass "
+            "`closes_pending=False` for data from elsewhere."
+        )
 
     def _completes(self, trial: Trial, x: Tensor, c: Tensor, closes: bool) -> bool:
         if trial.c is None or (trial.asked and not closes):

@@ -175,17 +175,28 @@ class RobustOptimizer:
             contexts=history.contexts.clone(),
         )
 
-    def ask(self, q: int = 1, candidates: Tensor | None = None) -> Tensor:
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Tensor | None = None,
+        *,
+        actions: Tensor | None = None,
+    ) -> Tensor:
         r"""Propose the next decisions.
 
         They differ from each other and from the pending ones; with ``candidates`` from
         the pending ones as long as there are others. The list may be another at each
         call. A journal keeps what was asked, not the list.
 
+        ``actions`` is such a list that binds: the world offers these decisions in this
+        round and no others. ``tell`` refuses a decision that was none of them, and the
+        journal keeps the list.
+
         Args:
             q: How many.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
+            actions: The round's action set, ``m x d_x``, in place of ``candidates``.
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
@@ -194,11 +205,18 @@ class RobustOptimizer:
         Raises:
             InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
                 there is no outcome yet, or the list is empty, has fewer than ``q``
-                different rows, or leaves the bounds.
+                different rows, or leaves the bounds; both lists.
             BotorchTensorDimensionError: A list that is no matrix of decisions.
         """
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
+        if actions is not None:
+            if candidates is not None:
+                raise InputDataError(
+                    "Got `candidates` and `actions`: give one list. `actions` also "
+                    "binds what is told."
+                )
+            candidates = actions
         ledger = self._ledger
         num_design = self._design_size(q)
         if candidates is None:
@@ -220,7 +238,10 @@ class RobustOptimizer:
                 candidates=candidates,
             )
             x = torch.cat([x, proposed])
-        self._record({"event": "ask", "x": x.tolist()})
+        event: dict[str, Any] = {"event": "ask", "x": x.tolist()}
+        if actions is not None:
+            event["actions"] = check_candidates(actions, self._space, q).tolist()
+        self._record(event)
         return x
 
     def tell(
@@ -248,7 +269,8 @@ class RobustOptimizer:
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
         Raises:
-            InputDataError: NaN or infinite entries, integers, or rows out of bounds.
+            InputDataError: NaN or infinite entries, integers, rows out of bounds, or a
+                decision that was none of its round's ``actions``.
             BotorchTensorDimensionError: Shapes that do not fit.
         """
         if not isinstance(closes_pending, bool):
@@ -535,6 +557,10 @@ class RobustOptimizer:
             self.tell(x, c, y, closes_pending=event["closes_pending"])
         elif event["event"] == "ask":
             x = self._rows(x, "x", self._space.bounds, "bounds")
-            self._record({"event": "ask", "x": x.tolist()})
+            asked = {"event": "ask", "x": x.tolist()}
+            if "actions" in event:
+                actions = torch.tensor(event["actions"], dtype=torch.double)
+                asked["actions"] = check_candidates(actions, self._space).tolist()
+            self._record(asked)
         else:
             raise InputDataError(f"There is no event {event['event']!r}.")

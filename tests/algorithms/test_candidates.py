@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_drbo.algorithms import (
     ALGORITHMS,
+    Algorithm,
     History,
     ModelBasedAlgorithm,
     SearchSpace,
@@ -21,6 +22,12 @@ SPACE = SearchSpace(
     context_bounds=torch.tensor([[10.0], [12.0]], dtype=torch.double),
 )
 SMALL = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
+# What a recipe has to be told about the problem here: it has no default for it.
+NEEDED = {"regret_balancing": {"reward_range": (-1.0, 1.0)}}
+
+
+def small(name: str) -> Algorithm:
+    return make_algorithm(name, **SMALL, **NEEDED.get(name, {}))
 
 
 def history(t: int = 8) -> History:
@@ -51,7 +58,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_rows_of_the_list_different_and_not_pending(name: str) -> None:
-    recipe, candidates = make_algorithm(name, **SMALL), listed(12)
+    recipe, candidates = small(name), listed(12)
     first = recipe.propose(history(), SPACE, q=3, candidates=candidates, seed=5)
     places = rows_of(first, candidates)
     assert -1 not in places and len(set(places)) == 3
@@ -64,7 +71,7 @@ def test_rows_of_the_list_different_and_not_pending(name: str) -> None:
 
 
 def test_pending_rows_come_last(name: str) -> None:
-    recipe, candidates = make_algorithm(name, **SMALL), listed(4)
+    recipe, candidates = small(name), listed(4)
     if recipe.may_repeat:
         pytest.skip("it may ask for a pending decision again")
     pending = candidates[[0, 2, 3]]
@@ -74,7 +81,7 @@ def test_pending_rows_come_last(name: str) -> None:
 
 
 def test_recommendation_is_a_row(name: str) -> None:
-    recipe, candidates = make_algorithm(name, **SMALL), listed(8)
+    recipe, candidates = small(name), listed(8)
     best = recipe.recommend(history(), SPACE, candidates=candidates)
     (place,) = rows_of(best.x.unsqueeze(0), candidates)
     assert place >= 0
@@ -90,7 +97,7 @@ def test_recommendation_is_a_row(name: str) -> None:
     [key for key, kind in ALGORITHMS.items() if issubclass(kind, ModelBasedAlgorithm)],
 )
 def test_best_row_of_the_acquisition_function(name: str) -> None:
-    recipe, candidates = make_algorithm(name, **SMALL), listed(12)
+    recipe, candidates = small(name), listed(12)
     assert isinstance(recipe, ModelBasedAlgorithm)
     x = recipe.propose(history(), SPACE, candidates=candidates, seed=7)
     model = recipe._model(history(), SPACE, recipe.uses_contexts)
@@ -145,7 +152,7 @@ def test_float32_list_in_a_float64_space_and_back() -> None:
     ],
 )
 def test_bad_lists(name: str, candidates, q: int, error: type, text: str) -> None:
-    recipe = make_algorithm(name, **SMALL)
+    recipe = small(name)
     if recipe.may_repeat and q > 1:
         pytest.skip("its batch may be longer than the list")
     with pytest.raises(error, match=text):

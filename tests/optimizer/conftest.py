@@ -21,6 +21,8 @@ class Toy:
     def make(self, algorithm: str = "erbo", **options: Any) -> RobustOptimizer:
         """An optimizer with a small budget; three decisions of design."""
         settings = {"num_initial": 3, **self.budget, **options}
+        if algorithm == "regret_balancing":  # rewards in [0, 1], unless it is told
+            settings = {"reward_range": (-2.0, 2.0), **settings}
         return RobustOptimizer(algorithm, self.bounds, self.context_bounds, **settings)
 
     def outcome(self, x: Tensor, c: Tensor) -> Tensor:

@@ -25,6 +25,8 @@ def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
         options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 3}
         if name in ("sbo_kde", "drbo_kde", "drbo_mmd", "drbo_mmd_minimax"):
             options["num_contexts"] = 32
+        if name == "regret_balancing":
+            options["reward_range"] = (-1e4, 1e4)
         opt = RobustOptimizer(name, bounds, context_bounds, num_initial=16, **options)
         noise = torch.Generator().manual_seed(0)
         for c in contexts.split(1):
