@@ -15,7 +15,7 @@ from botorch.exceptions.errors import (
 from botorch.models import SingleTaskGP
 
 from botorch_drbo import ContextSet
-from botorch_drbo.acquisition import LipschitzPenalizedUCB
+from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.optimizer import RobustOptimizer
 
@@ -44,6 +44,18 @@ def penalized(model=None, contexts=None, radius=0.1, bounds=UNIT) -> None:
     model = SingleTaskGP(Z, Z[:, :1]) if model is None else model
     contexts = ContextSet(C) if contexts is None else contexts
     LipschitzPenalizedUCB(model, 2.25, contexts, radius, bounds)
+
+
+def act(x) -> None:
+    opt = optimizer()
+    opt.ask(actions=C)
+    opt.tell(x, C[0], 1.0)
+
+
+def rewarded(y: float) -> None:
+    opt = RobustOptimizer("regret_balancing", UNIT, UNIT, num_initial=1, num_design=1)
+    opt.tell(opt.ask(), C[0], y)
+    opt.ask()
 
 
 CASES: dict[str, tuple[Callable[[], object], type[BotorchError], str]] = {
@@ -152,6 +164,31 @@ CASES: dict[str, tuple[Callable[[], object], type[BotorchError], str]] = {
         lambda: tell(C[:1], C[:1], torch.ones(2).double()),
         BotorchTensorDimensionError,
         "y",
+    ),
+    "negative misspecification": (
+        lambda: EnlargedConfidenceUCB(SingleTaskGP(Z, Z[:, :1]), 2.25, -0.1),
+        InputDataError,
+        "misspecification",
+    ),
+    "negative misspecification of a recipe": (
+        lambda: RobustOptimizer("ec_gp_ucb", UNIT, UNIT, misspecification=-0.1),
+        InputDataError,
+        "misspecification",
+    ),
+    "delta of one": (
+        lambda: RobustOptimizer("regret_balancing", UNIT, UNIT, delta=1.0),
+        InputDataError,
+        "delta",
+    ),
+    "an action outside the round's set": (
+        lambda: act(C[0] + 0.1),
+        InputDataError,
+        "none of the 2 actions",
+    ),
+    "a reward out of range": (
+        lambda: rewarded(1.5),
+        InputDataError,
+        "reward_range",
     ),
     "an unknown algorithm": (
         lambda: RobustOptimizer("wdrob", UNIT, UNIT),

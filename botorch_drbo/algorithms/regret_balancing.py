@@ -142,6 +142,8 @@ class RegretBalancing(ModelBasedAlgorithm):
         InputDataError: An option outside its range.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.algorithms import FixedHyperparameters
         >>> X, C = torch.rand(7, 1).double(), torch.rand(7, 1).double()
         >>> history = History(X=X, C=C, Y=X * (1 - X), contexts=C)
         >>> unit = torch.tensor([[0.0], [1.0]]).double()

@@ -20,6 +20,7 @@ from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.bocu import BOCUProblem, objective_regret
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
+from botorch_drbo.test_functions.misspecified import MisspecifiedFunction
 from botorch_drbo.test_functions.one_dimensional import (
     Newsvendor,
     SixHumpCamel,
@@ -52,6 +53,8 @@ TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     "hartmann_2_1": Hartmann3,
     "plant_growth": PlantGrowth,
     "covid_testing": COVIDTesting,
+    "misspecified_waves": partial(MisspecifiedFunction, "waves"),
+    "misspecified_bumps": partial(MisspecifiedFunction, "bumps"),
 }
 
 
@@ -87,6 +90,7 @@ __all__ = [
     "GPPriorSample",
     "Hartmann",
     "Hartmann3",
+    "MisspecifiedFunction",
     "ModifiedBranin",
     "Newsvendor",
     "Optimum",
