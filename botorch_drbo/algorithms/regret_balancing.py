@@ -106,8 +106,11 @@ class RegretBalancing(ModelBasedAlgorithm):
     if ``delta <= M / 9``. :math:`\gamma_n` is the greedy maximum over 512 points of the
     box: at least 63 %, and mostly nearly all, of the largest.
 
-    *What to expect.* With ``norm_bound``, bounds that can be proven are above ``n`` for
-    hundreds of plays. Then the bases take turns and none is eliminated.
+    *What to expect.* As long as the bound of a base is :math:`n` itself, it promises
+    nothing: such bases take turns, and none can be eliminated. With ``norm_bound`` that
+    lasts for hundreds of plays or more, with ``beta=2.25`` for dozens, and for the
+    large guesses far longer. A reward range that is tight makes the guesses, which are
+    shares of it, smaller in the units of y.
 
     *The state is the history.* Nothing is stored. Which base played is worked out again
     from the outcomes in their order, and ``state`` shows it. This is exact when each

@@ -343,6 +343,17 @@ def test_survives_json() -> None:
     assert again.state(data, SPACE) == recipe.state(data, SPACE)
 
 
+def test_the_default_constant_is_proven() -> None:
+    """Azuma on [2^k, 2^(k+1)), of which each gets 1 / ((k + 1)(k + 2)) of delta."""
+    constant = RegretBalancing().elimination_constant
+    for bases_over_delta in (9.0, 50.0, 1e4):
+        for k in range(60):
+            proven = math.log(2 * (k + 1) * (k + 2) * bases_over_delta)
+            for n in (2**k, 3 * 2**k // 2):
+                used = math.log(bases_over_delta * max(1.0, math.log(n)))
+                assert proven <= constant**2 * used
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
