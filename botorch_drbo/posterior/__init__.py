@@ -11,6 +11,7 @@ from botorch_drbo.posterior.greedy_variance import GreedyVariance
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
+from botorch_drbo.posterior.product_kernel import ProductPosterior
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
@@ -20,6 +21,7 @@ __all__ = [
     "MarginalPosterior",
     "Path",
     "PosteriorPaths",
+    "ProductPosterior",
     "marginal_posterior",
     "noise_precision",
     "supports_paths",

@@ -18,8 +18,9 @@ from torch import Tensor
 from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.product_kernel import ProductPosterior
 
-Path = Literal["auto", "exact", "generic"]
+Path = Literal["auto", "product", "exact", "generic"]
 
 
 def marginal_posterior(
@@ -38,7 +39,8 @@ def marginal_posterior(
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
-        path: "exact" for one cached factor (``SingleTaskGP``), "generic" for
+        path: "product" for kernels that factorise over decision and context, "exact"
+            for one cached factor (``SingleTaskGP``), "generic" for
             ``model.posterior``, "auto" for the first of these that is right.
         memory_budget: Bytes for the temporaries of one chunk.
 
@@ -48,7 +50,7 @@ def marginal_posterior(
     Raises:
         UnsupportedError: A model of several outputs without a transform that makes one
             of them, a batch of models, a model that adds points of its own, or
-            "exact" for a model that this path does not cover.
+            "product" or "exact" for a model that this path does not cover.
 
     Example:
         >>> import torch
@@ -57,7 +59,7 @@ def marginal_posterior(
         >>> posterior = marginal_posterior(SingleTaskGP(Z, Z.sum(-1, True)), [1])
         >>> mean, variance = posterior(Z[:, :1], torch.rand(7, 1, dtype=torch.double))
         >>> mean.shape, posterior.path
-        (torch.Size([5, 7]), 'exact')
+        (torch.Size([5, 7]), 'product')
     """
     if posterior_transform is not None and not isinstance(
         posterior_transform, PosteriorTransform
@@ -99,12 +101,24 @@ def marginal_posterior(
     exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(
         model, posterior_transform
     )
+    product = path in ("auto", "product") and ProductPosterior.supports(
+        model, context_indices, posterior_transform
+    )
+    if path == "product" and not product:
+        raise UnsupportedError(
+            "The product path needs a SingleTaskGP of the exact path with a constant "
+            "mean, an input transform that acts on each column by itself, and a kernel "
+            "that factorises over decision and context columns, got "
+            f"{type(model).__name__}. Use path='auto' or path='exact'."
+        )
     if path == "exact" and not exact:
         raise UnsupportedError(
             "The exact path needs a single-output SingleTaskGP with a Gaussian "
             f"likelihood and at most a Standardize outcome transform, got "
             f"{type(model).__name__}. Use path='auto' or path='generic'."
         )
+    if isinstance(model, SingleTaskGP) and product:
+        return ProductPosterior(model, context_indices, **options)
     if isinstance(model, SingleTaskGP) and exact and path != "generic":
         return ExactPosterior(model, context_indices, **options)
     return GenericPosterior(model, context_indices, **options)

@@ -293,7 +293,8 @@ def test_float32_stays_float32():
 
 
 def test_auto_path():
-    assert marginal_posterior(make_model(), [2]).path == "exact"
+    assert marginal_posterior(make_model(), [2]).path == "product"
+    assert marginal_posterior(make_model("matern52"), [2]).path == "exact"
     Z = torch.rand(6, 3, dtype=torch.double)
     logged = SingleTaskGP(Z, Z.sum(-1, keepdim=True), outcome_transform=Log())
     assert isinstance(marginal_posterior(logged, [2]), GenericPosterior)

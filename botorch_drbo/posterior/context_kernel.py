@@ -1,0 +1,146 @@
+"""The context's side of a kernel that factorises: ``k = sum_m s_m a_m(x) b_m(c)``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import Kernel
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_drbo.posterior.spectral import KernelComponent, spectral_components
+from botorch_drbo.posterior.stationary import matern_correlation
+
+
+class ContextKernel(Module):
+    r"""Rows ``b_m(c, c_j)`` of the context factors of a kernel, side by side.
+
+    .. math:: k(z, z') = \sum_m s_m\, a_m(x, x')\, b_m(c, c')
+
+    For any decision and any data, means are linear and explained variances quadratic in
+    these rows. A column holds one summand and one training input, weighted by the
+    summand's share of the variance, so no row has an entry above one.
+
+    Args:
+        components: Summands that factorise, with the context's columns only in the
+            weights, ``d_c``.
+        points: The contexts of the training inputs, ``t x d_c``, float64.
+    """
+
+    points: Tensor
+
+    def __init__(self, components: Sequence[KernelComponent], points: Tensor) -> None:
+        r"""Keep the factors that look at the context.
+
+        Args:
+            components: Summands that factorise.
+            points: The contexts of the training inputs, ``t x d_c``, float64.
+        """
+        super().__init__()
+        self.variance = sum(component.variance for component in components)
+        self.summands = [
+            (component.variance / self.variance, active)
+            for component in components
+            if (active := [f for f in component.factors if bool(f.weights.any())])
+        ]
+        self.smooth = all(
+            math.isinf(factor.smoothness)
+            for _, factors in self.summands
+            for factor in factors
+        )
+        self.register_buffer("points", points, persistent=False)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of a row."""
+        return len(self.summands) * len(self.points)
+
+    def forward(self, contexts: Tensor) -> Tensor:
+        r"""Evaluate the rows.
+
+        Args:
+            contexts: ``n x d_c``, in the units of ``points``.
+
+        Returns:
+            ``n x (m t)``; without summands that see the context ``n x 0``.
+        """
+        rows = [contexts.new_empty(len(contexts), 0)]
+        for share, factors in self.summands:
+            row: Tensor | float = share
+            for factor in factors:
+                squared = self._squared_distance(contexts, factor.weights)
+                row = row * (
+                    (-0.5 * squared).exp()
+                    if math.isinf(factor.smoothness)
+                    else matern_correlation(factor.smoothness, squared)
+                )
+            rows.append(torch.as_tensor(row))
+        return torch.cat(rows, dim=-1)
+
+    def slope(self, contexts: Tensor, rows: Tensor, column: int) -> Tensor:
+        r"""Differentiate the rows in one column of the context (RBF factors only).
+
+        Args:
+            contexts: ``n x d_c``, in the units of ``points``.
+            rows: ``forward(contexts)``.
+            column: Which column.
+
+        Returns:
+            The derivatives, ``n x (m t)``.
+        """
+        difference = contexts[:, column, None] - self.points[:, column]  # n x t
+        precisions = [
+            -sum(float(factor.weights[column]) ** 2 for factor in factors)
+            for _, factors in self.summands
+        ]
+        return torch.cat([p * difference for p in precisions], dim=-1) * rows
+
+    def _squared_distance(self, contexts: Tensor, weights: Tensor) -> Tensor:
+        """By differences: the compression needs every digit of a distance."""
+        squared = contexts.new_zeros(len(contexts), len(self.points))
+        for column, weight in enumerate(weights.tolist()):
+            if weight != 0.0:
+                difference = contexts[:, column, None] - self.points[:, column]
+                squared = squared + (weight * difference).square()
+        return squared
+
+
+def context_kernel(
+    kernel: Kernel, inputs: Tensor, context_columns: Sequence[int]
+) -> ContextKernel | None:
+    r"""Find the context's side of a kernel, if the kernel factorises.
+
+    Args:
+        kernel: The covariance module of a model.
+        inputs: Its training inputs, transformed, ``t x d``.
+        context_columns: The columns that hold the context.
+
+    Returns:
+        The context's side, or None for a kernel that is not a sum of products of
+        RBF and Matern kernels, or in which a Matern factor mixes decision and context.
+    """
+    d = inputs.shape[-1]
+    try:
+        components = spectral_components(kernel, d)
+    except UnsupportedError:
+        return None
+    columns = list(context_columns)
+    others = [column for column in range(d) if column not in columns]
+    for component in components:
+        for factor in component.factors:
+            mixes = factor.weights[columns].any() and factor.weights[others].any()
+            if mixes and not math.isinf(factor.smoothness):
+                return None
+    own = [
+        component._replace(
+            factors=tuple(
+                factor._replace(weights=factor.weights[columns])
+                for factor in component.factors
+            )
+        )
+        for component in components
+    ]
+    return ContextKernel(own, inputs[:, columns].double())

@@ -1,0 +1,260 @@
+r"""A few contexts that speak for all: interpolation of moments over the context.
+
+With a kernel that factorises, the posterior mean as a function of the context lies, for
+every decision, in the span of the rows ``b(c)`` of the context's side; the posterior
+variance in the span of their products. Both spans are small where ``b`` is smooth. So
+``r`` contexts, the *skeleton*, are chosen once such that all functions of the span are
+interpolated from their values there,
+
+.. math:: f(c) = \sum_s e_s(c)\, f(c_s),
+
+and the GP is evaluated at ``r`` contexts instead of ``n``. The functions ``e_s`` equal
+one at ``c_s`` and zero at the other skeleton contexts.
+
+What accuracy costs: an error ``db`` in the rows becomes ``|alpha| |db|`` in the mean
+and ``2 |L^-1| |db|`` in the variance, so directions of ``b`` count by that
+amplification. What is left after it is a quadratic form with bounded coefficients, and
+the products need no more care than the tolerance itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from botorch_drbo.posterior.context_kernel import ContextKernel
+
+_MAX_ROWS = 2048  # contexts among which the skeleton is chosen
+_FIRST_SKETCH = 48
+_WIDTH = 4  # random products per feature, to begin with
+_SPARE = 8  # random columns that take no part in the choice, but check it
+_CHECK_FACTOR = 500.0  # what the check may find, in tolerances
+_SEED = 0
+
+
+class Skeleton(NamedTuple):
+    r"""Which contexts were chosen, and how the functions ``e_s`` are evaluated.
+
+    Args:
+        kernel: The context's side of the kernel.
+        chosen: Row numbers of the skeleton contexts, ``r``.
+        mixing: Features of a row ``b`` are ``b @ mixing``, ``columns x f``.
+        left: First factor of the random products, ``(1 + f) x r``.
+        right: Second factor, ``(1 + f) x r``.
+        factors: LU factors of the products at the skeleton, ``r x r``, in one matrix.
+    """
+
+    kernel: ContextKernel
+    chosen: Tensor
+    mixing: Tensor
+    left: Tensor
+    right: Tensor
+    factors: Tensor
+
+    def interpolation(self, contexts: Tensor) -> Tensor:
+        r"""Evaluate the functions ``e_s``.
+
+        Args:
+            contexts: ``n x d_c``, in the kernel's units, float64.
+
+        Returns:
+            ``n x r``.
+        """
+        features = _features(self.kernel(contexts), self.mixing)
+        return _divided((features @ self.left) * (features @ self.right), self.factors)
+
+    def slopes(self, contexts: Tensor) -> Tensor:
+        r"""Differentiate the functions ``e_s`` in the context.
+
+        Args:
+            contexts: ``n x d_c``, in the kernel's units, float64.
+
+        Returns:
+            ``d_c x n x r``.
+        """
+        rows = self.kernel(contexts)
+        features = _features(rows, self.mixing)
+        first, second = features @ self.left, features @ self.right
+        slopes = []
+        for column in range(contexts.shape[-1]):
+            change = self.kernel.slope(contexts, rows, column) @ self.mixing  # n x f
+            products = (change @ self.left[1:]) * second
+            products = products + first * (change @ self.right[1:])
+            slopes.append(_divided(products, self.factors))
+        return torch.stack(slopes)
+
+
+def find_skeleton(
+    kernel: ContextKernel,
+    contexts: Tensor,
+    *,
+    amplification: float,
+    tolerance: float,
+    max_size: int,
+    chunk: int,
+) -> Skeleton | None:
+    r"""Choose the skeleton among the contexts, and check that it speaks for all.
+
+    Two LU factorisations with row pivots of random mixtures: of the rows ``b``, which
+    gives ``f`` features, each with the weight that it can have in a posterior; and of
+    products of two features (one of them may be the constant). The pivots of the
+    second are the skeleton. Then random products that took no part are interpolated at
+    every context: where that misses the tolerance, there is no skeleton.
+
+    Args:
+        kernel: The context's side of the kernel.
+        contexts: ``n x d_c``, in the kernel's units, float64.
+        amplification: What an error in a row is multiplied by in the moments.
+        tolerance: Error of the moments that is aimed at, relative to the prior's.
+        max_size: A larger skeleton does not pay.
+        chunk: Contexts to check at a time.
+
+    Returns:
+        The skeleton, or None if there is none that pays or none that is right.
+    """
+    generator = Generator().manual_seed(_SEED)
+    if len(contexts) > _MAX_ROWS:
+        order = torch.randperm(len(contexts), generator=generator)[:_MAX_ROWS]
+        order = order.to(contexts.device)
+    else:
+        order = torch.arange(len(contexts), device=contexts.device)
+    rows = kernel(contexts[order])  # n x columns
+    mixing, truncation = _mixing(rows, amplification, tolerance, generator)
+    features = _features(rows, mixing)  # n x (1 + f)
+    size = features.shape[-1]
+    # Products span at most size (size + 1) / 2 functions, and usually far fewer.
+    limit = min(len(order) - 1, max_size)
+    most = min(size * (size + 1) // 2, limit + 1)
+    width = min(most, _WIDTH * size)
+    while True:
+        left, right = _normal([2, size, width + _SPARE], generator, features)
+        products = (features @ left[:, :width]) * (features @ right[:, :width])
+        pivots, factors = _pivoted_lu(products / size)
+        floor = max(0.1 * tolerance, _rounding(amplification, features))
+        rank = _last_above(factors, floor)
+        if rank < width or width == most:
+            break
+        width = min(most, 2 * width)
+    if rank > limit:
+        return None
+    root = size**-0.5
+    skeleton = Skeleton(
+        kernel=kernel,
+        chosen=order[pivots[:rank]],
+        mixing=mixing,
+        left=left[:, :rank] * root,
+        right=right[:, :rank] * root,
+        factors=factors[:rank, :rank],
+    )
+    spare = left[:, width:] * root, right[:, width:] * root
+    error = _largest_error(skeleton, contexts, spare, truncation, chunk)
+    return skeleton if bool(error <= _CHECK_FACTOR * tolerance) else None
+
+
+class _Truncation(NamedTuple):
+    """Random mixtures of a row, less their interpolation from the chosen rows."""
+
+    mixing: Tensor  # columns x f
+    factors: Tensor  # f x f
+    weights: Tensor  # columns x k, amplified
+    chosen: Tensor  # f x k, the mixtures at the chosen rows
+
+    def error(self, rows: Tensor) -> Tensor:
+        known = _divided(rows @ self.mixing, self.factors)
+        return (rows @ self.weights - known @ self.chosen).abs().max()
+
+
+def _features(rows: Tensor, mixing: Tensor) -> Tensor:
+    """A constant and the mixed rows, ``n x (1 + f)``."""
+    return torch.cat([rows.new_ones(len(rows), 1), rows @ mixing], dim=-1)
+
+
+def _mixing(
+    rows: Tensor, amplification: float, tolerance: float, generator: Generator
+) -> tuple[Tensor, _Truncation | None]:
+    """Which mixtures of a row's entries are the features, ``columns x f``.
+
+    With ``rows @ omega = P L U`` the columns of ``L`` are a basis with entries of at
+    most one, and the pivots of ``U`` say how large the rows are in each direction. A
+    direction that is small even when amplified gets that small weight.
+    """
+    n, columns = rows.shape
+    if columns == 0:
+        return rows.new_empty(0, 0), None
+    width = min(n, columns, _FIRST_SKETCH)
+    while True:
+        omega = _normal([columns, width], generator, rows) / columns**0.5
+        pivots, factors = _pivoted_lu(rows @ omega)
+        floor = max(tolerance / amplification, _rounding(1.0, rows))
+        rank = _last_above(factors, floor)
+        if rank < width or width == min(n, columns):
+            break
+        width = min(n, columns, 4 * width)
+    omega, factors = omega[:, :rank], factors[:rank, :rank]
+    sizes = (factors.diagonal().abs() * amplification).clamp_max(1.0)
+    mixing = sizes * torch.linalg.solve_triangular(
+        factors, omega, upper=True, left=False
+    )
+    weights = _normal([columns, _SPARE], generator, rows)
+    weights = weights * (amplification / weights.norm(dim=0))
+    chosen = rows[pivots[:rank]] @ weights
+    return mixing, _Truncation(omega, factors, weights, chosen)
+
+
+def _largest_error(
+    skeleton: Skeleton,
+    contexts: Tensor,
+    spare: tuple[Tensor, Tensor],
+    truncation: _Truncation | None,
+    chunk: int,
+) -> Tensor:
+    """The worst of what is lost in both steps, at every context."""
+
+    def products(rows: Tensor) -> Tensor:
+        features = _features(rows, skeleton.mixing)
+        return (features @ spare[0]) * (features @ spare[1])
+
+    at_skeleton = products(skeleton.kernel(contexts[skeleton.chosen]))
+    errors = []
+    for part in contexts.split(chunk):
+        rows = skeleton.kernel(part)
+        lost = products(rows) - skeleton.interpolation(part) @ at_skeleton
+        errors.append(lost.abs().max())
+        if truncation is not None:
+            errors.append(truncation.error(rows))
+    return torch.stack(errors).max()
+
+
+def _divided(products: Tensor, factors: Tensor) -> Tensor:
+    """``products @ (L U)^-1``."""
+    products = torch.linalg.solve_triangular(factors, products, upper=True, left=False)
+    return torch.linalg.solve_triangular(
+        factors, products, upper=False, left=False, unitriangular=True
+    )
+
+
+def _normal(shape: list[int], generator: Generator, like: Tensor) -> Tensor:
+    """Drawn on the CPU, so that every device finds the same skeleton."""
+    return torch.randn(*shape, generator=generator, dtype=torch.double).to(like)
+
+
+def _pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows in the order of the pivots, and ``L`` below and ``U`` above the diagonal."""
+    factors, swaps, _ = torch.linalg.lu_factor_ex(matrix)  # singular is normal here
+    rows = list(range(len(matrix)))
+    for i, j in enumerate(swaps.tolist()):
+        rows[i], rows[j - 1] = rows[j - 1], rows[i]
+    return torch.tensor(rows, device=matrix.device), factors
+
+
+def _last_above(factors: Tensor, floor: float) -> int:
+    """How many pivots, up to the last one above the floor."""
+    above = (factors.diagonal().abs() > floor).nonzero()
+    return int(above.max()) + 1 if len(above) else 0
+
+
+def _rounding(amplification: float, like: Tensor) -> float:
+    """Below this a pivot is rounding noise."""
+    return 32.0 * amplification * torch.finfo(like.dtype).eps
