@@ -73,7 +73,7 @@ class ContextKernel(Module):
             for factor in factors:
                 squared = self._squared_distance(contexts, factor.weights)
                 row = row * (
-                    (-0.5 * squared).exp()
+                    squared.mul_(-0.5).exp_()
                     if math.isinf(factor.smoothness)
                     else matern_correlation(factor.smoothness, squared)
                 )
@@ -100,12 +100,16 @@ class ContextKernel(Module):
 
     def _squared_distance(self, contexts: Tensor, weights: Tensor) -> Tensor:
         """By differences: the compression needs every digit of a distance."""
-        squared = contexts.new_zeros(len(contexts), len(self.points))
+        total: Tensor | None = None
         for column, weight in enumerate(weights.tolist()):
             if weight != 0.0:
-                difference = contexts[:, column, None] - self.points[:, column]
-                squared = squared + (weight * difference).square()
-        return squared
+                left, right = (
+                    weight * contexts[:, column],
+                    weight * self.points[:, column],
+                )
+                squared = (left.unsqueeze(-1) - right).square_()
+                total = squared if total is None else total.add_(squared)
+        return contexts.new_zeros(()) if total is None else total
 
 
 def context_kernel(

@@ -226,7 +226,7 @@ class ProductPosterior(MarginalPosterior):
         points = interpolation = None
         if skeleton is not None:
             points = contexts[skeleton.chosen]
-            interpolation = self._interpolation(skeleton, inside).to(contexts)
+            interpolation = skeleton.interpolation.mT.contiguous().to(contexts)
         return _Plan(
             contexts=contexts,
             version=contexts._version,
@@ -244,13 +244,6 @@ class ProductPosterior(MarginalPosterior):
         some = X.reshape(-1, X.shape[-1])[:1]
         Z = model.transform_inputs(self.join(some, contexts.to(some)))[0]  # n x d
         return Z[:, list(self.context_indices)].double()
-
-    def _interpolation(self, skeleton: Skeleton, inside: Tensor) -> Tensor:
-        """The matrix ``r x n``, a chunk of contexts at a time."""
-        r, columns = len(skeleton.chosen), self.context_kernel.num_columns
-        chunk = max(1, self.memory_budget // (64 * (columns + r)))
-        parts = [skeleton.interpolation(part) for part in inside.split(chunk)]
-        return torch.cat(parts).mT.contiguous()
 
 
 def _same(plan: _Plan, contexts: Tensor) -> bool:

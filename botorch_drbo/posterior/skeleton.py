@@ -26,7 +26,9 @@ from torch import Generator, Tensor
 
 from botorch_drbo.posterior.context_kernel import ContextKernel
 
-_MAX_ROWS = 2048  # contexts among which the skeleton is chosen
+# Contexts among which the skeleton is chosen: a few, and more where they did not do.
+_CANDIDATES = (256, 2048)
+_PER_PIVOT = 4  # candidates that there should be for each context that is chosen
 _FIRST_SKETCH = 48
 _WIDTH = 4  # random products per feature, to begin with
 _SPARE = 8  # random columns that take no part in the choice, but check it
@@ -40,6 +42,7 @@ class Skeleton(NamedTuple):
     Args:
         kernel: The context's side of the kernel.
         chosen: Row numbers of the skeleton contexts, ``r``.
+        interpolation: ``e_s(c_i)`` at all contexts, ``n x r``.
         mixing: Features of a row ``b`` are ``b @ mixing``, ``columns x f``.
         left: First factor of the random products, ``(1 + f) x r``.
         right: Second factor, ``(1 + f) x r``.
@@ -48,22 +51,11 @@ class Skeleton(NamedTuple):
 
     kernel: ContextKernel
     chosen: Tensor
+    interpolation: Tensor
     mixing: Tensor
     left: Tensor
     right: Tensor
     factors: Tensor
-
-    def interpolation(self, contexts: Tensor) -> Tensor:
-        r"""Evaluate the functions ``e_s``.
-
-        Args:
-            contexts: ``n x d_c``, in the kernel's units, float64.
-
-        Returns:
-            ``n x r``.
-        """
-        features = _features(self.kernel(contexts), self.mixing)
-        return _divided((features @ self.left) * (features @ self.right), self.factors)
 
     def slopes(self, contexts: Tensor) -> Tensor:
         r"""Differentiate the functions ``e_s`` in the context.
@@ -115,46 +107,41 @@ def find_skeleton(
         The skeleton, or None if there is none that pays or none that is right.
     """
     generator = Generator().manual_seed(_SEED)
-    if len(contexts) > _MAX_ROWS:
-        order = torch.randperm(len(contexts), generator=generator)[:_MAX_ROWS]
-        order = order.to(contexts.device)
-    else:
-        order = torch.arange(len(contexts), device=contexts.device)
-    rows = kernel(contexts[order])  # n x columns
-    mixing, truncation = _mixing(rows, amplification, tolerance, generator)
-    features = _features(rows, mixing)  # n x (1 + f)
-    size = features.shape[-1]
-    # Products span at most size (size + 1) / 2 functions, and usually far fewer.
-    limit = min(len(order) - 1, max_size)
-    most = min(size * (size + 1) // 2, limit + 1)
-    width = min(most, _WIDTH * size)
-    while True:
-        left, right = _normal([2, size, width + _SPARE], generator, features)
-        products = (features @ left[:, :width]) * (features @ right[:, :width])
-        pivots, factors = _pivoted_lu(products / size)
-        floor = max(0.1 * tolerance, _rounding(amplification, features))
-        rank = _last_above(factors, floor)
-        if rank < width or width == most:
-            break
-        width = min(most, 2 * width)
-    if rank > limit:
-        return None
-    root = size**-0.5
-    skeleton = Skeleton(
-        kernel=kernel,
-        chosen=order[pivots[:rank]],
-        mixing=mixing,
-        left=left[:, :rank] * root,
-        right=right[:, :rank] * root,
-        factors=factors[:rank, :rank],
-    )
-    spare = left[:, width:] * root, right[:, width:] * root
-    error = _largest_error(skeleton, contexts, spare, truncation, chunk)
-    return skeleton if bool(error <= _CHECK_FACTOR * tolerance) else None
+    n, device = len(contexts), contexts.device
+    order = torch.randperm(n, generator=generator).to(device)[: _CANDIDATES[-1]]
+    parts = contexts[order].split(min(chunk, len(order)))
+    candidates = torch.cat([kernel(part) for part in parts])
+    for count in _CANDIDATES:
+        last = count >= len(order)
+        choice = _choose(
+            candidates[:count],
+            amplification=amplification,
+            tolerance=tolerance,
+            max_size=min(max_size, n - 1),
+            generator=generator,
+        )
+        if choice is None or (_PER_PIVOT * len(choice.pivots) > count and not last):
+            if last:
+                return None
+            continue
+        error, interpolation = _check(choice, kernel, contexts, chunk)
+        if bool(error <= _CHECK_FACTOR * tolerance):
+            return Skeleton(
+                kernel=kernel,
+                chosen=order[choice.pivots],
+                interpolation=interpolation,
+                mixing=choice.mixing,
+                left=choice.left,
+                right=choice.right,
+                factors=choice.factors,
+            )
+        if last:
+            return None
+    return None
 
 
 class _Truncation(NamedTuple):
-    """Random mixtures of a row, less their interpolation from the chosen rows."""
+    """Random mixtures of a row, less their interpolation from some of the rows."""
 
     mixing: Tensor  # columns x f
     factors: Tensor  # f x f
@@ -164,6 +151,76 @@ class _Truncation(NamedTuple):
     def error(self, rows: Tensor) -> Tensor:
         known = _divided(rows @ self.mixing, self.factors)
         return (rows @ self.weights - known @ self.chosen).abs().max()
+
+
+class _Choice(NamedTuple):
+    """A skeleton that has not been checked, and what checks it."""
+
+    pivots: Tensor
+    mixing: Tensor
+    left: Tensor
+    right: Tensor
+    factors: Tensor
+    spare: tuple[Tensor, Tensor]  # factors of products that took no part
+    spare_chosen: Tensor  # those products at the skeleton
+    truncation: _Truncation | None
+
+
+def _choose(
+    rows: Tensor,
+    *,
+    amplification: float,
+    tolerance: float,
+    max_size: int,
+    generator: Generator,
+) -> _Choice | None:
+    """The pivots of random products of features; None if there are too many."""
+    mixing, truncation = _mixing(rows, amplification, tolerance, generator)
+    features = _features(rows, mixing)  # n x (1 + f)
+    size = features.shape[-1]
+    # Products span at most size (size + 1) / 2 functions, and usually far fewer.
+    most = min(size * (size + 1) // 2, max_size + 1, len(rows))
+    width = min(most, _WIDTH * size)
+    floor = max(0.1 * tolerance, _rounding(amplification, features))
+    while True:
+        shape = [2, size, width + _SPARE]
+        left, right = _normal(shape, generator, features) / size**0.5
+        products = (features @ left) * (features @ right)
+        pivots, factors = _pivoted_lu(products[:, :width])
+        rank = _last_above(factors, floor)
+        if rank < width or width == most:
+            break
+        width = min(most, 2 * width)
+    if rank > max_size:
+        return None
+    return _Choice(
+        pivots=pivots[:rank],
+        mixing=mixing,
+        left=left[:, :rank],
+        right=right[:, :rank],
+        factors=factors[:rank, :rank],
+        spare=(left[:, width:], right[:, width:]),
+        spare_chosen=products[pivots[:rank], width:],
+        truncation=truncation,
+    )
+
+
+def _check(
+    choice: _Choice, kernel: ContextKernel, contexts: Tensor, chunk: int
+) -> tuple[Tensor, Tensor]:
+    """The worst of what is lost at any context; and the interpolation, ``n x r``."""
+    errors, parts = [], []
+    for part in contexts.split(chunk):
+        rows = kernel(part)
+        features = _features(rows, choice.mixing)
+        products = (features @ choice.left) * (features @ choice.right)
+        interpolation = _divided(products, choice.factors)
+        spare = (features @ choice.spare[0]) * (features @ choice.spare[1])
+        errors.append((spare - interpolation @ choice.spare_chosen).abs().max())
+        if choice.truncation is not None:
+            errors.append(choice.truncation.error(rows))
+        parts.append(interpolation)
+    return torch.stack(errors).max(), torch.cat(parts)
 
 
 def _features(rows: Tensor, mixing: Tensor) -> Tensor:
@@ -201,30 +258,6 @@ def _mixing(
     weights = weights * (amplification / weights.norm(dim=0))
     chosen = rows[pivots[:rank]] @ weights
     return mixing, _Truncation(omega, factors, weights, chosen)
-
-
-def _largest_error(
-    skeleton: Skeleton,
-    contexts: Tensor,
-    spare: tuple[Tensor, Tensor],
-    truncation: _Truncation | None,
-    chunk: int,
-) -> Tensor:
-    """The worst of what is lost in both steps, at every context."""
-
-    def products(rows: Tensor) -> Tensor:
-        features = _features(rows, skeleton.mixing)
-        return (features @ spare[0]) * (features @ spare[1])
-
-    at_skeleton = products(skeleton.kernel(contexts[skeleton.chosen]))
-    errors = []
-    for part in contexts.split(chunk):
-        rows = skeleton.kernel(part)
-        lost = products(rows) - skeleton.interpolation(part) @ at_skeleton
-        errors.append(lost.abs().max())
-        if truncation is not None:
-            errors.append(truncation.error(rows))
-    return torch.stack(errors).max()
 
 
 def _divided(products: Tensor, factors: Tensor) -> Tensor:
