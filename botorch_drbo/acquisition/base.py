@@ -36,7 +36,7 @@ from botorch_drbo.posterior import (
     noise_precision,
 )
 
-_MIN_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 
 
 class RobustAcquisitionFunction(AcquisitionFunction, ABC):
@@ -199,19 +199,30 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self, X: Tensor, contexts: Tensor, *, pending: bool = True
     ) -> tuple[Tensor, Tensor]:
         """The lower and the upper bound, each ``... x n`` or ``... x S x n``."""
-        current = _hyperparameters(self.model)
-        if not torch.equal(self._seen, current):  # trained, loaded
-            self.set_X_pending(self.X_pending)
+        self._refresh()
         posterior = self.posterior if pending else self.observed
-        # In the model's dtype: casting the module would round the user's model.
-        dtype = current.dtype if current.numel() else X.dtype
-        moments = posterior(X.to(dtype), contexts.to(X.device, dtype))
+        inner = self._in_model_dtype(X)
+        moments = posterior(inner, contexts.to(inner))
         mean, variance = (moment.to(X) for moment in moments)
-        factor = self.confidence_width().to(X)
+        width = self._width(variance)
+        return mean - width, mean + width
+
+    def _in_model_dtype(self, X: Tensor) -> Tensor:
+        """Casting the module instead would round the user's model for good."""
+        parameter = next(self.model.parameters(), None)
+        return X if parameter is None else X.to(parameter.dtype)
+
+    def _refresh(self) -> None:
+        """Compute the posterior again when the model was trained or loaded."""
+        if not torch.equal(self._seen, _hyperparameters(self.model)):
+            self.set_X_pending(self.X_pending)
+
+    def _width(self, variance: Tensor) -> Tensor:
+        """Half the interval, ``w sigma``; tiny variances have no gradient."""
+        factor = self.confidence_width().to(variance)
         if self.ensemble:
             factor = factor.unsqueeze(-1)  # (S) x 1
-        width = factor * variance.clamp_min(_MIN_VARIANCE).sqrt()
-        return mean - width, mean + width
+        return factor * variance.clamp_min(MIN_VARIANCE).sqrt()
 
     def confidence_width(self) -> Tensor:
         r"""By how many standard deviations the score lies above the mean.
@@ -251,7 +262,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         check_decision_columns(X, self.num_joint - len(self.context_indices))
         if self.beta.device != X.device:
             self.to(X.device)
-        values = self._values(X.squeeze(-2))  # b (x S)
+        values = self._values(self._in_model_dtype(X.squeeze(-2))).to(X)  # b (x S)
         return values.mean(-1) if self.ensemble else values
 
     @abstractmethod

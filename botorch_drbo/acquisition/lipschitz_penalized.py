@@ -17,10 +17,15 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_inside, check_nonnegative
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import MIN_VARIANCE, RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+from botorch_drbo.posterior import (
+    DEFAULT_MEMORY_BUDGET,
+    ContextInterpolant,
+    Path,
+    ProductPosterior,
+)
 
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
@@ -155,10 +160,18 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             if lipschitz is None
             else lipschitz
         )
+        self._joined: tuple[list[tuple[int, int]], Tensor] | None = None
 
     def _values(self, X: Tensor) -> Tensor:
-        expected = (self.scores(X) * self.context_set.weights.to(X)).sum(-1)  # b (x S)
-        return expected - self.radius.to(X) * self.lipschitz_constant(X)
+        weights, radius = self.context_set.weights.to(X), self.radius.to(X)
+        local = self._interpolant(X)
+        if local is None or self.X_pending is not None:
+            scores = self.scores(X)
+        else:  # the support is the first part of what the interpolant is made for
+            mean, variance = local.moments()
+            scores = (mean + self._width(variance))[..., : len(weights)]
+        expected = (scores * weights).sum(-1)  # b (x S)
+        return expected - radius * self._steepest(X, local)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
         r"""The steepest slope ``L(x)`` that was found, differentiable in ``X``.
@@ -170,8 +183,39 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             ``L(x)``, shape ``...`` (ensembles: ``... x S``); a lower bound of the
             maximum over all contexts.
         """
+        inner = self._in_model_dtype(X)
+        return self._steepest(inner, self._interpolant(inner)).to(X)
+
+    def _steepest(self, X: Tensor, local: ContextInterpolant | None) -> Tensor:
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
-        return self.lipschitz(partial(self.scores, pending=False), X)
+        score = partial(self.scores, pending=False)
+        gradient = None if local is None else partial(self._gradient, local)
+        return self.lipschitz(score, X, gradient)
+
+    def _interpolant(self, X: Tensor) -> ContextInterpolant | None:
+        """Moments and slopes at ``X`` over the support and the candidates of ``L``."""
+        self._refresh()
+        if not isinstance(self.observed, ProductPosterior) or not self.observed.smooth:
+            return None
+        return self.observed.interpolant(X, self._contexts(X))
+
+    def _contexts(self, X: Tensor) -> Tensor:
+        """Support and candidates, put together again when one of them has changed."""
+        parts = self.context_set.points, self.lipschitz.candidates
+        seen = [(id(part), part._version) for part in parts]
+        if self._joined is None or self._joined[0] != seen:
+            self._joined = seen, torch.cat([part.to(parts[0]) for part in parts])
+        return self._joined[1].to(X)
+
+    def _gradient(self, local: ContextInterpolant, contexts: Tensor) -> Tensor | None:
+        """Of the score in the context; None where the exact path is as fast."""
+        if contexts.ndim > 2 and not local.cheap:
+            return None
+        at = local.slopes(contexts)
+        sigma = at.variance.clamp_min(MIN_VARIANCE).sqrt()
+        share = (at.variance > MIN_VARIANCE) / (2 * sigma)
+        share = self.confidence_width().to(sigma) * share
+        return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
 
     def lipschitz_upper_bound(self) -> Tensor:
         r"""A certified upper bound of ``L(x)`` for all decisions, a scalar.

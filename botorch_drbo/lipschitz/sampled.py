@@ -15,6 +15,12 @@ from botorch_drbo._validation import check_bounds, check_count, check_inside
 Score = Callable[[Tensor, Tensor], Tensor]
 """``(X: ... x d_x, contexts: ... x k x d_c) -> ... x k``, or ``... x S x k``."""
 
+Gradient = Callable[[Tensor], Tensor | None]
+"""``(contexts: k x d_c or ... x k x d_c) -> ... x k x d_c``, or None.
+
+The gradient of a score in the context, for decisions that are fixed; differentiable in
+them."""
+
 _MAX_CORNER_DIMENSIONS = 6
 _START_DISTANCE = 0.15  # between climbs, in widths of the box
 _PAIRS_PER_CHUNK = 2**14  # decisions x contexts
@@ -114,28 +120,38 @@ class LipschitzConstant(Module):
         self.register_buffer("bounds", bounds)
         self.register_buffer("candidates", torch.cat(parts))
 
-    def forward(self, score: Score, X: Tensor) -> Tensor:
+    def forward(
+        self, score: Score, X: Tensor, gradient: Gradient | None = None
+    ) -> Tensor:
         r"""Evaluate ``L(x)``.
 
         Args:
             score: The function of decision and context; see ``Score``.
             X: Decisions, ``... x d_x``.
+            gradient: The gradient of ``score`` at ``X``, where it is known without
+                autograd; see ``Gradient``. Where it says None, autograd is asked.
 
         Returns:
             ``L(x)``, shape ``...`` (for scores of an ensemble of S models,
             ``... x S``), in units of the score; differentiable in ``X``.
         """
-        contexts = self.maximizers(score, X)
+        contexts = self.maximizers(score, X, gradient)
         wants_graph = torch.is_grad_enabled() and X.requires_grad
+        known = gradient(contexts) if gradient else None
+        if known is not None:
+            return self._norm(known).max(dim=-1).values
         norms = self._norms(score, X, contexts, create_graph=wants_graph)
         return norms.max(dim=-1).values
 
-    def maximizers(self, score: Score, X: Tensor) -> Tensor:
+    def maximizers(
+        self, score: Score, X: Tensor, gradient: Gradient | None = None
+    ) -> Tensor:
         r"""Contexts among which the steepest one found is.
 
         Args:
             score: The function of decision and context; see ``Score``.
             X: Decisions, ``... x d_x``.
+            gradient: The gradient of ``score`` at ``X``; see ``forward``.
 
         Returns:
             The best context seen, and the ends of the climbs, for each decision and
@@ -143,9 +159,20 @@ class LipschitzConstant(Module):
         """
         X = X.detach()
         candidates = self.candidates.to(X)
-        norms = self._candidate_norms(score, X, candidates)  # ... (x S) x M
-        starts, heights = self._starts(candidates, norms)  # ... (x S) x R x d_c
-        return self._climb(score, X, starts, heights)
+
+        def heights(contexts: Tensor) -> Tensor:
+            if gradient is not None:
+                with torch.no_grad():
+                    known = gradient(contexts)
+                if known is not None:
+                    return self._norm(known)
+            if contexts is candidates:
+                return self._candidate_norms(score, X, candidates)
+            return self._norms(score, X, contexts, create_graph=False)
+
+        norms = heights(candidates)  # ... (x S) x M
+        starts, best = self._starts(candidates, norms)  # ... (x S) x R x d_c
+        return self._climb(heights, starts, best)
 
     def _starts(self, candidates: Tensor, norms: Tensor) -> tuple[Tensor, Tensor]:
         """The steepest candidates that do not lie on each other's doorstep."""
@@ -206,12 +233,13 @@ class LipschitzConstant(Module):
         return (gradient * widths).square().sum(-1).clamp_min(_TINY).sqrt()
 
     def _climb(
-        self, score: Score, X: Tensor, starts: Tensor, heights: Tensor
+        self, norms: Callable[[Tensor], Tensor], starts: Tensor, heights: Tensor
     ) -> Tensor:
         """Climb by parabolas through a shrinking cross, all decisions at once."""
         d_c = starts.shape[-1]
-        lower, widths = self.bounds[0].to(X), (self.bounds[1] - self.bounds[0]).to(X)
-        arms = torch.eye(d_c).to(X)
+        lower = self.bounds[0].to(starts)
+        widths = (self.bounds[1] - self.bounds[0]).to(starts)
+        arms = torch.eye(d_c).to(starts)
         cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])  # 2 d_c + 1 points
         reach = self.spacing / 2  # half way to a neighbour in the Sobol set
         best, highest = starts[..., :1, :], heights[..., :1]  # ... (x S) x 1 (x d_c)
@@ -219,7 +247,7 @@ class LipschitzConstant(Module):
         for _ in range(self.num_ascent_steps):
             points = (centre.unsqueeze(-2) + reach * cross).clamp(0.0, 1.0)
             tried = (lower + points * widths).flatten(-3, -2)  # ... (x S) x R (2 d_c+1)
-            heights = self._norms(score, X, tried, create_graph=False)
+            heights = norms(tried)
             top, index = heights.max(dim=-1, keepdim=True)
             index = index.unsqueeze(-1).expand(*index.shape, d_c)
             best = torch.where(

@@ -8,6 +8,7 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.greedy_variance import GreedyVariance
+from botorch_drbo.posterior.interpolant import ContextInterpolant, MomentSlopes
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
@@ -15,10 +16,12 @@ from botorch_drbo.posterior.product_kernel import ProductPosterior
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
+    "ContextInterpolant",
     "ExactPosterior",
     "GenericPosterior",
     "GreedyVariance",
     "MarginalPosterior",
+    "MomentSlopes",
     "Path",
     "PosteriorPaths",
     "ProductPosterior",

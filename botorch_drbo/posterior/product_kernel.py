@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.context_kernel import context_kernel
 from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.interpolant import ContextInterpolant, Seen
 from botorch_drbo.posterior.path_support import is_columnwise
 from botorch_drbo.posterior.skeleton import Skeleton, find_skeleton
 
@@ -28,15 +30,20 @@ _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
 _MAX_PLANS = 4
 
 
+class _Found(NamedTuple):
+    """A skeleton in the caller's units and precision."""
+
+    skeleton: Skeleton
+    points: Tensor  # r x d_c
+    interpolation: Tensor  # r x n
+    shared: list[tuple[Seen, Tensor]]  # see ContextInterpolant
+
+
 class _Plan(NamedTuple):
     """What was found out about one set of contexts."""
 
-    contexts: Tensor  # the caller's tensor, to recognise it
-    version: int
-    copy: Tensor  # its values, in case they change
-    skeleton: Skeleton | None
-    points: Tensor | None  # skeleton contexts, r x d_c
-    interpolation: Tensor | None  # r x n
+    seen: Seen
+    found: _Found | None
 
 
 class ProductPosterior(MarginalPosterior):
@@ -154,12 +161,36 @@ class ProductPosterior(MarginalPosterior):
             The means and the variances, each ``... x n``, in the units of the outcome,
             noise not included.
         """
+        interpolant = self.interpolant(X, contexts)
+        return self.exact(X, contexts) if interpolant is None else interpolant.moments()
+
+    def interpolant(self, X: Tensor, contexts: Tensor) -> ContextInterpolant | None:
+        r"""Evaluate decisions at the skeleton, for moments and slopes at any context.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts ``n x d_c`` for which the skeleton is right.
+
+        Returns:
+            Moments and slopes as functions of the context, differentiable in ``X``;
+            None where ``forward`` takes the exact path.
+        """
         plan = self._plan(X, contexts)
-        if plan is None or plan.points is None or plan.interpolation is None:
-            return self.exact(X, contexts)
-        mean, variance = self.exact(X, plan.points)  # ... x r
-        moments = torch.stack([mean, variance]) @ plan.interpolation  # 2 x ... x n
-        return moments[0], moments[1].clamp_min(0.0)
+        if plan is None or plan.found is None:
+            return None
+        found = plan.found
+        return ContextInterpolant(
+            skeleton=found.skeleton,
+            moments=torch.stack(self.exact(X, found.points)),  # 2 x ... x r
+            interpolation=found.interpolation,
+            inside=partial(self._inside_and_slope, X.detach()),
+            shared=found.shared,
+        )
+
+    @property
+    def smooth(self) -> bool:
+        """Whether an ``interpolant`` has slopes: RBF factors only on the context."""
+        return self.context_kernel.smooth
 
     def path_of(self, X: Tensor, contexts: Tensor) -> str:
         r"""Tell which path ``forward`` takes.
@@ -185,7 +216,7 @@ class ProductPosterior(MarginalPosterior):
             ``r``, or None where the exact path is taken.
         """
         plan = self._plan(X, contexts)
-        return None if plan is None or plan.points is None else len(plan.points)
+        return None if plan is None or plan.found is None else len(plan.found.points)
 
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         return self.exact._moments(Z)
@@ -200,7 +231,7 @@ class ProductPosterior(MarginalPosterior):
         ):
             return None
         for position, plan in enumerate(self._plans):
-            if _same(plan, contexts):
+            if plan.seen.same(contexts):
                 if position:  # the most recent first
                     self._plans.insert(0, self._plans.pop(position))
                 return plan
@@ -223,18 +254,16 @@ class ProductPosterior(MarginalPosterior):
             max_size=max_size,
             chunk=max(1, self.memory_budget // (64 * (columns + max_size + 64))),
         )
-        points = interpolation = None
+        found = None
         if skeleton is not None:
-            points = contexts[skeleton.chosen]
             interpolation = skeleton.interpolation.mT.contiguous().to(contexts)
-        return _Plan(
-            contexts=contexts,
-            version=contexts._version,
-            copy=contexts.detach().clone(),
-            skeleton=skeleton,
-            points=points,
-            interpolation=interpolation,
-        )
+            found = _Found(
+                skeleton=skeleton._replace(interpolation=interpolation),
+                points=contexts[skeleton.chosen],
+                interpolation=interpolation,
+                shared=[],
+            )
+        return _Plan(Seen.of(contexts), found)
 
     def _inside(self, X: Tensor, contexts: Tensor) -> Tensor:
         """The contexts as the kernel sees them; each column by itself."""
@@ -245,23 +274,15 @@ class ProductPosterior(MarginalPosterior):
         Z = model.transform_inputs(self.join(some, contexts.to(some)))[0]  # n x d
         return Z[:, list(self.context_indices)].double()
 
-
-def _same(plan: _Plan, contexts: Tensor) -> bool:
-    """Whether a plan was made for these values.
-
-    On the CPU the values are compared, so that a change behind autograd's back is seen
-    too; on a GPU that would wait for the device, and the version has to do.
-    """
-    known = plan.copy
-    if (
-        known.shape != contexts.shape
-        or known.dtype != contexts.dtype
-        or known.device != contexts.device
-    ):
-        return False
-    if contexts.device.type != "cpu" and plan.contexts is contexts:
-        return plan.version == contexts._version
-    return torch.equal(known, contexts)
+    def _inside_and_slope(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """And the derivative of each column in itself, ``n x d_c`` both."""
+        if getattr(self.model, "input_transform", None) is None:
+            return contexts.double(), torch.ones_like(contexts, dtype=torch.double)
+        with torch.enable_grad():
+            leaf = contexts.detach().requires_grad_()
+            inside = self._inside(X, leaf)
+            (slope,) = torch.autograd.grad(inside.sum(), leaf)
+        return inside.detach(), slope.double()
 
 
 def _amplification(
@@ -274,7 +295,7 @@ def _amplification(
     norm = torch.minimum(size(root), (size(root, 1) * size(root, torch.inf)).sqrt())
     residual = model.train_targets.double()
     if isinstance(model.mean_module, ConstantMean):
-        residual = residual - model.mean_module.constant
+        residual = residual - cast(Tensor, model.mean_module.constant)
     largest = residual.abs().max()
     of_mean = variance * exact.alpha.double().norm() / largest.clamp_min(1e-300)
     return max(1.0, float(torch.maximum(variance**0.5 * norm, of_mean)))

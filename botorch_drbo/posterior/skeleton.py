@@ -43,39 +43,46 @@ class Skeleton(NamedTuple):
         kernel: The context's side of the kernel.
         chosen: Row numbers of the skeleton contexts, ``r``.
         interpolation: ``e_s(c_i)`` at all contexts, ``n x r``.
-        mixing: Features of a row ``b`` are ``b @ mixing``, ``columns x f``.
-        left: First factor of the random products, ``(1 + f) x r``.
-        right: Second factor, ``(1 + f) x r``.
+        constants: What is added in the products of a row ``b``, ``2 r``.
+        mixing: Products are ``(b @ mixing + constants)``, its first half times its
+            second, ``columns x 2 r``.
         factors: LU factors of the products at the skeleton, ``r x r``, in one matrix.
     """
 
     kernel: ContextKernel
     chosen: Tensor
     interpolation: Tensor
+    constants: Tensor
     mixing: Tensor
-    left: Tensor
-    right: Tensor
     factors: Tensor
 
-    def slopes(self, contexts: Tensor) -> Tensor:
-        r"""Differentiate the functions ``e_s`` in the context.
+    def values_and_slopes(self, contexts: Tensor) -> Tensor:
+        r"""Evaluate the functions ``e_s`` and their slopes, at any contexts.
 
         Args:
             contexts: ``n x d_c``, in the kernel's units, float64.
 
         Returns:
-            ``d_c x n x r``.
+            Values first, then the slope in each column: ``(1 + d_c) x n x r``.
         """
         rows = self.kernel(contexts)
-        features = _features(rows, self.mixing)
-        first, second = features @ self.left, features @ self.right
-        slopes = []
+        left, right = torch.addmm(self.constants, rows, self.mixing).chunk(2, dim=-1)
+        products = [left * right]
         for column in range(contexts.shape[-1]):
-            change = self.kernel.slope(contexts, rows, column) @ self.mixing  # n x f
-            products = (change @ self.left[1:]) * second
-            products = products + first * (change @ self.right[1:])
-            slopes.append(_divided(products, self.factors))
-        return torch.stack(slopes)
+            change = self.kernel.slope(contexts, rows, column) @ self.mixing
+            left_slope, right_slope = change.chunk(2, dim=-1)
+            products.append(torch.addcmul(left_slope * right, left, right_slope))
+        together = torch.cat(products)  # (1 + d_c) n x r
+        return _divided(together, self.factors).unflatten(0, (-1, len(contexts)))
+
+    def flops_per_context(self) -> int:
+        r"""Count the work of ``values_and_slopes`` at one context.
+
+        Returns:
+            Floating point operations, the kernel's rows not counted.
+        """
+        columns, r = len(self.mixing), len(self.chosen)
+        return (1 + self.kernel.points.shape[-1]) * (4 * columns * r + 2 * r * r)
 
 
 def find_skeleton(
@@ -130,9 +137,8 @@ def find_skeleton(
                 kernel=kernel,
                 chosen=order[choice.pivots],
                 interpolation=interpolation,
-                mixing=choice.mixing,
-                left=choice.left,
-                right=choice.right,
+                constants=torch.cat([choice.left[0], choice.right[0]]),
+                mixing=choice.mixing @ torch.cat([choice.left, choice.right], -1)[1:],
                 factors=choice.factors,
             )
         if last:

@@ -335,6 +335,64 @@ def test_chunks_change_nothing() -> None:
         )
 
 
+class TestInterpolant:
+    """Slopes in the context against autograd through the exact path."""
+
+    def exact(self, model: SingleTaskGP, X: Tensor, contexts: Tensor) -> list[Tensor]:
+        d_c = contexts.shape[-1]
+        own = contexts.expand(*X.shape[:-1], -1, -1).clone().requires_grad_()
+        mean, variance = build(model, columns(d_c), path="exact")(X, own)
+        slopes = [
+            torch.autograd.grad(m.sum(), own, create_graph=True)[0]
+            for m in (mean, variance)
+        ]
+        return [mean, variance, *slopes]
+
+    @pytest.mark.parametrize("kernel", ["rbf", "additive", "twice"])
+    @pytest.mark.parametrize("transforms", [False, True])
+    @pytest.mark.parametrize("d_c", [1, 2])
+    def test_slopes(self, kernel: str, transforms: bool, d_c: int) -> None:
+        model = make_model(kernel, d_c=d_c, transforms=transforms)
+        X, C = make_inputs(n=500, d_c=d_c)
+        shared, own = C[:7], C[10:40].reshape(5, 6, d_c)
+        if transforms:
+            C, shared, own = (40 * c - 10 for c in (C, shared, own))
+        interpolant = build(model, columns(d_c)).interpolant(X, C)
+        for contexts in (shared, own):
+            expected = self.exact(model, X, contexts)
+            for a, b in zip(interpolant.slopes(contexts), expected, strict=True):
+                assert a.shape == b.shape
+                assert (a - b).abs().max() <= 1e-7 * b.abs().max()
+
+    def test_slopes_follow_the_decision(self) -> None:
+        model, (X, C) = make_model(t=12), make_inputs(n=100)
+        posterior = build(model, [2])
+        own = C[:10].reshape(5, 2, 1)
+        leaf = X.clone().requires_grad_()
+        expected = self.exact(model, leaf, own)
+        local = posterior.interpolant(leaf, C)
+        for a, b in zip(local.slopes(own), expected, strict=True):
+            gradients = [
+                torch.autograd.grad(v.sum(), leaf, retain_graph=True)[0] for v in (a, b)
+            ]
+            torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-7)
+
+    def test_shared_contexts_that_change_are_noticed(self) -> None:
+        model, (X, C) = make_model(), make_inputs()
+        posterior = build(model, [2])
+        shared = C[:7].clone()
+        posterior.interpolant(X, C).slopes(shared)
+        shared.data += 0.01
+        mean_slope = posterior.interpolant(X, C).slopes(shared).mean_slope
+        torch.testing.assert_close(
+            mean_slope, self.exact(model, X, shared)[2], rtol=1e-6, atol=1e-7
+        )
+
+    def test_none_where_the_exact_path_is_taken(self) -> None:
+        model, (X, C) = make_model(), make_inputs(n=8)
+        assert build(model, [2]).interpolant(X, C) is None
+
+
 class TestStepsAside:
     """Where no small skeleton is right, the exact path does the work."""
 

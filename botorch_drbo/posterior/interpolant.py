@@ -1,0 +1,159 @@
+"""Moments of some decisions as functions of the context, and their slopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_drbo.posterior.skeleton import Skeleton
+
+_CHUNK_ELEMENTS = 2**21  # of a kernel row's temporaries
+
+
+class Seen(NamedTuple):
+    """Contexts as they were, to find out whether others are the same."""
+
+    tensor: Tensor
+    version: int
+    copy: Tensor
+
+    @classmethod
+    def of(cls, contexts: Tensor) -> Seen:
+        """Remember contexts."""
+        return cls(contexts, contexts._version, contexts.detach().clone())
+
+    def same(self, contexts: Tensor) -> bool:
+        """Compare values; on a GPU the same tensor, unchanged, is not compared.
+
+        A comparison would wait for the device. On the CPU it is cheap, and sees changes
+        made behind autograd's back too.
+        """
+        known = self.copy
+        if (
+            known.shape != contexts.shape
+            or known.dtype != contexts.dtype
+            or known.device != contexts.device
+        ):
+            return False
+        if contexts.device.type != "cpu" and self.tensor is contexts:
+            return self.version == contexts._version
+        return torch.equal(known, contexts)
+
+
+class MomentSlopes(NamedTuple):
+    r"""Moments and their slopes in the context.
+
+    Args:
+        mean: ``... x n``.
+        variance: ``... x n``, not negative.
+        mean_slope: ``... x n x d_c``.
+        variance_slope: ``... x n x d_c``.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    mean_slope: Tensor
+    variance_slope: Tensor
+
+
+class ContextInterpolant:
+    r"""Moments of the decisions ``X`` at a skeleton, interpolated to any contexts.
+
+    .. math:: \mu(x, c) = \sum_s e_s(c)\, \mu(x, c_s), \qquad
+        \nabla_c\, \mu(x, c) = \sum_s \nabla e_s(c)\, \mu(x, c_s)
+
+    and the variance likewise. So slopes in ``c`` that can be differentiated in ``x``
+    need first derivatives of the model only. The contexts must lie among those that the
+    skeleton was checked for.
+
+    Args:
+        skeleton: The skeleton.
+        moments: Means and variances at the skeleton contexts, ``2 x ... x r``.
+        interpolation: To the contexts of the skeleton, ``r x n``.
+        inside: Contexts ``n x d_c`` as the kernel sees them, and their derivatives.
+        shared: Where matrices of earlier contexts are kept.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        moments: Tensor,
+        interpolation: Tensor,
+        inside: Callable[[Tensor], tuple[Tensor, Tensor]],
+        shared: list[tuple[Seen, Tensor]],
+    ) -> None:
+        r"""Keep the moments.
+
+        Args:
+            skeleton: The skeleton.
+            moments: Means and variances at the skeleton contexts, ``2 x ... x r``.
+            interpolation: To the contexts of the skeleton, ``r x n``.
+            inside: Contexts as the kernel sees them, and their derivatives.
+            shared: Where matrices of earlier contexts are kept.
+        """
+        self.skeleton = skeleton
+        self.at_skeleton = moments
+        self.interpolation = interpolation
+        self.inside = inside
+        self.shared = shared
+
+    @property
+    def cheap(self) -> bool:
+        """Whether slopes at contexts of their own cost less than by the exact path."""
+        columns = len(self.skeleton.kernel.points)
+        return self.skeleton.flops_per_context() < 8 * columns * columns
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        r"""Interpolate to the contexts that the skeleton was made for.
+
+        Returns:
+            Means and variances, each ``... x n``.
+        """
+        moments = self.at_skeleton @ self.interpolation  # 2 x ... x n
+        return moments[0], moments[1].clamp_min(0.0)
+
+    def slopes(self, contexts: Tensor) -> MomentSlopes:
+        r"""Evaluate moments and slopes; contexts are constants, ``X`` is not.
+
+        Args:
+            contexts: ``k x d_c``, or ``... x k x d_c`` with contexts of its own for
+                each decision.
+
+        Returns:
+            Moments ``... x k`` and slopes ``... x k x d_c``.
+        """
+        if contexts.ndim == 2:
+            matrix = self._shared_matrix(contexts)  # (1 + d_c) k x r
+            moments = self.at_skeleton @ matrix.mT  # 2 x ... x (1 + d_c) k
+        else:
+            flat = self._matrix(contexts.reshape(-1, contexts.shape[-1]))
+            own = flat.unflatten(1, contexts.shape[:-1])  # (1 + d_c) x ... x k x r
+            own = torch.cat(own.unbind(), dim=-2)  # ... x (1 + d_c) k x r
+            both = self.at_skeleton.movedim(0, -1)  # ... x r x 2
+            moments = (own @ both).movedim(-1, 0)  # 2 x ... x (1 + d_c) k
+        moments = moments.unflatten(-1, (-1, contexts.shape[-2]))
+        values, slopes = moments[..., 0, :], moments[..., 1:, :].mT
+        return MomentSlopes(values[0], values[1].clamp_min(0.0), slopes[0], slopes[1])
+
+    def _shared_matrix(self, contexts: Tensor) -> Tensor:
+        for seen, matrix in self.shared:
+            if seen.same(contexts):
+                return matrix
+        matrix = self._matrix(contexts).flatten(0, 1)
+        self.shared[:] = [(Seen.of(contexts), matrix)]
+        return matrix
+
+    def _matrix(self, contexts: Tensor) -> Tensor:
+        """``(1 + d_c) x n x r``, slopes in the units of the contexts."""
+        with torch.no_grad():
+            inside, scale = self.inside(contexts)  # n x d_c, both
+            rows = max(1, _CHUNK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
+            parts = [
+                self.skeleton.values_and_slopes(part) for part in inside.split(rows)
+            ]
+            matrix = torch.cat(parts, dim=1)
+            matrix[1:] *= scale.mT.unsqueeze(-1)
+        return matrix.to(contexts)

@@ -1,0 +1,145 @@
+"""Acquisition functions on the product path against the same ones on the exact path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import Normalize
+from botorch.models.transforms.outcome import Standardize
+from torch import Tensor
+
+from botorch_drbo.acquisition import (
+    DistributionallyRobustUCB,
+    LipschitzPenalizedUCB,
+)
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    ConditionalValueAtRisk,
+    FullSimplex,
+    NoAmbiguity,
+    TotalVariation,
+)
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+
+BOX = torch.tensor([[-10.0], [30.0]], dtype=torch.double)
+
+
+def uniform(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator, dtype=torch.double)
+
+
+def make_model() -> SingleTaskGP:
+    Z = uniform(20, 3)
+    Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * (4 * Z[:, 2:]).cos()
+    Z[:, 2] = 40 * Z[:, 2] - 10
+    model = SingleTaskGP(
+        Z, 7 * Y, input_transform=Normalize(3), outcome_transform=Standardize(1)
+    )
+    model.covar_module.lengthscale = 0.4
+    return model
+
+
+def contexts(n: int = 120) -> ContextSet:
+    return ContextSet(40 * uniform(n, 1, seed=1) - 10, 0.5 + uniform(n, seed=2))
+
+
+def robust(ambiguity_set: AmbiguitySet, **extra: Tensor) -> Callable:
+    def make(**options) -> AcquisitionFunction:
+        return DistributionallyRobustUCB(
+            make_model(),
+            beta=2.25,
+            context_set=contexts(),
+            objective=UncertaintyObjective(ambiguity_set),
+            **extra,
+            **options,
+        )
+
+    return make
+
+
+def penalized(radius: float) -> Callable:
+    def make(**options) -> AcquisitionFunction:
+        return LipschitzPenalizedUCB(
+            make_model(),
+            beta=2.25,
+            context_set=contexts(),
+            radius=radius,
+            context_bounds=BOX,
+            **options,
+        )
+
+    return make
+
+
+MAKERS = {
+    "expectation": robust(NoAmbiguity()),
+    "worst_case": robust(FullSimplex()),
+    "total_variation": robust(TotalVariation(0.4)),
+    "cvar": robust(ConditionalValueAtRisk(0.7)),
+    "outside": robust(
+        TotalVariation(0.4), outside_contexts=40 * uniform(90, 1, seed=3) - 10
+    ),
+    "wdrbo": penalized(0.3),
+    "erbo": penalized(0.0),
+}
+
+
+def value_and_gradient(acqf: AcquisitionFunction, X: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = X.clone().requires_grad_()
+    value = acqf(leaf)
+    return value, torch.autograd.grad(value.sum(), leaf)[0]
+
+
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("minimise", [False, True])
+@pytest.mark.parametrize("name", MAKERS)
+def test_same_as_on_the_exact_path(name: str, minimise: bool, pending: bool) -> None:
+    options = {
+        "posterior_transform": ScalarizedPosteriorTransform(
+            torch.tensor([-1.0], dtype=torch.double)
+        )
+        if minimise
+        else None,
+        "X_pending": torch.tensor([[0.3, 0.6]]).double() if pending else None,
+    }
+    product = MAKERS[name](**options)
+    exact = MAKERS[name](path="exact", **options)
+    assert (product.posterior.path, exact.posterior.path) == ("product", "exact")
+    X = uniform(6, 1, 2, seed=4)
+    assert product.posterior.path_of(X[:, 0], product.context_set.points) == "product"
+    values = [value_and_gradient(acqf, X) for acqf in (product, exact)]
+    for a, b in zip(*values, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+    with torch.no_grad():
+        torch.testing.assert_close(product(X), values[0][0])
+
+
+def test_wdrbo_gradient() -> None:
+    acqf = MAKERS["wdrbo"]()
+    X = uniform(3, 1, 2, seed=5).requires_grad_()
+    assert torch.autograd.gradcheck(acqf, (X,), eps=1e-5, atol=1e-4)
+
+
+def test_wdrbo_sees_contexts_that_change() -> None:
+    product, exact = MAKERS["wdrbo"](), MAKERS["wdrbo"](path="exact")
+    X = uniform(3, 1, 2, seed=6)
+    product(X)
+    for acqf in (product, exact):
+        acqf.context_set.points.mul_(0.5)
+    torch.testing.assert_close(product(X), exact(X), rtol=1e-6, atol=1e-6)
+
+
+def test_new_hyperparameters_are_noticed() -> None:
+    product, exact = MAKERS["wdrbo"](), MAKERS["wdrbo"](path="exact")
+    X = uniform(3, 1, 2, seed=7)
+    product(X)
+    for acqf in (product, exact):
+        acqf.model.covar_module.lengthscale = 0.8
+    torch.testing.assert_close(product(X), exact(X), rtol=1e-6, atol=1e-6)
