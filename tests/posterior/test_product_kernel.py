@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
@@ -31,6 +33,16 @@ from botorch_drbo.posterior import MarginalPosterior, ProductPosterior, product_
 from botorch_drbo.posterior import marginal_posterior as build
 
 D_X = 2
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_least_size() -> Iterator[None]:
+    """Small problems too, for which the exact path would be as fast."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product_kernel, "_MIN_PAIRS", 0)
+        yield
+
+
 KERNELS = {
     "rbf": lambda d_c: RBFKernel(ard_num_dims=D_X + d_c),
     "scaled_rbf": lambda d_c: ScaleKernel(RBFKernel(ard_num_dims=D_X + d_c)),
@@ -407,6 +419,10 @@ class TestStepsAside:
 
     def test_few_contexts(self) -> None:
         self.check(make_model(), *make_inputs(n=8))
+
+    def test_few_pairs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(product_kernel, "_MIN_PAIRS", 2000)
+        self.check(make_model(t=10), *make_inputs(n=199))
 
     def test_short_lengthscales(self) -> None:
         self.check(make_model(lengthscale=0.005), *make_inputs(n=60))
