@@ -137,6 +137,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self.path = path
         self.memory_budget = memory_budget
         self.ensemble = is_ensemble(model)
+        self._joined: tuple[list[tuple[int, int]], Tensor] | None = None
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -211,6 +212,14 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         """Casting the module instead would round the user's model for good."""
         parameter = next(self.model.parameters(), None)
         return X if parameter is None else X.to(parameter.dtype)
+
+    def _with_contexts(self, others: Tensor, X: Tensor) -> Tensor:
+        """The context set and others, put together again when one has changed."""
+        parts = self.context_set.points, others
+        seen = [(id(part), part._version) for part in parts]
+        if self._joined is None or self._joined[0] != seen:
+            self._joined = seen, torch.cat([part.to(parts[0]) for part in parts])
+        return self._joined[1].to(X)
 
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""

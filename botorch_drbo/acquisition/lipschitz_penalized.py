@@ -160,7 +160,6 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             if lipschitz is None
             else lipschitz
         )
-        self._joined: tuple[list[tuple[int, int]], Tensor] | None = None
 
     def _values(self, X: Tensor) -> Tensor:
         weights, radius = self.context_set.weights.to(X), self.radius.to(X)
@@ -197,15 +196,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         self._refresh()
         if not isinstance(self.observed, ProductPosterior) or not self.observed.smooth:
             return None
-        return self.observed.interpolant(X, self._contexts(X))
-
-    def _contexts(self, X: Tensor) -> Tensor:
-        """Support and candidates, put together again when one of them has changed."""
-        parts = self.context_set.points, self.lipschitz.candidates
-        seen = [(id(part), part._version) for part in parts]
-        if self._joined is None or self._joined[0] != seen:
-            self._joined = seen, torch.cat([part.to(parts[0]) for part in parts])
-        return self._joined[1].to(X)
+        contexts = self._with_contexts(self.lipschitz.candidates, X)
+        return self.observed.interpolant(X, contexts)
 
     def _gradient(self, local: ContextInterpolant, contexts: Tensor) -> Tensor | None:
         """Of the score in the context; None where the exact path is as fast."""

@@ -21,7 +21,12 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+from botorch_drbo.posterior import (
+    DEFAULT_MEMORY_BUDGET,
+    ContextInterpolant,
+    Path,
+    ProductPosterior,
+)
 
 _BLIND = (TotalVariation, ChiSquared, FullSimplex)  # to where a context lies
 
@@ -136,9 +141,23 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         return self.objective(*self._scores_and_weights(X))
 
     def _scores_and_weights(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        scores, weights = self.scores(X), self.context_set.weights.to(X)
+        weights = self.context_set.weights.to(X)
         if self.outside_contexts is None:
-            return scores, weights
+            return self.scores(X), weights
+        with_outside = torch.cat([weights, weights.new_zeros(1)])
+        local = self._interpolant(X, self.outside_contexts)
+        if local is not None:  # all contexts from one skeleton
+            mean, variance = local.moments()
+            n = len(weights)
+            with torch.no_grad():  # only the lowest score needs a gradient
+                scores = mean[..., n:] + self._width(variance[..., n:])
+                lowest = n + scores.argmin(-1, keepdim=True)
+            kept = [
+                torch.cat([m[..., :n], m.gather(-1, lowest)], -1)
+                for m in (mean, variance)
+            ]
+            return kept[0] + self._width(kept[1]), with_outside
+        scores = self.scores(X)
         with torch.no_grad():  # only the lowest score needs a gradient
             lowest = self.scores(X, self.outside_contexts).argmin(-1)  # ... (x S)
         if self.ensemble:  # each model has a lowest context of its own
@@ -146,10 +165,14 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             outside = self.scores(X, contexts).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
         else:
             outside = self.scores(X, self.outside_contexts[lowest].unsqueeze(-2))
-        return (
-            torch.cat([scores, outside], dim=-1),
-            torch.cat([weights, weights.new_zeros(1)]),
-        )
+        return torch.cat([scores, outside], dim=-1), with_outside
+
+    def _interpolant(self, X: Tensor, outside: Tensor) -> ContextInterpolant | None:
+        """Moments at ``X`` over the context set and the contexts beside it."""
+        self._refresh()
+        if not isinstance(self.posterior, ProductPosterior):
+            return None
+        return self.posterior.interpolant(X, self._with_contexts(outside, X))
 
     def robust_value(self, X: Tensor) -> RobustValue:
         r"""The worst case behind the value: which distribution, and how bad.
@@ -162,4 +185,5 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             status, of the scores at the context set (ensembles: ``... x S``). With
             outside contexts a last weight belongs to the lowest of them.
         """
-        return self.objective.ambiguity_set.worst_case(*self._scores_and_weights(X))
+        inner = self._in_model_dtype(X)
+        return self.objective.ambiguity_set.worst_case(*self._scores_and_weights(inner))

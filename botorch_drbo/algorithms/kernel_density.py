@@ -93,7 +93,7 @@ class DRBOKDE(AcquisitionAlgorithm):
 
     radius: Schedule | float | None = None
     num_contexts: int = 1024
-    num_outside: int = 512
+    num_outside: int = 1024
 
     def __post_init__(self) -> None:
         """Check the options."""
