@@ -9,15 +9,14 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.acquisition.inputs import empty_context_set
-from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
-from botorch_drbo.ambiguity import NoAmbiguity
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.inputs import check_objective, empty_context_set
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
 
 
-class EnlargedConfidenceUCB(DistributionallyRobustUCB):
+class EnlargedConfidenceUCB(RobustAcquisitionFunction):
     r"""An upper confidence bound for a model that is wrong by at most ``epsilon``.
 
     The outcome need not be a function that the kernel can represent: it is one plus a
@@ -77,7 +76,6 @@ class EnlargedConfidenceUCB(DistributionallyRobustUCB):
         context_set: ContextSet | None = None,
         objective: Objective | None = None,
         *,
-        outside_contexts: Tensor | None = None,
         context_indices: Sequence[int] | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
@@ -97,7 +95,6 @@ class EnlargedConfidenceUCB(DistributionallyRobustUCB):
                 None for a model of decisions alone.
             objective: Collapses ``... x n`` scores and the weights to ``...``. It goes
                 with a context set.
-            outside_contexts: See ``DistributionallyRobustUCB``.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
             posterior_transform: Makes one output of several, or changes the sign.
@@ -123,13 +120,13 @@ class EnlargedConfidenceUCB(DistributionallyRobustUCB):
                 f"Got `{given}` without `{missing}`. Pass both, or neither for a model "
                 "of decisions alone."
             )
+        if context_set is None or objective is None:
+            context_set, objective = empty_context_set(), UncertaintyObjective.so()
         super().__init__(
             model,
             beta,
-            empty_context_set() if context_set is None else context_set,
-            UncertaintyObjective(NoAmbiguity()) if objective is None else objective,
+            context_set,
             misspecification=misspecification,
-            outside_contexts=outside_contexts,
             context_indices=context_indices,
             posterior_transform=posterior_transform,
             X_pending=X_pending,
@@ -137,3 +134,7 @@ class EnlargedConfidenceUCB(DistributionallyRobustUCB):
             path=path,
             memory_budget=memory_budget,
         )
+        self.objective = check_objective(objective, context_set)
+
+    def _values(self, X: Tensor) -> Tensor:
+        return self.objective(self.scores(X), self.context_set.weights.to(X))

@@ -72,7 +72,6 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         objective: Objective,
         *,
         outside_contexts: Tensor | None = None,
-        misspecification: float | Tensor = 0.0,
         context_indices: Sequence[int] | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
@@ -92,9 +91,6 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
                 only the one with the lowest score counts, decision by decision: so
                 only for sets that know no distance between contexts,
                 ``TotalVariation``, ``ChiSquared`` or ``FullSimplex``.
-            misspecification: By how much the outcome may differ from every function
-                that the model can represent, in the units of y; see
-                ``EnlargedConfidenceUCB``.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
             posterior_transform: Makes one output of several, or changes the sign.
@@ -104,8 +100,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             memory_budget: Bytes for the temporaries of the posterior.
 
         Raises:
-            InputDataError: A negative beta or misspecification, a wrong context set or
-                objective.
+            InputDataError: A negative beta, a wrong context set or objective.
             BotorchTensorDimensionError: Context columns that do not fit the model, or
                 an ambiguity set of other contexts.
             UnsupportedError: A model that is not single-output.
@@ -114,7 +109,6 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             model,
             beta,
             context_set,
-            misspecification=misspecification,
             context_indices=context_indices,
             posterior_transform=posterior_transform,
             X_pending=X_pending,

@@ -92,8 +92,8 @@ class StableOpt(RobustSetAlgorithm):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GPUCB(AcquisitionAlgorithm):
-    r"""``gp_ucb``: a model of ``x`` alone; the context is noise to it.
+class DecisionModelAlgorithm(AcquisitionAlgorithm):
+    r"""A confidence bound of a model of ``x`` alone; the context is noise to it.
 
     .. math:: \mu(x) + \sqrt{\beta}\, \sigma(x)
 
@@ -102,10 +102,9 @@ class GPUCB(AcquisitionAlgorithm):
 
     The values of a recommendation come from a second model, of ``[x, c]``, under the
     empirical contexts (or ``reference``), so that they compare with those of the other
-    recipes. [Srinivas2010gpucb]_.
+    recipes.
     """
 
-    name: ClassVar[str] = "gp_ucb"
     uses_contexts: ClassVar[bool] = False
 
     def acquisition(
@@ -131,6 +130,17 @@ class GPUCB(AcquisitionAlgorithm):
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The empirical contexts, taken at their word."""
         return self.data_contexts(history, space), NoAmbiguity()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GPUCB(DecisionModelAlgorithm):
+    r"""``gp_ucb``: the plain upper confidence bound of a model of ``x`` alone.
+
+    [Srinivas2010gpucb]_.
+    """
+
+    name: ClassVar[str] = "gp_ucb"
 
 
 @final

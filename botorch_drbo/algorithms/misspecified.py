@@ -12,15 +12,15 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
-from botorch_drbo.algorithms.baselines import GPUCB
+from botorch_drbo.algorithms.baselines import DecisionModelAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.wasserstein import WDRBO
+from botorch_drbo.algorithms.wasserstein import LipschitzPenaltyAlgorithm
 from botorch_drbo.schedules import as_schedule
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ECGPUCB(GPUCB):
+class ECGPUCB(DecisionModelAlgorithm):
     r"""``ec_gp_ucb``: GP-UCB with a confidence bound that allows for a wrong model.
 
     .. math:: \mu(x) + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)
@@ -75,7 +75,7 @@ class ECGPUCB(GPUCB):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ECWDRBO(WDRBO):
+class ECWDRBO(LipschitzPenaltyAlgorithm):
     r"""``ec_wdrbo``: WDRBO with a confidence bound that allows for a wrong model.
 
     .. math:: \sum_i p_i \, s(x, c_i) - \epsilon_s \max_c \| \partial_c\, s(x, c) \|_2,
@@ -126,7 +126,7 @@ class ECWDRBO(WDRBO):
             model,
             as_schedule(self.beta)(history.t),
             self.data_contexts(history, space),
-            self._radius(history),
+            self.current_radius(history),
             space.context_bounds,
             misspecification=self.misspecification,
             X_pending=X_pending,

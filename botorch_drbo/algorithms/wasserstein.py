@@ -24,8 +24,8 @@ from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WDRBO(AcquisitionAlgorithm):
-    r"""``wdrbo``: the expectation, less a Lipschitz penalty for a shifted distribution.
+class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
+    r"""The expectation, less a Lipschitz penalty for a shifted distribution.
 
     .. math:: \sum_i p_i \, \mathrm{ucb}(x, c_i) - \epsilon_s L(x), \qquad
         L(x) = \max_c \| \partial_c\, \mathrm{ucb}(x, c) \|_2
@@ -41,19 +41,7 @@ class WDRBO(AcquisitionAlgorithm):
         radius: A number, or a schedule in the number of contexts seen. The paper's
             experiments use ``InverseSquareRoot(0.3)`` when the distribution is learnt
             from data; give a number together with ``reference``.
-
-    Example:
-        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
-        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
-        >>> unit = torch.tensor([[0.0], [1.0]]).double()
-        >>> wdrbo = WDRBO(radius=0.1, num_restarts=1, raw_samples=8)
-        >>> wdrbo.propose(history, SearchSpace(unit, unit)).shape
-        torch.Size([1, 1])
-
-    [Micheli2025wdrbo]_, eq. 13.
     """
-
-    name: ClassVar[str] = "wdrbo"
 
     radius: Schedule | float = InverseSquareRoot(0.3)
 
@@ -77,7 +65,7 @@ class WDRBO(AcquisitionAlgorithm):
             model,
             beta,
             self.data_contexts(history, space),
-            self._radius(history),
+            self.current_radius(history),
             space.context_bounds,
             X_pending=X_pending,
         )
@@ -87,10 +75,30 @@ class WDRBO(AcquisitionAlgorithm):
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The Wasserstein ball in normalised context units."""
         contexts = self.data_contexts(history, space)
-        return contexts, _ball(contexts, space, self._radius(history))
+        return contexts, _ball(contexts, space, self.current_radius(history))
 
-    def _radius(self, history: History) -> float:
+    def current_radius(self, history: History) -> float:
+        """The radius of this round."""
         return as_schedule(self.radius)(len(history.contexts))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WDRBO(LipschitzPenaltyAlgorithm):
+    r"""``wdrbo``: the expectation, less a Lipschitz penalty for a shifted distribution.
+
+    Example:
+        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
+        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> wdrbo = WDRBO(radius=0.1, num_restarts=1, raw_samples=8)
+        >>> wdrbo.propose(history, SearchSpace(unit, unit)).shape
+        torch.Size([1, 1])
+
+    [Micheli2025wdrbo]_, eq. 13.
+    """
+
+    name: ClassVar[str] = "wdrbo"
 
 
 @final
