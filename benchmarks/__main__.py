@@ -143,6 +143,17 @@ def _bocu(options: argparse.Namespace) -> int:
     )
 
 
+def _misspecified(options: argparse.Namespace) -> int:
+    from benchmarks.misspecified import run_misspecified
+
+    return run_misspecified(
+        options.out,
+        seeds=options.seeds,
+        iterations=options.iterations,
+        jobs=options.jobs,
+    )
+
+
 def _list(options: argparse.Namespace) -> int:
     from botorch_drbo.algorithms import ALGORITHMS
     from botorch_drbo.test_functions import TEST_FUNCTIONS
@@ -268,6 +279,19 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=RESULTS / "bocu", help="results folder"
     )
     _add_jobs(bocu)
+
+    wrong = commands.add_parser(
+        "misspecified",
+        help="methods for a wrong model; the same command resumes a killed run",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    wrong.set_defaults(command=_misspecified)
+    wrong.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
+    wrong.add_argument("--iterations", type=int, default=300, help="decisions per run")
+    wrong.add_argument(
+        "--out", type=Path, default=RESULTS / "misspecified", help="results folder"
+    )
+    _add_jobs(wrong)
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)

@@ -10,11 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-import multiprocessing
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,8 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.config import ConfigError
+from benchmarks.decisions import Decision, read_decisions, run_all, run_decisions
 from benchmarks.report import estimate
-from benchmarks.runner import one_thread
 from botorch_drbo.algorithms import (
     Algorithm,
     FixedHyperparameters,
@@ -45,7 +43,6 @@ from botorch_drbo.test_functions import BOCUProblem
 BETA = 4.0  # two standard deviations
 METHODS = ("ts_bocu", "ucb_bocu_1", "ucb_bocu_2", "ucb_so", "ucb_ro", "random")
 _WITHOUT_OBJECTIVE = ("ucb_so", "ucb_ro", "random")
-_HEAD = ["decision", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -141,14 +138,6 @@ class Task:
         return make_algorithm(self.method, **options)
 
 
-@dataclass(frozen=True)
-class Decision:
-    """A position among the candidates, and the seconds it took to choose it."""
-
-    position: int
-    seconds: float
-
-
 def make_problem(seed: int) -> BOCUProblem:
     """The paper's setting, on a sample of the prior."""
     return BOCUProblem.preset("gp_prior_2_2", seed, decisions="grid")
@@ -160,54 +149,42 @@ def run_task(task: Task, out: Path, iterations: int) -> int:
     Returns:
         How many decisions were made now.
     """
-    done = load(task, out)
-    if len(done) >= iterations:
+    if len(load(task, out)) >= iterations:
         return 0
     problem = make_problem(task.seed)
     function, candidates = problem.function, problem.candidates
     space = SearchSpace(function.bounds, function.context_bounds)
-    X, C, Y = problem.initial()
+    data = problem.initial()
     contexts = problem.sample_contexts(iterations)
     algorithm = task.algorithm(problem)
-    path = task.file(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with one_thread(), path.open("w", newline="", encoding="utf-8") as file:
-        # Written again, so that a line torn by a kill is gone.
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_HEAD)
-        for step in range(iterations):
-            if step < len(done):
-                decision = done[step]
-            else:
-                history = History(X=X, C=C, Y=Y, contexts=C)
-                start = time.perf_counter()
-                x = algorithm.propose(
-                    history,
-                    space,
-                    seed=100_000 * task.seed + step,
-                    candidates=candidates,
-                )
-                seconds = time.perf_counter() - start
-                found = (candidates == x).all(-1).nonzero()
-                decision = Decision(int(found[0]), seconds)
-            writer.writerow([decision.position, f"{decision.seconds:.4g}"])
-            file.flush()
-            position = torch.tensor([decision.position])
-            c = contexts[step : step + 1]
-            y = problem.observe(position, c, step=step)
-            X = torch.cat([X, candidates[position]])
-            C, Y = torch.cat([C, c]), torch.cat([Y, y])
-    return iterations - len(done)
+
+    def choose(step: int) -> int:
+        X, C, Y = data
+        x = algorithm.propose(
+            History(X=X, C=C, Y=Y, contexts=C),
+            space,
+            seed=100_000 * task.seed + step,
+            candidates=candidates,
+        )
+        return int((candidates == x).all(-1).nonzero()[0])
+
+    def learn(step: int, position: int) -> None:
+        nonlocal data
+        chosen, c = torch.tensor([position]), contexts[step : step + 1]
+        y = problem.observe(chosen, c, step=step)
+        X, C, Y = data
+        data = (
+            torch.cat([X, candidates[chosen]]),
+            torch.cat([C, c]),
+            torch.cat([Y, y]),
+        )
+
+    return run_decisions(task.file(out), iterations, choose=choose, learn=learn)
 
 
 def load(task: Task, out: Path) -> list[Decision]:
-    """The decisions on the disk; a line without its end is none."""
-    path = task.file(out)
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    rows = csv.reader(lines[1:])
-    return [Decision(int(position), float(seconds)) for position, seconds in rows]
+    """The decisions on the disk."""
+    return read_decisions(task.file(out))
 
 
 def tasks_of(
@@ -243,24 +220,14 @@ def run_bocu(
     Raises:
         ConfigError: A count that is not positive.
     """
-    for name, count in (("seeds", seeds), ("iterations", iterations), ("jobs", jobs)):
+    for name, count in (("seeds", seeds), ("iterations", iterations)):
         if count < 1:
             raise ConfigError(f"`{name}` must be at least 1, got {count}.")
     console = Console()
     settings = [Setting(o, d) for d in distances for o in objectives]
     tasks = tasks_of(settings, seeds, methods)
-    if jobs == 1:
-        for number, task in enumerate(tasks, start=1):
-            run_task(task, out, iterations)
-            console.print(f"{number} of {len(tasks)} runs: {task.file(out).stem}")
-    else:
-        context = multiprocessing.get_context("spawn")  # torch does not survive a fork
-        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-            work = {pool.submit(run_task, t, out, iterations): t for t in tasks}
-            for number, future in enumerate(as_completed(work), start=1):
-                future.result()
-                stem = work[future].file(out).stem
-                console.print(f"{number} of {len(tasks)} runs: {stem}")
+    work = {t.file(out).stem: partial(run_task, t, out, iterations) for t in tasks}
+    run_all(work, jobs, console)
     found = collect(out, seeds, iterations, methods)
     table = report(found, iterations)
     (out / "table.md").write_text(table, encoding="utf-8")
