@@ -104,7 +104,7 @@ def _speed(options: argparse.Namespace) -> int:
 
         name = "selection_speed.md"
     else:
-        from benchmarks.speed import run_speed as run
+        from benchmarks.speed.report import run_speed as run
 
     out = RESULTS / name if options.out is None else options.out
     return run(out, repeats=options.repeats, quick=options.quick)

@@ -12,7 +12,9 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from benchmarks.speed import BETA, Line, alternate, value_and_gradient
+from benchmarks.speed.job import BETA
+from benchmarks.speed.tables import Line
+from benchmarks.speed.timing import alternate, value_and_gradient
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.algorithms import DRBOKDE, DRBOMMD, SBOKDE, History, SearchSpace
 from botorch_drbo.objectives import UncertaintyObjective

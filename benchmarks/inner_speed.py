@@ -15,7 +15,8 @@ from torch import Tensor
 from benchmarks.acquisition_speed import measure_acquisitions
 from benchmarks.inner_problems import InnerProblem, inner_problems
 from benchmarks.runner import one_thread
-from benchmarks.speed import Line, alternate, machine, report
+from benchmarks.speed.tables import Line, report
+from benchmarks.speed.timing import alternate, machine
 
 VALUE_TOLERANCE = 1e-6
 """How far values may differ, relative to the range of the scores."""

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from benchmarks.bocu import SETTINGS, Setting, Task, make_problem
 from benchmarks.runner import one_thread
-from benchmarks.speed import Line, alternate, machine, report
+from benchmarks.speed.tables import Line, report
+from benchmarks.speed.timing import alternate, machine
 from botorch_drbo.algorithms import History, SearchSpace
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import UncertaintyObjective
