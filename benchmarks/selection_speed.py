@@ -14,7 +14,8 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.runner import one_thread
-from benchmarks.speed import Line, alternate, machine, report, seconds
+from benchmarks.speed.tables import Line, report
+from benchmarks.speed.timing import alternate, machine, seconds
 from botorch_drbo.algorithms import (
     FixedHyperparameters,
     History,
