@@ -23,6 +23,7 @@ from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
     ContextInterpolant,
+    ExactPosterior,
     Path,
     ProductPosterior,
 )
@@ -188,8 +189,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     def _steepest(self, X: Tensor, local: ContextInterpolant | None) -> Tensor:
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
         score = partial(self.scores, pending=False)
-        gradient = None if local is None else partial(self._gradient, local)
-        return self.lipschitz(score, X, gradient)
+        return self.lipschitz(score, X, partial(self._gradient, X, local))
 
     def _interpolant(self, X: Tensor) -> ContextInterpolant | None:
         """Moments and slopes at ``X`` over the support and the candidates of ``L``."""
@@ -199,11 +199,18 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         contexts = self._with_contexts(self.lipschitz.candidates, X)
         return self.observed.interpolant(X, contexts)
 
-    def _gradient(self, local: ContextInterpolant, contexts: Tensor) -> Tensor | None:
-        """Of the score in the context; None where the exact path is as fast."""
-        if contexts.ndim > 2 and not local.cheap:
+    def _gradient(
+        self, X: Tensor, local: ContextInterpolant | None, contexts: Tensor
+    ) -> Tensor | None:
+        """Of the score in the context; None where autograd has to be asked."""
+        if local is not None and (contexts.ndim == 2 or local.cheap):
+            at = local.slopes(contexts)
+        elif isinstance(self.observed, (ExactPosterior, ProductPosterior)):
+            at = self.observed.slopes(X, contexts)
+        else:
             return None
-        at = local.slopes(contexts)
+        if at is None:
+            return None
         sigma = at.variance.clamp_min(MIN_VARIANCE).sqrt()
         share = (at.variance > MIN_VARIANCE) / (2 * sigma)
         share = self.confidence_width().to(sigma) * share

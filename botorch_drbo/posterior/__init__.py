@@ -3,12 +3,16 @@
 Knows models; knows nothing of robustness.
 """
 
-from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
+from botorch_drbo.posterior.base import (
+    DEFAULT_MEMORY_BUDGET,
+    MarginalPosterior,
+    MomentSlopes,
+)
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.greedy_variance import GreedyVariance
-from botorch_drbo.posterior.interpolant import ContextInterpolant, MomentSlopes
+from botorch_drbo.posterior.interpolant import ContextInterpolant
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -66,7 +66,24 @@ def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) ->
     order += context_indices  # the column in which each joint column belongs
     if order == list(range(d)):
         return joint
-    return joint[..., torch.tensor(order, device=joint.device).argsort()]
+    # By name and not by an index tensor, which would have to travel to the device.
+    return torch.stack([joint[..., order.index(i)] for i in range(d)], dim=-1)
+
+
+class MomentSlopes(NamedTuple):
+    r"""Moments and their slopes in the context.
+
+    Args:
+        mean: ``... x n``.
+        variance: ``... x n``, not negative.
+        mean_slope: ``... x n x d_c``.
+        variance_slope: ``... x n x d_c``.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    mean_slope: Tensor
+    variance_slope: Tensor
 
 
 class MarginalPosterior(Module, ABC):

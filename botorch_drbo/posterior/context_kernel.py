@@ -41,15 +41,22 @@ class ContextKernel(Module):
         """
         super().__init__()
         self.variance = sum(component.variance for component in components)
+        # Numbers, not tensors: a kernel row must not wait for the device.
         self.summands = [
             (component.variance / self.variance, active)
             for component in components
-            if (active := [f for f in component.factors if bool(f.weights.any())])
+            if (
+                active := [
+                    (factor.smoothness, weights)
+                    for factor in component.factors
+                    if any(weights := factor.weights.tolist())
+                ]
+            )
         ]
         self.smooth = all(
-            math.isinf(factor.smoothness)
+            math.isinf(smoothness)
             for _, factors in self.summands
-            for factor in factors
+            for smoothness, _ in factors
         )
         self.register_buffer("points", points, persistent=False)
 
@@ -70,12 +77,12 @@ class ContextKernel(Module):
         rows = [contexts.new_empty(len(contexts), 0)]
         for share, factors in self.summands:
             row: Tensor | float = share
-            for factor in factors:
-                squared = self._squared_distance(contexts, factor.weights)
+            for smoothness, weights in factors:
+                squared = self._squared_distance(contexts, weights)
                 row = row * (
                     squared.mul_(-0.5).exp_()
-                    if math.isinf(factor.smoothness)
-                    else matern_correlation(factor.smoothness, squared)
+                    if math.isinf(smoothness)
+                    else matern_correlation(smoothness, squared)
                 )
             rows.append(torch.as_tensor(row))
         return torch.cat(rows, dim=-1)
@@ -93,15 +100,15 @@ class ContextKernel(Module):
         """
         difference = contexts[:, column, None] - self.points[:, column]  # n x t
         precisions = [
-            -sum(float(factor.weights[column]) ** 2 for factor in factors)
+            -sum(weights[column] ** 2 for _, weights in factors)
             for _, factors in self.summands
         ]
         return torch.cat([p * difference for p in precisions], dim=-1) * rows
 
-    def _squared_distance(self, contexts: Tensor, weights: Tensor) -> Tensor:
+    def _squared_distance(self, contexts: Tensor, weights: list[float]) -> Tensor:
         """By differences: the compression needs every digit of a distance."""
         total: Tensor | None = None
-        for column, weight in enumerate(weights.tolist()):
+        for column, weight in enumerate(weights):
             if weight != 0.0:
                 left, right = (
                     weight * contexts[:, column],
@@ -112,33 +119,33 @@ class ContextKernel(Module):
         return contexts.new_zeros(()) if total is None else total
 
 
-def context_kernel(
-    kernel: Kernel, inputs: Tensor, context_columns: Sequence[int]
-) -> ContextKernel | None:
+def context_components(
+    kernel: Kernel, num_columns: int, context_columns: Sequence[int]
+) -> list[KernelComponent] | None:
     r"""Find the context's side of a kernel, if the kernel factorises.
 
     Args:
         kernel: The covariance module of a model.
-        inputs: Its training inputs, transformed, ``t x d``.
+        num_columns: Columns of its inputs, ``d``.
         context_columns: The columns that hold the context.
 
     Returns:
-        The context's side, or None for a kernel that is not a sum of products of
-        RBF and Matern kernels, or in which a Matern factor mixes decision and context.
+        The summands with the context's columns only, or None for a kernel that is not
+        a sum of products of RBF and Matern kernels, or in which a Matern factor mixes
+        decision and context.
     """
-    d = inputs.shape[-1]
     try:
-        components = spectral_components(kernel, d)
+        components = spectral_components(kernel, num_columns)
     except UnsupportedError:
         return None
     columns = list(context_columns)
-    others = [column for column in range(d) if column not in columns]
+    others = [column for column in range(num_columns) if column not in columns]
     for component in components:
         for factor in component.factors:
             mixes = factor.weights[columns].any() and factor.weights[others].any()
             if mixes and not math.isinf(factor.smoothness):
                 return None
-    own = [
+    return [
         component._replace(
             factors=tuple(
                 factor._replace(weights=factor.weights[columns])
@@ -147,4 +154,3 @@ def context_kernel(
         )
         for component in components
     ]
-    return ContextKernel(own, inputs[:, columns].double())

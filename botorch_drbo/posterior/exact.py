@@ -17,16 +17,19 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
+from gpytorch.means import ConstantMean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
     MarginalPosterior,
+    MomentSlopes,
     SmoothDistances,
     in_chunks,
 )
-from botorch_drbo.posterior.fused import fused_moments
+from botorch_drbo.posterior.fused import fused_moments, fused_slopes
 from botorch_drbo.posterior.stationary import stationary_kernel
 
 
@@ -98,6 +101,8 @@ class ExactPosterior(MarginalPosterior):
     inverse_root: Tensor
     mean_scale: Tensor
     mean_offset: Tensor
+    columns: Tensor
+    prior_mean: Tensor
 
     @staticmethod
     def supports(model: Model, posterior_transform: PosteriorTransform | None) -> bool:
@@ -164,6 +169,13 @@ class ExactPosterior(MarginalPosterior):
             identity = torch.eye(len(root)).to(root)
             inverse_root = torch.linalg.solve_triangular(root, identity, upper=False)
         self.kernel = stationary_kernel(cast(Kernel, model.covar_module), Z)
+        self.affine = affine_inputs(model)
+        scaled, prior = None, Z.new_zeros(())
+        if self.kernel is not None and self.affine is not None:
+            scaled = self.affine.then(self.kernel.centre, 1 / self.kernel.lengthscale)
+        if isinstance(model.mean_module, ConstantMean):
+            prior = cast(Tensor, model.mean_module.constant)
+        self.scaled = scaled  # from the user's units to those of the kernel's rows
         scale, offset = outcome_map(model, posterior_transform)
         for name, buffer in {
             "train_inputs": Z,
@@ -171,6 +183,8 @@ class ExactPosterior(MarginalPosterior):
             "inverse_root": inverse_root.to(Z),
             "mean_scale": scale.to(Z),
             "mean_offset": offset.to(Z),
+            "prior_mean": prior.to(Z).reshape(()),
+            "columns": torch.tensor(self.context_indices, device=Z.device),
         }.items():
             self.register_buffer(name, buffer.detach(), persistent=False)
 
@@ -183,7 +197,7 @@ class ExactPosterior(MarginalPosterior):
         model = cast(SingleTaskGP, self.model)
         if model.training:  # as model.posterior does: a transform must not learn here
             model.eval()
-        Z = model.transform_inputs(Z)
+        Z = model.transform_inputs(Z) if self.affine is None else self.affine(Z)
         if self.kernel is None:
             # For each part of the kernel: its row and its distances, the differences
             # by column, and their like in the backward pass.
@@ -205,6 +219,52 @@ class ExactPosterior(MarginalPosterior):
         return (
             self.mean_offset + self.mean_scale * mean,
             self.mean_scale.square() * variance.clamp_min(0.0),
+        )
+
+    def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes | None:
+        r"""Evaluate moments and their slopes in the context, without autograd.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts, ``n x d_c`` or ``... x n x d_c``.
+
+        Returns:
+            Moments ``... x n`` and slopes ``... x n x d_c``, differentiable in ``X``;
+            None for kernels, means or input transforms of other kinds.
+        """
+        if (
+            self.kernel is None
+            or self.scaled is None
+            or type(self.model.mean_module) not in (ConstantMean, ZeroMean)
+        ):
+            return None
+        Z = self.scaled(self.join(X, contexts))  # ... x n x d
+        at = fused_slopes(
+            self.kernel,
+            self.alpha,
+            self.inverse_root,
+            Z.reshape(-1, Z.shape[-1]),
+            self.memory_budget,
+        )
+        shape = Z.shape[:-1]
+
+        def inner(per_column: Tensor) -> Tensor:  # those of the context
+            return per_column.index_select(-1, self.columns)
+
+        units = self.mean_scale * inner(self.scaled.slope)
+        inside = at.variance > 0.0
+        return MomentSlopes(
+            mean=self.mean_offset
+            + self.mean_scale * (self.prior_mean + at.mean.reshape(shape)),
+            variance=self.mean_scale.square()
+            * at.variance.clamp_min(0.0).reshape(shape),
+            mean_slope=(units * inner(at.mean_slope)).reshape(*shape, -1),
+            variance_slope=(
+                self.mean_scale
+                * units
+                * inner(at.variance_slope)
+                * inside.unsqueeze(-1)
+            ).reshape(*shape, -1),
         )
 
     def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:

@@ -101,10 +101,12 @@ def marginal_posterior(
     exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(
         model, posterior_transform
     )
-    product = path in ("auto", "product") and ProductPosterior.supports(
-        model, context_indices, posterior_transform
+    components = (
+        ProductPosterior.components(model, context_indices, posterior_transform)
+        if path in ("auto", "product")
+        else None
     )
-    if path == "product" and not product:
+    if path == "product" and components is None:
         raise UnsupportedError(
             "The product path needs a SingleTaskGP of the exact path with a constant "
             "mean, an input transform that acts on each column by itself, and a kernel "
@@ -117,8 +119,10 @@ def marginal_posterior(
             f"likelihood and at most a Standardize outcome transform, got "
             f"{type(model).__name__}. Use path='auto' or path='generic'."
         )
-    if isinstance(model, SingleTaskGP) and product:
-        return ProductPosterior(model, context_indices, **options)
+    if isinstance(model, SingleTaskGP) and components is not None:
+        return ProductPosterior(
+            model, context_indices, components=components, **options
+        )
     if isinstance(model, SingleTaskGP) and exact and path != "generic":
         return ExactPosterior(model, context_indices, **options)
     return GenericPosterior(model, context_indices, **options)

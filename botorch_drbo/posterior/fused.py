@@ -24,7 +24,16 @@ _CHUNK_ELEMENTS = 2**17
 _TEMPORARIES = 8
 
 
-class _Slopes(NamedTuple):
+class FusedSlopes(NamedTuple):
+    r"""Moments at ``N`` points and their slopes in the scaled inputs.
+
+    Args:
+        mean: ``N``, without the prior mean.
+        variance: ``N``.
+        mean_slope: ``N x d``.
+        variance_slope: ``N x d``.
+    """
+
     mean: Tensor  # N
     variance: Tensor  # N
     mean_slope: Tensor  # N x d
@@ -51,11 +60,50 @@ def fused_moments(
         Means without the prior mean, and variances, ``N`` each; twice differentiable
         in ``scaled``.
     """
+    rows = _rows(scaled, len(alpha), memory_budget)
+    return _FusedMoments.apply(scaled, kernel, alpha, inverse_root, rows)
+
+
+def fused_slopes(
+    kernel: StationaryKernel,
+    alpha: Tensor,
+    inverse_root: Tensor,
+    scaled: Tensor,
+    memory_budget: int,
+) -> FusedSlopes:
+    r"""Evaluate the moments of ``fused_moments`` and their slopes.
+
+    Args:
+        kernel: The kernel, which holds the training inputs.
+        alpha: ``(K + noise)^-1 (y - m)``, ``t x 1``.
+        inverse_root: ``L^-1``, ``t x t``.
+        scaled: Test inputs from ``kernel.scale``, ``N x d``.
+        memory_budget: Bytes for the temporaries of one chunk.
+
+    Returns:
+        Moments and slopes, differentiable in ``scaled``.
+    """
+    chunks = scaled.split(_rows(scaled, len(alpha), memory_budget))
+
+    def slopes(chunk: Tensor) -> FusedSlopes:
+        return _slopes(kernel, alpha, inverse_root, chunk)
+
+    if len(chunks) == 1:
+        return slopes(scaled)
+    graph = torch.is_grad_enabled() and scaled.requires_grad
+    parts = [
+        checkpoint(slopes, chunk, use_reentrant=False) if graph else slopes(chunk)
+        for chunk in chunks
+    ]
+    return FusedSlopes(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def _rows(scaled: Tensor, num_points: int, memory_budget: int) -> int:
+    """Rows of one chunk."""
     elements = memory_budget // (_TEMPORARIES * scaled.element_size())
     if scaled.device.type == "cpu":
         elements = min(elements, _CHUNK_ELEMENTS)
-    rows = max(1, elements // len(alpha))
-    return _FusedMoments.apply(scaled, kernel, alpha, inverse_root, rows)
+    return max(1, elements // num_points)
 
 
 class _FusedMoments(torch.autograd.Function):
@@ -76,17 +124,13 @@ class _FusedMoments(torch.autograd.Function):
             ]
             means, variances = zip(*parts, strict=True)
             return torch.cat(means), torch.cat(variances)
-        slopes = _Slopes(
-            *(
-                torch.cat(parts)
-                for parts in zip(
-                    *(
-                        _slopes(kernel, alpha, inverse_root, chunk)
-                        for chunk in scaled.split(rows)
-                    ),
-                    strict=True,
-                )
-            )
+        parts = [
+            _slopes(kernel, alpha, inverse_root, chunk) for chunk in scaled.split(rows)
+        ]
+        slopes = (
+            parts[0]
+            if len(parts) == 1
+            else FusedSlopes(*(torch.cat(part) for part in zip(*parts, strict=True)))
         )
         ctx.save_for_backward(scaled, slopes.mean_slope, slopes.variance_slope)
         return slopes.mean, slopes.variance
@@ -130,7 +174,7 @@ def _moments(
 
 def _slopes(
     kernel: StationaryKernel, alpha: Tensor, inverse_root: Tensor, scaled: Tensor
-) -> _Slopes:
+) -> FusedSlopes:
     r"""Moments and slopes; ``dk_j/da = D_j (a - b_j)`` with ``D`` from the kernel.
 
     So the slope of ``sum_j w_j k_j`` is ``a sum_j w_j D_j - sum_j w_j D_j b_j``.
@@ -143,7 +187,7 @@ def _slopes(
     weighted = D * (V @ inverse_root)  # N x t
     total = weighted.sum(-1, keepdim=True)
     variance_slope = -2.0 * (scaled * total - weighted @ points)
-    return _Slopes(
+    return FusedSlopes(
         mean=(K @ alpha).squeeze(-1),
         variance=kernel.outputscale - V.square().sum(-1),
         mean_slope=mean_slope,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_drbo.posterior.base import MomentSlopes
 from botorch_drbo.posterior.skeleton import Skeleton
 
 _CHUNK_ELEMENTS = 2**21  # of a kernel row's temporaries
@@ -41,22 +42,6 @@ class Seen(NamedTuple):
         if contexts.device.type != "cpu" and self.tensor is contexts:
             return self.version == contexts._version
         return torch.equal(known, contexts)
-
-
-class MomentSlopes(NamedTuple):
-    r"""Moments and their slopes in the context.
-
-    Args:
-        mean: ``... x n``.
-        variance: ``... x n``, not negative.
-        mean_slope: ``... x n x d_c``.
-        variance_slope: ``... x n x d_c``.
-    """
-
-    mean: Tensor
-    variance: Tensor
-    mean_slope: Tensor
-    variance_slope: Tensor
 
 
 class ContextInterpolant:

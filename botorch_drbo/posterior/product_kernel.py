@@ -16,12 +16,17 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
-from botorch_drbo.posterior.context_kernel import context_kernel
+from botorch_drbo.posterior.base import (
+    DEFAULT_MEMORY_BUDGET,
+    MarginalPosterior,
+    MomentSlopes,
+)
+from botorch_drbo.posterior.context_kernel import ContextKernel, context_components
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.interpolant import ContextInterpolant, Seen
 from botorch_drbo.posterior.path_support import is_columnwise
 from botorch_drbo.posterior.skeleton import Skeleton, find_skeleton
+from botorch_drbo.posterior.spectral import KernelComponent
 
 # With fewer contexts, or fewer pairs of context and training input, the exact path is
 # as fast: measured with 1 and 10 decisions. The rule does not ask how many there are,
@@ -70,7 +75,7 @@ class ProductPosterior(MarginalPosterior):
     between decisions, the exact path is taken: ``path_of(X, contexts)`` tells.
 
     Args:
-        model: A ``SingleTaskGP`` for which ``ProductPosterior.supports`` is true.
+        model: A ``SingleTaskGP`` for which ``ProductPosterior.components`` is not None.
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
@@ -80,12 +85,12 @@ class ProductPosterior(MarginalPosterior):
     path = "product"
 
     @staticmethod
-    def supports(
+    def components(
         model: Model,
         context_indices: Sequence[int],
         posterior_transform: PosteriorTransform | None,
-    ) -> bool:
-        r"""Whether the model's kernel and transforms keep decision and context apart.
+    ) -> list[KernelComponent] | None:
+        r"""The context's side of a model that keeps decision and context apart.
 
         Args:
             model: Any BoTorch model.
@@ -93,20 +98,21 @@ class ProductPosterior(MarginalPosterior):
             posterior_transform: The transform that would be applied to its posterior.
 
         Returns:
-            True for models of ``ExactPosterior`` with a constant mean, an input
-            transform that acts on each column by itself, and a kernel that factorises.
+            The summands of the kernel for models of ``ExactPosterior`` with a constant
+            mean, an input transform that acts on each column by itself, and a kernel
+            that factorises; None for others.
         """
         if not isinstance(model, SingleTaskGP) or not ExactPosterior.supports(
             model, posterior_transform
         ):
-            return False
+            return None
         if type(model.mean_module) not in (ConstantMean, ZeroMean) or not is_columnwise(
             getattr(model, "input_transform", None)
         ):
-            return False
-        inputs = get_train_inputs(model, transformed=True)[0]
+            return None
+        d = get_train_inputs(model, transformed=True)[0].shape[-1]
         kernel = cast(Kernel, model.covar_module)
-        return context_kernel(kernel, inputs, context_indices) is not None
+        return context_components(kernel, d, context_indices)
 
     def __init__(
         self,
@@ -116,6 +122,7 @@ class ProductPosterior(MarginalPosterior):
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        components: Sequence[KernelComponent] | None = None,
     ) -> None:
         r"""Factor the training covariance, and take the kernel apart.
 
@@ -125,6 +132,7 @@ class ProductPosterior(MarginalPosterior):
             posterior_transform: None or a ``ScalarizedPosteriorTransform``.
             pending: Joint inputs ``p x d`` whose outcomes are on the way.
             memory_budget: Bytes for the temporaries of one chunk.
+            components: ``ProductPosterior.components`` of the model, where known.
 
         Raises:
             UnsupportedError: A kernel that does not factorise.
@@ -137,18 +145,20 @@ class ProductPosterior(MarginalPosterior):
             pending=pending,
             memory_budget=memory_budget,
         )
-        kernel = context_kernel(
-            cast(Kernel, model.covar_module),
-            self.exact.train_inputs,
-            self.context_indices,
-        )
-        if kernel is None:
+        inputs = self.exact.train_inputs
+        if components is None:
+            components = context_components(
+                cast(Kernel, model.covar_module), inputs.shape[-1], context_indices
+            )
+        if components is None:
             raise UnsupportedError(
                 "The product path needs a kernel that factorises over decision and "
                 "context columns (RBF, or products and sums of kernels that look at "
                 "one side only). Use path='auto' or path='exact'."
             )
-        self.context_kernel = kernel
+        self.context_kernel = ContextKernel(
+            components, inputs[:, list(context_indices)].double()
+        )
         self._amplification: float | None = None
         self._plans: list[_Plan] = []
 
@@ -188,6 +198,18 @@ class ProductPosterior(MarginalPosterior):
             inside=partial(self._inside_and_slope, X.detach()),
             shared=found.shared,
         )
+
+    def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes | None:
+        r"""Evaluate moments and slopes on the exact path.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts, ``n x d_c`` or ``... x n x d_c``.
+
+        Returns:
+            See ``ExactPosterior.slopes``.
+        """
+        return self.exact.slopes(X, contexts)
 
     @property
     def smooth(self) -> bool:
@@ -285,6 +307,17 @@ class ProductPosterior(MarginalPosterior):
         """And the derivative of each column in itself, ``n x d_c`` both."""
         if getattr(self.model, "input_transform", None) is None:
             return contexts.double(), torch.ones_like(contexts, dtype=torch.double)
+        affine = self.exact.affine
+        if affine is not None:
+            contexts = contexts.double()
+            anchor, image, slope = (
+                part.index_select(0, self.exact.columns).double()
+                for part in (affine.anchor, affine.image, affine.slope)
+            )
+            return (
+                torch.addcmul(image, contexts - anchor, slope),
+                slope.expand_as(contexts),
+            )
         with torch.enable_grad():
             leaf = contexts.detach().requires_grad_()
             inside = self._inside(X, leaf)
