@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import cast, get_args
@@ -60,7 +61,9 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     New hyper-parameters of the model (trained, or loaded from a file) are noticed at
     the next call, and the cached factors computed again; for new training data make a
-    new acquisition function.
+    new acquisition function. On a GPU values are not compared, because that would wait
+    for the device at each call: there a change made through ``.data``, as GPyTorch's
+    ``initialize`` makes it, is not noticed.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
@@ -174,7 +177,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
                 **options,
             )
         self._enlargement = self._find_enlargement()
-        self._seen = _hyperparameters(self.model)
+        self._seen = _Hyperparameters(self.model)
 
     def scores(
         self, X: Tensor, contexts: Tensor | None = None, *, pending: bool = True
@@ -223,7 +226,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""
-        if not torch.equal(self._seen, _hyperparameters(self.model)):
+        if not self._seen.same(self.model):
             self.set_X_pending(self.X_pending)
 
     def _width(self, variance: Tensor) -> Tensor:
@@ -301,7 +304,30 @@ def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
     )
 
 
-def _hyperparameters(model: Model) -> Tensor:
-    """All hyper-parameters in one vector: GPyTorch sets them behind autograd's back."""
-    parameters = [parameter.detach().flatten() for parameter in model.parameters()]
-    return torch.cat(parameters) if parameters else torch.empty(0)
+class _Hyperparameters:
+    """All hyper-parameters of a model, to find out whether they have changed."""
+
+    def __init__(self, model: Model) -> None:
+        self.parameters = list(model.parameters())
+        self.versions = [parameter._version for parameter in self.parameters]
+        self.addresses = [parameter.data_ptr() for parameter in self.parameters]
+        self.values = _in_one_vector(self.parameters)
+
+    def same(self, model: Model) -> bool:
+        """Values on the CPU, where GPyTorch's changes behind autograd's back show."""
+        parameters = list(model.parameters())
+        if all(parameter.device.type == "cpu" for parameter in parameters):
+            return self.values.device.type == "cpu" and torch.equal(
+                self.values, _in_one_vector(parameters)
+            )
+        return (
+            len(parameters) == len(self.parameters)
+            and all(map(operator.is_, parameters, self.parameters))
+            and self.versions == [parameter._version for parameter in parameters]
+            and self.addresses == [parameter.data_ptr() for parameter in parameters]
+        )
+
+
+def _in_one_vector(parameters: Sequence[Tensor]) -> Tensor:
+    flat = [parameter.detach().flatten() for parameter in parameters]
+    return torch.cat(flat) if flat else torch.empty(0)

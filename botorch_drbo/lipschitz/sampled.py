@@ -239,7 +239,7 @@ class LipschitzConstant(Module):
         d_c = starts.shape[-1]
         lower = self.bounds[0].to(starts)
         widths = (self.bounds[1] - self.bounds[0]).to(starts)
-        arms = torch.eye(d_c).to(starts)
+        arms = torch.eye(d_c, dtype=starts.dtype, device=starts.device)
         cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])  # 2 d_c + 1 points
         reach = self.spacing / 2  # half way to a neighbour in the Sobol set
         best, highest = starts[..., :1, :], heights[..., :1]  # ... (x S) x 1 (x d_c)
