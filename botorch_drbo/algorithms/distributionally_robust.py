@@ -23,6 +23,7 @@ class DistributionallyRobust(AmbiguityOptions, RobustSetAlgorithm):
 
     Example:
         >>> import torch
+        >>> from botorch_drbo.algorithms import History, SearchSpace
         >>> from botorch_drbo.ambiguity import KullbackLeibler
         >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
         >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
