@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast, get_args
+from typing import NamedTuple, cast, get_args
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -140,7 +140,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self.path = path
         self.memory_budget = memory_budget
         self.ensemble = is_ensemble(model)
-        self._joined: tuple[list[tuple[int, int]], Tensor] | None = None
+        self._joined: _Joined | None = None
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -219,10 +219,10 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     def _with_contexts(self, others: Tensor, X: Tensor) -> Tensor:
         """The context set and others, put together again when one has changed."""
         parts = self.context_set.points, others
-        seen = [(id(part), part._version) for part in parts]
-        if self._joined is None or self._joined[0] != seen:
-            self._joined = seen, torch.cat([part.to(parts[0]) for part in parts])
-        return self._joined[1].to(X)
+        if self._joined is None or not self._joined.holds(*parts):
+            points = torch.cat([part.to(parts[0]) for part in parts])
+            self._joined = _Joined(parts, [part._version for part in parts], points)
+        return self._joined.points.to(X)
 
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""
@@ -302,6 +302,20 @@ def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
         f"{type(transform).__name__}: only a weighted sum of outputs has a noise that "
         "follows from theirs."
     )
+
+
+class _Joined(NamedTuple):
+    """Contexts put together, and what they were made of."""
+
+    parts: tuple[Tensor, ...]  # kept, so that no other tensor takes their place
+    versions: list[int]
+    points: Tensor
+
+    def holds(self, *parts: Tensor) -> bool:
+        """Whether it was made of these tensors, unchanged since."""
+        return all(map(operator.is_, parts, self.parts)) and self.versions == [
+            part._version for part in parts
+        ]
 
 
 class _Hyperparameters:

@@ -64,7 +64,7 @@ def robust(ambiguity_set: AmbiguitySet, **extra: Tensor) -> Callable:
     return make
 
 
-def penalized(radius: float) -> Callable:
+def penalized(radius: float, misspecification: float = 0.0) -> Callable:
     def make(**options) -> AcquisitionFunction:
         return LipschitzPenalizedUCB(
             make_model(),
@@ -72,6 +72,7 @@ def penalized(radius: float) -> Callable:
             context_set=contexts(),
             radius=radius,
             context_bounds=BOX,
+            misspecification=misspecification,
             **options,
         )
 
@@ -88,6 +89,7 @@ MAKERS = {
     ),
     "wdrbo": penalized(0.3),
     "erbo": penalized(0.0),
+    "enlarged": penalized(0.3, misspecification=0.5),
 }
 
 
@@ -119,6 +121,23 @@ def test_same_as_on_the_exact_path(name: str, minimise: bool, pending: bool) -> 
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
     with torch.no_grad():
         torch.testing.assert_close(product(X), values[0][0])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_float32_decisions_are_evaluated_in_the_dtype_of_the_model(name: str) -> None:
+    acqf, X = MAKERS[name](), uniform(4, 1, 2, seed=9).float()
+    value = acqf(X)
+    assert value.dtype == torch.float
+    assert torch.equal(value, acqf(X.double()).float())
+
+
+def test_wdrbo_takes_another_context_set() -> None:
+    product, exact = MAKERS["wdrbo"](), MAKERS["wdrbo"](path="exact")
+    X = uniform(3, 1, 2, seed=8)
+    product(X)
+    for acqf in (product, exact):
+        acqf.context_set = contexts(80)
+    torch.testing.assert_close(product(X), exact(X), rtol=1e-6, atol=1e-6)
 
 
 def test_wdrbo_gradient() -> None:

@@ -22,6 +22,7 @@ SPACE = SearchSpace(
     context_bounds=torch.tensor([[10.0], [12.0]], dtype=torch.double),
 )
 SMALL = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
+UNREPEATING = sorted(key for key, kind in ALGORITHMS.items() if not kind.may_repeat)
 # What a recipe has to be told about the problem here: it has no default for it.
 NEEDED = {"regret_balancing": {"reward_range": (-1.0, 1.0)}}
 
@@ -70,10 +71,9 @@ def test_rows_of_the_list_different_and_not_pending(name: str) -> None:
     assert len(set(places + rows_of(more, candidates)) - {-1}) == 5
 
 
+@pytest.mark.parametrize("name", UNREPEATING)
 def test_pending_rows_come_last(name: str) -> None:
     recipe, candidates = small(name), listed(4)
-    if recipe.may_repeat:
-        pytest.skip("it may ask for a pending decision again")
     pending = candidates[[0, 2, 3]]
     x = recipe.propose(history(), SPACE, q=4, X_pending=pending, candidates=candidates)
     assert rows_of(x[:1], candidates) == [1]
@@ -138,25 +138,39 @@ def test_float32_list_in_a_float64_space_and_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("candidates", "q", "error", "text"),
+    ("candidates", "error", "text"),
     [
-        (torch.empty(0, 2).double(), 1, InputDataError, "empty"),
-        (torch.tensor([[0.0, 1.5]]).double(), 1, InputDataError, "outside `bounds`"),
-        (torch.tensor([[0.0, torch.nan]]).double(), 1, InputDataError, "NaN"),
-        (torch.zeros(3, 1).double(), 1, BotorchTensorDimensionError, "2 columns"),
-        (torch.zeros(2).double(), 1, BotorchTensorDimensionError, "n x d"),
-        (torch.zeros(2, 2).long(), 1, InputDataError, "floating"),
-        ([[0.0, 0.5]], 1, InputDataError, "Tensor"),
-        (listed(3), 4, InputDataError, "3 different rows"),
-        (torch.tensor([[0.0, 0.5], [-0.0, 0.5]]), 2, InputDataError, "1 different"),
+        (torch.empty(0, 2).double(), InputDataError, "empty"),
+        (torch.tensor([[0.0, 1.5]]).double(), InputDataError, "outside `bounds`"),
+        (torch.tensor([[0.0, torch.nan]]).double(), InputDataError, "NaN"),
+        (torch.zeros(3, 1).double(), BotorchTensorDimensionError, "2 columns"),
+        (torch.zeros(2).double(), BotorchTensorDimensionError, "n x d"),
+        (torch.zeros(2, 2).long(), InputDataError, "floating"),
+        ([[0.0, 0.5]], InputDataError, "Tensor"),
     ],
 )
-def test_bad_lists(name: str, candidates, q: int, error: type, text: str) -> None:
+def test_bad_lists(name: str, candidates, error: type, text: str) -> None:
     recipe = small(name)
-    if recipe.may_repeat and q > 1:
-        pytest.skip("its batch may be longer than the list")
     with pytest.raises(error, match=text):
-        recipe.propose(history(), SPACE, q=q, candidates=candidates)
-    if q == 1:
-        with pytest.raises(error, match=text):
-            recipe.recommend(history(), SPACE, candidates=candidates)
+        recipe.propose(history(), SPACE, candidates=candidates)
+    with pytest.raises(error, match=text):
+        recipe.recommend(history(), SPACE, candidates=candidates)
+
+
+@pytest.mark.parametrize("name", UNREPEATING)
+@pytest.mark.parametrize(
+    ("candidates", "q", "text"),
+    [
+        (listed(3), 4, "3 different rows"),
+        (torch.tensor([[0.0, 0.5], [-0.0, 0.5]]), 2, "1 different"),
+    ],
+)
+def test_lists_that_are_too_short(name: str, candidates, q: int, text: str) -> None:
+    with pytest.raises(InputDataError, match=text):
+        small(name).propose(history(), SPACE, q=q, candidates=candidates)
+
+
+def test_a_recipe_that_may_repeat_needs_one_row() -> None:
+    recipe, row = small("phased_gp_us"), listed(1)
+    x = recipe.propose(history(7), SPACE, q=8, X_pending=None, candidates=row)
+    assert torch.equal(x, row.expand(8, -1))

@@ -124,9 +124,10 @@ def test_q_and_pending_decisions_are_all_different(name: str) -> None:
     assert torch.equal(empty, alone)
 
 
+@pytest.mark.parametrize(
+    "name", [key for key, kind in ALGORITHMS.items() if not kind.may_repeat]
+)
 def test_an_optimum_in_a_corner_is_not_asked_twice(name: str) -> None:
-    if make_algorithm(name).may_repeat:
-        pytest.skip("it may ask for a decision twice")
     # Steep and nearly certain: knowing that a decision is pending hardly moves the
     # maximum of the acquisition function, which sits in the corner of the box.
     _, space = problem(d_x=1)
