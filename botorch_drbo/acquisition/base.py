@@ -22,6 +22,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
 
+from botorch_drbo import _arrays
 from botorch_drbo._validation import check_count, check_nonnegative, check_points
 from botorch_drbo.acquisition.inputs import (
     check_context_set,
@@ -32,7 +33,9 @@ from botorch_drbo.acquisition.inputs import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
+    ContextInterpolant,
     Path,
+    ProductPosterior,
     marginal_posterior,
     noise_precision,
 )
@@ -140,7 +143,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self.path = path
         self.memory_budget = memory_budget
         self.ensemble = is_ensemble(model)
-        self._joined: _Joined | None = None
+        self._joined: Joined | None = None
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -197,19 +200,66 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             Scores ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
         contexts = self.context_set.points if contexts is None else contexts
-        return self._confidence_bounds(X, contexts, pending=pending)[1]
+        local = self._interpolant(X, contexts, pending=pending)
+        if local is not None:
+            width = self._width_for(local)
+            return local.confidence_bounds(width, MIN_VARIANCE).to(X)
+        mean, width = self._mean_and_width(X, contexts, pending=pending)
+        return mean + width
+
+    def _expected_score(self, X: Tensor) -> Tensor:
+        """The reference distribution's mean of ``scores``, ``...`` or ``... x S``."""
+        weights = self.context_set.weights.to(X)
+        local = self._interpolant(X, self.context_set.points)
+        if local is None:
+            return self.scores(X) @ weights
+        return self._expected_bound(local, weights)
+
+    def _expected_bound(self, local: ContextInterpolant, weights: Tensor) -> Tensor:
+        inner = weights.to(local.at_skeleton)
+        found = local.expected_bound(inner, self._width_for(local), MIN_VARIANCE)
+        return found.to(weights)
+
+    def _width_for(self, local: ContextInterpolant) -> float | Tensor:
+        """The confidence width as a number, unless that would wait for a device."""
+        width = self.confidence_width()
+        if _arrays.on_cpu(width):
+            return width.item()
+        return width.to(local.at_skeleton)
+
+    def _interpolant(
+        self, X: Tensor, contexts: Tensor, *, pending: bool = True
+    ) -> ContextInterpolant | None:
+        """Moments at ``X`` as functions of the context, where there is a product path.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: ``n x d_c``, or ``... x n x d_c``.
+            pending: Whether to count the pending decisions as observed.
+        """
+        self._refresh()
+        posterior = self.posterior if pending else self.observed
+        if not isinstance(posterior, ProductPosterior):
+            return None
+        inner = self._in_model_dtype(X)
+        return posterior.interpolant(inner, contexts.to(inner))
 
     def _confidence_bounds(
         self, X: Tensor, contexts: Tensor, *, pending: bool = True
     ) -> tuple[Tensor, Tensor]:
         """The lower and the upper bound, each ``... x n`` or ``... x S x n``."""
+        mean, width = self._mean_and_width(X, contexts, pending=pending)
+        return mean - width, mean + width
+
+    def _mean_and_width(
+        self, X: Tensor, contexts: Tensor, *, pending: bool = True
+    ) -> tuple[Tensor, Tensor]:
         self._refresh()
         posterior = self.posterior if pending else self.observed
         inner = self._in_model_dtype(X)
         moments = posterior(inner, contexts.to(inner))
         mean, variance = (moment.to(X) for moment in moments)
-        width = self._width(variance)
-        return mean - width, mean + width
+        return mean, self._width(variance)
 
     def _in_model_dtype(self, X: Tensor) -> Tensor:
         """Casting the module instead would round the user's model for good."""
@@ -221,12 +271,12 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         parts = self.context_set.points, others
         if self._joined is None or not self._joined.holds(*parts):
             points = torch.cat([part.to(parts[0]) for part in parts])
-            self._joined = _Joined(parts, [part._version for part in parts], points)
-        return self._joined.points.to(X)
+            self._joined = Joined.of(parts, points)
+        return self._joined.whole.to(X)
 
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""
-        if not self._seen.same(self.model):
+        if not self._seen.same():
             self.set_X_pending(self.X_pending)
 
     def _width(self, variance: Tensor) -> Tensor:
@@ -304,12 +354,17 @@ def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
     )
 
 
-class _Joined(NamedTuple):
-    """Contexts put together, and what they were made of."""
+class Joined(NamedTuple):
+    """Tensors put together, and what they were made of."""
 
     parts: tuple[Tensor, ...]  # kept, so that no other tensor takes their place
     versions: list[int]
-    points: Tensor
+    whole: Tensor
+
+    @classmethod
+    def of(cls, parts: tuple[Tensor, ...], whole: Tensor) -> Joined:
+        """Remember what a tensor was made of."""
+        return cls(parts, [part._version for part in parts], whole)
 
     def holds(self, *parts: Tensor) -> bool:
         """Whether it was made of these tensors, unchanged since."""
@@ -322,24 +377,28 @@ class _Hyperparameters:
     """All hyper-parameters of a model, to find out whether they have changed."""
 
     def __init__(self, model: Model) -> None:
+        # Where each parameter and each part of the model is looked up. To go through
+        # these is faster than through the model, by far.
+        self.places = [
+            (members, name, member)
+            for part in model.modules()
+            for members in (part._parameters, part._modules)
+            for name, member in members.items()
+        ]
         self.parameters = list(model.parameters())
         self.versions = [parameter._version for parameter in self.parameters]
         self.addresses = [parameter.data_ptr() for parameter in self.parameters]
         self.values = _in_one_vector(self.parameters)
 
-    def same(self, model: Model) -> bool:
+    def same(self) -> bool:
         """Values on the CPU, where GPyTorch's changes behind autograd's back show."""
-        parameters = list(model.parameters())
-        if all(parameter.device.type == "cpu" for parameter in parameters):
-            return self.values.device.type == "cpu" and torch.equal(
-                self.values, _in_one_vector(parameters)
-            )
-        return (
-            len(parameters) == len(self.parameters)
-            and all(map(operator.is_, parameters, self.parameters))
-            and self.versions == [parameter._version for parameter in parameters]
-            and self.addresses == [parameter.data_ptr() for parameter in parameters]
-        )
+        if not all(places.get(name) is member for places, name, member in self.places):
+            return False
+        if all(map(_arrays.on_cpu, [self.values, *self.parameters])):
+            return torch.equal(self.values, _in_one_vector(self.parameters))
+        return self.versions == [
+            parameter._version for parameter in self.parameters
+        ] and self.addresses == [parameter.data_ptr() for parameter in self.parameters]
 
 
 def _in_one_vector(parameters: Sequence[Tensor]) -> Tensor:

@@ -115,11 +115,11 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         lower, upper = self._confidence_bounds(X, self.context_set.points)
         weights = self.context_set.weights.to(X)
         ball = self.objective.ambiguity_set
-        value = ball.worst_case(upper, weights).value  # b (x S)
+        value = ball.value(upper, weights)  # b (x S)
         result = self.objective.value_weight * value
         if self.objective.sensitivity_weight == 0.0:
             return result
         wider = ball.worst_case(upper, weights, radius=ball.radius + self.step).value
-        pessimistic = ball.worst_case(lower, weights).value
+        pessimistic = ball.value(lower, weights)
         slope = (wider - pessimistic) / self.step
         return result + self.objective.sensitivity_weight * slope

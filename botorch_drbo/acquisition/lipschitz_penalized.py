@@ -163,15 +163,12 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         )
 
     def _values(self, X: Tensor) -> Tensor:
-        weights, radius = self.context_set.weights.to(X), self.radius.to(X)
-        local = self._interpolant(X)
+        local = self._slope_interpolant(X)
         if local is None or self.X_pending is not None:
-            scores = self.scores(X)
+            expected = self._expected_score(X)  # b (x S)
         else:  # the support is the first part of what the interpolant is made for
-            mean, variance = local.moments()
-            scores = (mean + self._width(variance))[..., : len(weights)]
-        expected = (scores * weights).sum(-1)  # b (x S)
-        return expected - radius * self._steepest(X, local)
+            expected = self._expected_bound(local, self.context_set.weights.to(X))
+        return expected - self.radius.to(X) * self._steepest(X, local)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
         r"""The steepest slope ``L(x)`` that was found, differentiable in ``X``.
@@ -184,28 +181,28 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             maximum over all contexts.
         """
         inner = self._in_model_dtype(X)
-        return self._steepest(inner, self._interpolant(inner)).to(X)
+        return self._steepest(inner, self._slope_interpolant(inner)).to(X)
 
     def _steepest(self, X: Tensor, local: ContextInterpolant | None) -> Tensor:
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
         score = partial(self.scores, pending=False)
         return self.lipschitz(score, X, partial(self._gradient, X, local))
 
-    def _interpolant(self, X: Tensor) -> ContextInterpolant | None:
-        """Moments and slopes at ``X`` over the support and the candidates of ``L``."""
-        self._refresh()
+    def _slope_interpolant(self, X: Tensor) -> ContextInterpolant | None:
+        """Moments at ``X`` over the support and the candidates of ``L``."""
         if not isinstance(self.observed, ProductPosterior) or not self.observed.smooth:
             return None
-        contexts = self._with_contexts(self.lipschitz.candidates, X)
-        return self.observed.interpolant(X, contexts)
+        joined = self._with_contexts(self.lipschitz.candidates, X)
+        return self._interpolant(X, joined, pending=False)
 
     def _gradient(
         self, X: Tensor, local: ContextInterpolant | None, contexts: Tensor
     ) -> Tensor | None:
         """Of the score in the context; None where autograd has to be asked."""
-        if local is not None and (contexts.ndim == 2 or local.cheap):
-            at = local.slopes(contexts)
-        elif isinstance(self.observed, (ExactPosterior, ProductPosterior)):
+        own = contexts.ndim > 2
+        if local is not None and (local.cheap if own else not torch.is_grad_enabled()):
+            return local.bound_slopes(contexts, self._width_for(local), MIN_VARIANCE)
+        if isinstance(self.observed, (ExactPosterior, ProductPosterior)):
             at = self.observed.slopes(X, contexts)
         else:
             return None

@@ -11,7 +11,11 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_points
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import (
+    MIN_VARIANCE,
+    Joined,
+    RobustAcquisitionFunction,
+)
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.ambiguity import (
     ChiSquared,
@@ -23,9 +27,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
-    ContextInterpolant,
     Path,
-    ProductPosterior,
 )
 
 _BLIND = (TotalVariation, ChiSquared, FullSimplex)  # to where a context lies
@@ -130,27 +132,30 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             )
             outside_contexts = outside_contexts.detach().clone()
         self.register_buffer("outside_contexts", outside_contexts)
+        self._padded: Joined | None = None
 
     def _values(self, X: Tensor) -> Tensor:
+        share = self.objective.expectation_weight
+        if share is not None:  # no mass ever goes to outside contexts
+            return share * self._expected_score(X)
         return self.objective(*self._scores_and_weights(X))
 
     def _scores_and_weights(self, X: Tensor) -> tuple[Tensor, Tensor]:
         weights = self.context_set.weights.to(X)
         if self.outside_contexts is None:
             return self.scores(X), weights
-        with_outside = torch.cat([weights, weights.new_zeros(1)])
-        local = self._interpolant(X, self.outside_contexts)
+        with_outside = self._with_nothing(weights)
+        joined = self._with_contexts(self.outside_contexts, X)
+        local = self._interpolant(X, joined)
         if local is not None:  # all contexts from one skeleton
-            mean, variance = local.moments()
-            n = len(weights)
+            n, width = len(weights), self._width_for(local)
+            scores = local.confidence_bounds(width, MIN_VARIANCE, slice(n))
             with torch.no_grad():  # only the lowest score needs a gradient
-                scores = mean[..., n:] + self._width(variance[..., n:])
-                lowest = n + scores.argmin(-1, keepdim=True)
-            kept = [
-                torch.cat([m[..., :n], m.gather(-1, lowest)], -1)
-                for m in (mean, variance)
-            ]
-            return kept[0] + self._width(kept[1]), with_outside
+                outside = local.confidence_bounds(width, MIN_VARIANCE, slice(n, None))
+                column = local.interpolation.mT[n + outside.argmin(-1)]  # ... x r
+            mean, variance = (local.at_skeleton * column).sum(-1)
+            lowest = mean + self._width(variance)
+            return torch.cat([scores, lowest.unsqueeze(-1)], dim=-1), with_outside
         scores = self.scores(X)
         with torch.no_grad():  # only the lowest score needs a gradient
             lowest = self.scores(X, self.outside_contexts).argmin(-1)  # ... (x S)
@@ -161,12 +166,12 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             outside = self.scores(X, self.outside_contexts[lowest].unsqueeze(-2))
         return torch.cat([scores, outside], dim=-1), with_outside
 
-    def _interpolant(self, X: Tensor, outside: Tensor) -> ContextInterpolant | None:
-        """Moments at ``X`` over the context set and the contexts beside it."""
-        self._refresh()
-        if not isinstance(self.posterior, ProductPosterior):
-            return None
-        return self.posterior.interpolant(X, self._with_contexts(outside, X))
+    def _with_nothing(self, weights: Tensor) -> Tensor:
+        """The weights and a zero; always the same tensor, which is checked once."""
+        if self._padded is None or not self._padded.holds(weights):
+            padded = torch.cat([weights, weights.new_zeros(1)])
+            self._padded = Joined.of((weights,), padded)
+        return self._padded.whole
 
     def robust_value(self, X: Tensor) -> RobustValue:
         r"""The worst case behind the value: which distribution, and how bad.

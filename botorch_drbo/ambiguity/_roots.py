@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from botorch_drbo import _arrays
+
 _MAX_STEPS = 48
 _TOLERANCE = 4e-15
 _SQUARED = 3e-8  # a step of Newton's this small leaves an error of about its square
@@ -49,6 +51,6 @@ def increasing_root(
             done | (last <= _TOLERANCE * (1.0 + x.abs())) | (good & (last <= _SQUARED))
         )
         # Asking a GPU would make the host wait: there, all steps are made.
-        if x.device.type == "cpu" and bool(done.all()):
+        if _arrays.on_cpu(x) and bool(done.all()):
             break
     return x

@@ -154,6 +154,18 @@ class AmbiguitySet(Module, ABC):
         solution = self._solution(solve, atoms, reference, radius)
         return self._robust_value(solution, values, atoms, reference, radius)
 
+    def value(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The worst-case value alone, which may be cheaper than all of ``worst_case``.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            The value ``...``, with the same gradients.
+        """
+        return self.worst_case(values, weights).value
+
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The right derivative of the worst-case value in the radius, at the radius.
 

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from botorch_drbo import _arrays
 from botorch_drbo._validation import check_finite
+from botorch_drbo.ambiguity._equal_weights import equal_share, equal_weights_value
 from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
@@ -83,6 +85,30 @@ class TotalVariation(AmbiguitySet):
                 floor = torch.tensor(float(floor), dtype=torch.double)
             floor = check_finite(floor, "floor").detach().clone()
         self.register_buffer("floor", floor)
+
+    def value(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The worst-case value alone; without a sort where weights are equal.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            The value ``...``, with the gradients of ``worst_case``.
+        """
+        support = None
+        if _arrays.on_cpu(values) and not (
+            weights.requires_grad or self.radius.requires_grad
+        ):
+            self._check(values, weights)
+            support = equal_share(weights)
+        if support is None:
+            return super().value(values, weights)
+        atoms, reference = self._with_outside(values, weights)
+        if len(reference) > len(support):  # the floor has no weight
+            support = reference > 0.0
+        budget = min(self.radius.item() / 2.0, 1.0)
+        return equal_weights_value(atoms, support, budget)
 
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if self.floor is None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from types import ModuleType
+from typing import Any
 
 import torch
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_drbo._arrays import arrays, take
 from botorch_drbo._validation import check_bounds, check_count, check_inside
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -25,6 +28,17 @@ _MAX_CORNER_DIMENSIONS = 6
 _START_DISTANCE = 0.15  # between climbs, in widths of the box
 _PAIRS_PER_CHUNK = 2**14  # decisions x contexts
 _TINY = 1e-30
+_COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
+_NEWTON_STEPS = 2
+# Values at -2..2 times this are the derivative of the polynomial through them, as
+# coefficients of 1, t, t^2 and t^3.
+_STENCIL = (
+    (1 / 12, -1 / 12, -1 / 4, 1 / 6),
+    (-2 / 3, 4 / 3, 1 / 2, -2 / 3),
+    (0.0, -5 / 2, 0.0, 1.0),
+    (2 / 3, 4 / 3, -1 / 2, -2 / 3),
+    (-1 / 12, -1 / 12, 1 / 4, 1 / 6),
+)
 
 
 class LipschitzConstant(Module):
@@ -35,13 +49,16 @@ class LipschitzConstant(Module):
     where ``c~`` is the context scaled to the unit cube by ``context_bounds``, so that
     contexts in different units can be compared.
 
-    The maximum is searched in two steps. The norm is computed by autograd at the
-    support of the reference, a fixed Sobol set and the corners of the box; then the
-    best ``num_starts`` contexts of each decision, apart from each other, climb for
+    The maximum is searched in two steps. The norm is computed at the support of the
+    reference, a fixed Sobol set and the corners of the box; then the best
+    ``num_starts`` contexts of each decision, apart from each other, climb for
     ``num_ascent_steps`` steps: each goes to the top of parabolas through the norms at a
     cross of neighbours, which shrinks by three from step to step. The best context seen
     counts, hence the result is a *lower* bound of the true ``L(x)``, never below the
     sampled maximum. ``lipschitz_upper_bound`` bounds it from the other side.
+
+    On a line the Sobol set is an even grid, and the first step goes to the top of the
+    polynomial through five points of it: that takes no more norms.
 
     ``L`` is differentiable in ``x``: by the envelope theorem its gradient is the
     partial derivative of the norm in ``x`` at the maximising context, a second
@@ -50,11 +67,12 @@ class LipschitzConstant(Module):
     Args:
         context_bounds: The box ``C``, ``2 x d_c``.
         support: Contexts to look at besides the Sobol set, ``n x d_c``.
-        num_sobol: Size of the Sobol set; by default 64, 128, 256, and 512 from
+        num_sobol: Size of the Sobol set; by default 128, 128, 256, and 512 from
             ``d_c = 4`` on.
-        num_starts: Contexts per decision that climb, by default ``1 + d_c``, at most 4.
-        num_ascent_steps: Climbing steps, by default ``2 + d_c``; 0 keeps the best
-            sampled context.
+        num_starts: Contexts per decision that climb, by default one on a line and
+            ``1 + d_c``, at most 4, otherwise.
+        num_ascent_steps: Climbing steps, by default one on a line and ``2 + d_c``
+            otherwise; 0 keeps the best sampled context.
         seed: Seed of the scrambled Sobol set, which is drawn once.
 
     Example:
@@ -98,20 +116,25 @@ class LipschitzConstant(Module):
         super().__init__()
         bounds = check_bounds(context_bounds, "context_bounds").detach().clone()
         d_c = bounds.shape[-1]
-        num_sobol = check_count(
-            64 * 2 ** min(d_c - 1, 3) if num_sobol is None else num_sobol, "num_sobol"
-        )
-        self.spacing = num_sobol ** (-1 / d_c)  # in widths of the box
-        self.num_starts = check_count(
-            min(1 + d_c, 4) if num_starts is None else num_starts, "num_starts"
-        )
-        self.num_ascent_steps = check_count(
-            2 + d_c if num_ascent_steps is None else num_ascent_steps,
-            "num_ascent_steps",
-            minimum=0,
-        )
-        parts = [draw_sobol_samples(bounds, num_sobol, 1, seed=seed).squeeze(-2)]
-        if d_c <= _MAX_CORNER_DIMENSIONS:
+        defaults = (128, 1, 1)  # on a line
+        if d_c > 1:
+            defaults = 64 * 2 ** min(d_c - 1, 3), min(1 + d_c, 4), 2 + d_c
+        given = (num_sobol, num_starts, num_ascent_steps)
+        counts = [
+            check_count(default if count is None else count, name, minimum=minimum)
+            for count, default, (name, minimum) in zip(
+                given, defaults, _COUNTS.items(), strict=True
+            )
+        ]
+        self.num_sobol, self.num_starts, self.num_ascent_steps = counts
+        self.spacing = self.num_sobol ** (-1 / d_c)  # in widths of the box
+        if d_c == 1:
+            unit = torch.linspace(0.0, 1.0, self.num_sobol, dtype=torch.double)
+            parts = [torch.lerp(bounds[0], bounds[1], unit.to(bounds).unsqueeze(-1))]
+        else:
+            draws = draw_sobol_samples(bounds, self.num_sobol, 1, seed=seed)
+            parts = [draws.squeeze(-2)]
+        if 1 < d_c <= _MAX_CORNER_DIMENSIONS:
             unit = torch.tensor(list(product((0.0, 1.0), repeat=d_c))).to(bounds)
             parts.append(bounds[0] + unit * (bounds[1] - bounds[0]))
         if support is not None:
@@ -171,21 +194,75 @@ class LipschitzConstant(Module):
             return self._norms(score, X, contexts, create_graph=False)
 
         norms = heights(candidates)  # ... (x S) x M
-        starts, best = self._starts(candidates, norms)  # ... (x S) x R x d_c
-        return self._climb(heights, starts, best)
+        ends, best, highest = self._starts(candidates, norms)
+        steps, reach = self.num_ascent_steps, self.spacing / 2
+        if self._steps_on_grid:
+            steps, reach = steps - 1, reach / 9
+        return self._climb(heights, ends, best, highest, steps, reach)
 
-    def _starts(self, candidates: Tensor, norms: Tensor) -> tuple[Tensor, Tensor]:
-        """The steepest candidates that do not lie on each other's doorstep."""
-        widths = (self.bounds[1] - self.bounds[0]).to(candidates)
-        starts, heights = [], []
-        for _ in range(min(self.num_starts, len(candidates))):
-            height, index = norms.max(-1)  # ... (x S)
-            start = candidates[index]  # ... (x S) x d_c
-            away = ((candidates - start.unsqueeze(-2)) / widths).norm(dim=-1)
-            norms = norms.masked_fill(away < _START_DISTANCE, 0.0)
-            starts.append(start)
-            heights.append(height)
-        return torch.stack(starts, dim=-2), torch.stack(heights, dim=-1)
+    @property
+    def _steps_on_grid(self) -> bool:
+        """Whether the first step needs no norms but those of the grid."""
+        on_line = self.bounds.shape[-1] == 1 and self.num_sobol >= len(_STENCIL)
+        return on_line and self.num_ascent_steps > 0
+
+    def _starts(
+        self, candidates: Tensor, norms: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The steepest candidates that do not lie on each other's doorstep.
+
+        Returns:
+            Starts ``... (x S) x R x d_c``, on a line after their first step; the best
+            candidate, ``... (x S) x 1 x d_c``; its norm, ``... (x S) x 1``.
+        """
+        xp, (heights, places, bounds) = arrays(
+            norms.numel(), norms, candidates, self.bounds.to(candidates)
+        )
+        highest = xp.amax(heights, -1)[..., None]
+        indices, rest = [], heights
+        for remaining in reversed(range(min(self.num_starts, len(places)))):
+            index = rest.argmax(-1)  # ... (x S)
+            indices.append(index)
+            if remaining:
+                away = (places - places[index][..., None, :]) / (bounds[1] - bounds[0])
+                near = (away * away).sum(-1) < _START_DISTANCE**2
+                rest = xp.where(near, 0.0, rest)
+        index = xp.stack(indices, -1)  # ... (x S) x R
+        starts = places[index]  # ... (x S) x R x d_c
+        best = starts[..., :1, :]
+        if self._steps_on_grid:
+            starts = self._step_on_grid(xp, heights, starts, index, bounds)
+        found = starts, best, highest
+        start, top, height = (torch.as_tensor(part).to(norms) for part in found)
+        return start, top, height
+
+    def _step_on_grid(
+        self, xp: ModuleType, heights: Any, starts: Any, index: Any, bounds: Any
+    ) -> Any:
+        """To the top of a polynomial through five points of the grid.
+
+        Starts that are no points of the grid stay where they are.
+        """
+        last, reach = self.num_sobol - 1, len(_STENCIL) // 2
+        middle = index.clip(reach, last - reach)  # ... (x S) x R
+        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        for offset, shares in enumerate(_STENCIL, start=-reach):
+            height = take(heights, middle + offset)
+            first = first + shares[0] * height
+            second = second + shares[1] * height
+            third = third + shares[2] * height
+            fourth = fourth + shares[3] * height
+        at = 0.0 * heights[..., :1] + (index - middle)  # in steps of the grid
+        low, high = (at - 1.0).clip(-reach), (at + 1.0).clip(-reach, reach)
+        for _ in range(_NEWTON_STEPS):
+            slope = first + at * (second + at * (third + at * fourth))
+            bend = second + at * (2.0 * third + 3.0 * at * fourth)
+            # Where it bends upwards the step goes to the end of the interval.
+            at = at + slope / (-bend).clip(_TINY)
+            at = xp.minimum(xp.maximum(at, low), high)
+        place = ((middle + at) / last).clip(0.0, 1.0)[..., None]  # in the unit box
+        tops = bounds[0] + place * (bounds[1] - bounds[0])
+        return xp.where((index <= last)[..., None], tops, starts)
 
     def _candidate_norms(self, score: Score, X: Tensor, contexts: Tensor) -> Tensor:
         """Gradient norms at all candidates, ``... (x S) x M``, a few rows at a time."""
@@ -229,22 +306,37 @@ class LipschitzConstant(Module):
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
+        if gradient.shape[-1] == 1:
+            return (
+                (gradient * (self.bounds[1] - self.bounds[0]).to(gradient))
+                .abs()
+                .squeeze(-1)
+            )
         widths = (self.bounds[1] - self.bounds[0]).to(gradient)
         return (gradient * widths).square().sum(-1).clamp_min(_TINY).sqrt()
 
     def _climb(
-        self, norms: Callable[[Tensor], Tensor], starts: Tensor, heights: Tensor
+        self,
+        norms: Callable[[Tensor], Tensor],
+        starts: Tensor,
+        best: Tensor,
+        highest: Tensor,
+        num_steps: int,
+        reach: float,
     ) -> Tensor:
-        """Climb by parabolas through a shrinking cross, all decisions at once."""
+        """Climb by parabolas through a shrinking cross, all decisions at once.
+
+        The first cross has arms of ``reach`` widths of the box.
+        """
+        if num_steps == 0:
+            return torch.cat([best, starts], dim=-2)
         d_c = starts.shape[-1]
         lower = self.bounds[0].to(starts)
         widths = (self.bounds[1] - self.bounds[0]).to(starts)
         arms = torch.eye(d_c, dtype=starts.dtype, device=starts.device)
         cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])  # 2 d_c + 1 points
-        reach = self.spacing / 2  # half way to a neighbour in the Sobol set
-        best, highest = starts[..., :1, :], heights[..., :1]  # ... (x S) x 1 (x d_c)
         centre = (starts - lower) / widths  # ... (x S) x R x d_c
-        for _ in range(self.num_ascent_steps):
+        for _ in range(num_steps):
             points = (centre.unsqueeze(-2) + reach * cross).clamp(0.0, 1.0)
             tried = (lower + points * widths).flatten(-3, -2)  # ... (x S) x R (2 d_c+1)
             heights = norms(tried)

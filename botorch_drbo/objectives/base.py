@@ -35,6 +35,11 @@ class Objective(Module, ABC):
             )
         self.ambiguity_set = ambiguity_set
 
+    @property
+    def expectation_weight(self) -> float | None:
+        """``a``, if the objective is ``a`` times the expectation under the weights."""
+        return None
+
     @abstractmethod
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Collapse the scores over contexts.

@@ -136,6 +136,12 @@ class UncertaintyObjective(Objective):
         """
         return cls(ambiguity_set, 1.0, 1.0)
 
+    @property
+    def expectation_weight(self) -> float | None:
+        """``value_weight`` without ambiguity; the sensitivity is zero then."""
+        alone = isinstance(self.ambiguity_set, NoAmbiguity)
+        return self.value_weight if alone else None
+
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Collapse the scores over contexts.
 
@@ -151,8 +157,7 @@ class UncertaintyObjective(Objective):
                 values, weights
             )
         if self.sensitivity_weight == 0.0:
-            robust = self.ambiguity_set.worst_case(values, weights)
-            return self.value_weight * robust.value
+            return self.value_weight * self.ambiguity_set.value(values, weights)
         both = self.ambiguity_set.worst_case_and_sensitivity(values, weights)
         robust, sensitivity = both
         return self.value_weight * robust.value + self.sensitivity_weight * sensitivity

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import (
@@ -52,6 +54,19 @@ class AffineInputs(Module):
             ``... x d``, as the kernel sees them.
         """
         return torch.addcmul(self.image, Z - self.anchor, self.slope)
+
+    def of(self, columns: Sequence[int]) -> AffineInputs:
+        r"""The same map for some of the columns, in float64.
+
+        Args:
+            columns: Which.
+
+        Returns:
+            The map of ``... x k`` inputs.
+        """
+        index = torch.tensor(columns, dtype=torch.long, device=self.slope.device)
+        parts = (self.anchor, self.image, self.slope)
+        return AffineInputs(*(part[index].double() for part in parts))
 
     def then(self, shift: Tensor, gain: Tensor) -> AffineInputs:
         r"""Subtract and multiply afterwards, in the same map.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -11,6 +12,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_drbo._arrays import arrays, on_device
 from botorch_drbo.posterior.spectral import KernelComponent, spectral_components
 from botorch_drbo.posterior.stationary import matern_correlation
 
@@ -87,23 +89,51 @@ class ContextKernel(Module):
             rows.append(torch.as_tensor(row))
         return torch.cat(rows, dim=-1)
 
-    def slope(self, contexts: Tensor, rows: Tensor, column: int) -> Tensor:
-        r"""Differentiate the rows in one column of the context (RBF factors only).
+    def rows_and_slopes(self, contexts: Tensor) -> tuple[Any, Any]:
+        r"""Evaluate the rows and differentiate them (RBF factors only).
 
         Args:
             contexts: ``n x d_c``, in the units of ``points``.
-            rows: ``forward(contexts)``.
-            column: Which column.
 
         Returns:
-            The derivatives, ``n x (m t)``.
+            ``forward(contexts)``, and its derivatives in each column,
+            ``d_c x n x (m t)``; arrays of the kind that ``arrays`` chooses.
         """
-        difference = contexts[:, column, None] - self.points[:, column]  # n x t
-        precisions = [
-            -sum(weights[column] ** 2 for _, weights in factors)
-            for _, factors in self.summands
+        n, d_c = contexts.shape
+        columns = self.num_columns
+        xp, (inner, points) = arrays(d_c * n * columns, contexts, self.points)
+        # d_c x n x t, by differences: the compression needs every digit of a distance
+        difference = inner.swapaxes(0, 1)[:, :, None] - points.swapaxes(0, 1)[:, None]
+        rows = xp.empty((n, columns), dtype=inner.dtype, **on_device(inner))
+        slopes = xp.empty((d_c, n, columns), dtype=inner.dtype, **on_device(inner))
+        for m, (share, precisions) in enumerate(self._precisions()):
+            block = slice(m * len(points), (m + 1) * len(points))
+            row = 0.0
+            for precision, gap in zip(precisions, difference, strict=True):
+                row = row + (-0.5 * precision) * gap * gap
+            row = share * xp.exp(row)
+            rows[:, block] = row
+            for slope, precision, gap in zip(
+                slopes, precisions, difference, strict=True
+            ):
+                slope[:, block] = (-precision) * gap * row
+        return rows, slopes
+
+    def _precisions(self) -> list[tuple[float, list[float]]]:
+        """The share of each summand, and one over its squared lengthscales."""
+        return [
+            (
+                share,
+                [
+                    sum(squares)
+                    for squares in zip(
+                        *([w * w for w in weights] for _, weights in factors),
+                        strict=True,
+                    )
+                ],
+            )
+            for share, factors in self.summands
         ]
-        return torch.cat([p * difference for p in precisions], dim=-1) * rows
 
     def _squared_distance(self, contexts: Tensor, weights: list[float]) -> Tensor:
         """By differences: the compression needs every digit of a distance."""

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from botorch_drbo import _arrays
 from botorch_drbo.posterior.stationary import StationaryKernel
 
 # Elements of one N x t temporary: small enough for the cache, large enough for BLAS.
@@ -101,7 +102,7 @@ def fused_slopes(
 def _rows(scaled: Tensor, num_points: int, memory_budget: int) -> int:
     """Rows of one chunk."""
     elements = memory_budget // (_TEMPORARIES * scaled.element_size())
-    if scaled.device.type == "cpu":
+    if _arrays.on_cpu(scaled):
         elements = min(elements, _CHUNK_ELEMENTS)
     return max(1, elements // num_points)
 

@@ -8,10 +8,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_drbo import _arrays
 from botorch_drbo.posterior.base import MomentSlopes
+from botorch_drbo.posterior.confidence_bounds import (
+    bound_slopes,
+    confidence_bounds,
+    expected_bounds,
+    own_bound_slopes,
+)
 from botorch_drbo.posterior.skeleton import Skeleton
 
 _CHUNK_ELEMENTS = 2**21  # of a kernel row's temporaries
+_ALL = slice(None)
+_FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
 
 
 class Seen(NamedTuple):
@@ -39,7 +48,7 @@ class Seen(NamedTuple):
             or known.device != contexts.device
         ):
             return False
-        if contexts.device.type != "cpu" and self.tensor is contexts:
+        if not _arrays.on_cpu(contexts) and self.tensor is contexts:
             return self.version == contexts._version
         return torch.equal(known, contexts)
 
@@ -88,8 +97,8 @@ class ContextInterpolant:
     @property
     def cheap(self) -> bool:
         """Whether slopes at contexts of their own cost less than by the exact path."""
-        columns = len(self.skeleton.kernel.points)
-        return self.skeleton.flops_per_context() < 8 * columns * columns
+        t = len(self.skeleton.kernel.points)
+        return self.skeleton.flops_per_context() < max(8 * t * t, _FREE_FLOPS)
 
     def moments(self) -> tuple[Tensor, Tensor]:
         r"""Interpolate to the contexts that the skeleton was made for.
@@ -99,6 +108,66 @@ class ContextInterpolant:
         """
         moments = self.at_skeleton @ self.interpolation  # 2 x ... x n
         return moments[0], moments[1].clamp_min(0.0)
+
+    def confidence_bounds(
+        self, width: float | Tensor, min_variance: float, columns: slice = _ALL
+    ) -> Tensor:
+        r"""Evaluate ``mu + w sigma`` at the contexts that the skeleton was made for.
+
+        Args:
+            width: ``w``; a number on a CPU, else a scalar that stays on its device.
+            min_variance: Variances below it count as this, and have no slope.
+            columns: Some of the contexts.
+
+        Returns:
+            The bounds, ``... x n``.
+        """
+        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        interpolation = self.interpolation[:, columns]
+        bounds = confidence_bounds(flat, interpolation, width, min_variance)
+        return bounds.reshape(*self.at_skeleton.shape[1:-1], -1)
+
+    def expected_bound(
+        self, weights: Tensor, width: float | Tensor, min_variance: float
+    ) -> Tensor:
+        r"""Average ``mu + w sigma`` over contexts.
+
+        Args:
+            weights: One for each of the first contexts that the skeleton was made for.
+            width: ``w``; a number on a CPU, else a scalar that stays on its device.
+            min_variance: Variances below it count as this, and have no slope.
+
+        Returns:
+            The averages, of shape ``...``.
+        """
+        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        interpolation = self.interpolation[:, : len(weights)]
+        means = expected_bounds(flat, interpolation, weights, width, min_variance)
+        return means.reshape(self.at_skeleton.shape[1:-1])
+
+    def bound_slopes(
+        self, contexts: Tensor, width: float | Tensor, min_variance: float
+    ) -> Tensor:
+        r"""Differentiate ``mu + w sigma`` in the context; contexts are constants.
+
+        Args:
+            contexts: ``k x d_c``, or ``... x k x d_c`` with contexts of its own for
+                each decision: only these have a graph.
+            width: ``w``; a number on a CPU, else a scalar that stays on its device.
+            min_variance: Variances below it have no slope.
+
+        Returns:
+            ``... x k x d_c``.
+        """
+        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        if contexts.ndim == 2:
+            matrix = self._shared_matrix(contexts).unflatten(0, (-1, len(contexts))).mT
+            slopes = bound_slopes(flat, matrix[0], matrix[1:], width, min_variance)
+        else:
+            matrix = self._matrix(contexts.reshape(-1, contexts.shape[-1]))
+            own = matrix.unflatten(1, (flat.shape[1], -1))  # (1 + d_c) x b x k x r
+            slopes = own_bound_slopes(flat, own, width, min_variance)
+        return slopes.unflatten(0, self.at_skeleton.shape[1:-1])
 
     def slopes(self, contexts: Tensor) -> MomentSlopes:
         r"""Evaluate moments and slopes; contexts are constants, ``X`` is not.

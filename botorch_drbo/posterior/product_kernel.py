@@ -25,8 +25,14 @@ from botorch_drbo.posterior.context_kernel import ContextKernel, context_compone
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.interpolant import ContextInterpolant, Seen
 from botorch_drbo.posterior.path_support import is_columnwise
+from botorch_drbo.posterior.separable import (
+    GaussianDecisions,
+    SeparableKernel,
+    SkeletonSystem,
+    separable_moments,
+)
 from botorch_drbo.posterior.skeleton import Skeleton, find_skeleton
-from botorch_drbo.posterior.spectral import KernelComponent
+from botorch_drbo.posterior.spectral import KernelComponent, spectral_components
 
 # With fewer contexts, or fewer pairs of context and training input, the exact path is
 # as fast: measured with 1 and 10 decisions. The rule does not ask how many there are,
@@ -43,6 +49,7 @@ class _Found(NamedTuple):
 
     skeleton: Skeleton
     points: Tensor  # r x d_c
+    system: SkeletonSystem
     interpolation: Tensor  # r x n
     shared: list[tuple[Seen, Tensor]]  # see ContextInterpolant
 
@@ -159,6 +166,18 @@ class ProductPosterior(MarginalPosterior):
         self.context_kernel = ContextKernel(
             components, inputs[:, list(context_indices)].double()
         )
+        self.separable = SeparableKernel(
+            spectral_components(cast(Kernel, model.covar_module), inputs.shape[-1]),
+            inputs,
+            self.context_indices,
+        )
+        self.gaussian = (
+            GaussianDecisions(self.separable, self.exact.affine)
+            if self.exact.affine is not None and self.separable.gaussian_decisions
+            else None
+        )
+        if self.exact.affine is not None:
+            self._context_affine = self.exact.affine.of(self.context_indices)
         self._amplification: float | None = None
         self._plans: list[_Plan] = []
 
@@ -193,7 +212,7 @@ class ProductPosterior(MarginalPosterior):
         found = plan.found
         return ContextInterpolant(
             skeleton=found.skeleton,
-            moments=torch.stack(self.exact(X, found.points)),  # 2 x ... x r
+            moments=self._at_skeleton(X, found),
             interpolation=found.interpolation,
             inside=partial(self._inside_and_slope, X.detach()),
             shared=found.shared,
@@ -245,6 +264,25 @@ class ProductPosterior(MarginalPosterior):
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         return self.exact._moments(Z)
 
+    def _at_skeleton(self, X: Tensor, found: _Found) -> Tensor:
+        """Means and variances, ``2 x ... x r``; half of each kernel row is known."""
+        flat = X.reshape(-1, X.shape[-1])  # b x d_x
+        if self.gaussian is None:
+            decisions = self._decisions_inside(flat, found.points)
+            side = self.separable.decision_side(decisions)
+        else:
+            side = self.gaussian(flat)
+        moments = separable_moments(side, found.system, self.memory_budget)
+        return moments.reshape(2, *X.shape[:-1], -1)
+
+    def _decisions_inside(self, X: Tensor, contexts: Tensor) -> Tensor:
+        """The decisions as the kernel sees them, ``b x d_x``."""
+        model = cast(SingleTaskGP, self.model)
+        if model.training:
+            model.eval()
+        Z = model.transform_inputs(self.join(X, contexts[:1]))  # b x 1 x d
+        return Z[:, 0, self.separable.columns[: X.shape[-1]]]
+
     def _plan(self, X: Tensor, contexts: Tensor) -> _Plan | None:
         """What is known about these contexts; None where nothing can be gained."""
         if (
@@ -289,10 +327,24 @@ class ProductPosterior(MarginalPosterior):
             found = _Found(
                 skeleton=skeleton._replace(interpolation=interpolation),
                 points=contexts[skeleton.chosen],
+                system=self._system(inside[skeleton.chosen]),
                 interpolation=interpolation,
                 shared=[],
             )
         return _Plan(Seen.of(contexts), found)
+
+    def _system(self, skeleton: Tensor) -> SkeletonSystem:
+        """What turns kernel rows at a skeleton, as the kernel sees it, into moments."""
+        exact = self.exact
+        offset = exact.mean_offset + exact.mean_scale * exact.prior_mean
+        return SkeletonSystem(
+            context_side=self.separable.context_side(skeleton.to(exact.train_inputs)),
+            alpha=exact.alpha,
+            inverse_root=exact.inverse_root,
+            variance=self.separable.variance,
+            offset=offset.item(),  # once: numbers never wait for a device again
+            scale=exact.mean_scale.item(),
+        )
 
     def _inside(self, X: Tensor, contexts: Tensor) -> Tensor:
         """The contexts as the kernel sees them; each column by itself."""
@@ -307,17 +359,10 @@ class ProductPosterior(MarginalPosterior):
         """And the derivative of each column in itself, ``n x d_c`` both."""
         if getattr(self.model, "input_transform", None) is None:
             return contexts.double(), torch.ones_like(contexts, dtype=torch.double)
-        affine = self.exact.affine
-        if affine is not None:
+        if self.exact.affine is not None:
             contexts = contexts.double()
-            anchor, image, slope = (
-                part.index_select(0, self.exact.columns).double()
-                for part in (affine.anchor, affine.image, affine.slope)
-            )
-            return (
-                torch.addcmul(image, contexts - anchor, slope),
-                slope.expand_as(contexts),
-            )
+            affine = self._context_affine
+            return affine(contexts), affine.slope.expand_as(contexts)
         with torch.enable_grad():
             leaf = contexts.detach().requires_grad_()
             inside = self._inside(X, leaf)

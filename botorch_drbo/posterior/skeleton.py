@@ -24,6 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from botorch_drbo._arrays import arrays
 from botorch_drbo.posterior.context_kernel import ContextKernel
 
 # Contexts among which the skeleton is chosen: a few, and more where they did not do.
@@ -65,14 +66,20 @@ class Skeleton(NamedTuple):
         Returns:
             Values first, then the slope in each column: ``(1 + d_c) x n x r``.
         """
-        rows = self.kernel(contexts)
-        left, right = torch.addmm(self.constants, rows, self.mixing).chunk(2, dim=-1)
+        rows, changes = self.kernel.rows_and_slopes(contexts)
+        kind = (
+            contexts.numel() * self.kernel.num_columns
+        )  # as there, so of the same kind
+        _, (constants, mixing) = arrays(kind, self.constants, self.mixing)
+        r = len(self.chosen)
+        both = rows @ mixing
+        both += constants
+        left, right = both[:, :r], both[:, r:]
         products = [left * right]
-        for column in range(contexts.shape[-1]):
-            change = self.kernel.slope(contexts, rows, column) @ self.mixing
-            left_slope, right_slope = change.chunk(2, dim=-1)
-            products.append(torch.addcmul(left_slope * right, left, right_slope))
-        together = torch.cat(products)  # (1 + d_c) n x r
+        for change in changes:
+            both = change @ mixing
+            products.append(both[:, :r] * right + left * both[:, r:])
+        together = torch.cat([torch.as_tensor(p) for p in products])
         return _divided(together, self.factors).unflatten(0, (-1, len(contexts)))
 
     def flops_per_context(self) -> int:

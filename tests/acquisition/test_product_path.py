@@ -142,7 +142,7 @@ def test_wdrbo_takes_another_context_set() -> None:
 
 def test_wdrbo_gradient() -> None:
     acqf = MAKERS["wdrbo"]()
-    local = acqf._interpolant(uniform(3, 2))
+    local = acqf._slope_interpolant(uniform(3, 2))
     assert local.cheap  # or the slopes would come from autograd
     X = uniform(3, 1, 2, seed=5).requires_grad_()
     assert torch.autograd.gradcheck(acqf, (X,), eps=1e-5, atol=1e-4)

@@ -1,0 +1,79 @@
+"""The total variation ball around equal weights: the value without a sort."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_drbo import _arrays
+from botorch_drbo.ambiguity._envelope import Once
+
+_TOLERANCE = 1e-13  # of probability: a budget this near a breakpoint lies on it
+
+
+def equal_share(weights: Tensor) -> Tensor | None:
+    """Which atoms have weight, ``n``, if all that have any have the same; or None."""
+    if not _arrays.on_cpu(weights) or weights.ndim != 1:
+        return None
+    support = weights > 0.0
+    positive = weights[support]
+    return support if bool((positive == positive[0]).all()) else None
+
+
+def equal_weights_value(values: Tensor, support: Tensor, budget: float) -> Tensor:
+    r"""Move a mass from the highest scores to the lowest, of equal weights.
+
+    How many of the highest scores lose their mass is known beforehand, so they need
+    not be sorted but only told from the others.
+
+    Args:
+        values: Scores, ``... x n``.
+        support: Which atoms have weight, ``n``; at least one.
+        budget: The mass that may move, at most one.
+
+    Returns:
+        The worst-case values, ``...``, differentiable once.
+    """
+    flat = values.reshape(-1, values.shape[-1])
+    found = _EqualWeights.apply(flat, support, budget)
+    return found.reshape(values.shape[:-1])
+
+
+class _EqualWeights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, support: Tensor, budget: float) -> Tensor:
+        f, on = values.detach().double().numpy(), support.numpy()
+        n = int(on.sum())
+        share = 1.0 / n
+        # Of the n scores so many keep some mass, the highest of them perhaps not all.
+        kept = n - math.floor((budget + _TOLERANCE) * n)
+        lowest = f.argmin(-1)
+        low = np.take_along_axis(f, lowest[:, None], -1)[:, 0]
+        level = np.full_like(low, -math.inf)
+        found = budget * low
+        if kept > 0:
+            ordered = np.partition(f if n == len(on) else f[:, on], kept - 1, axis=-1)
+            level = ordered[:, kept - 1]
+            rest = (1.0 - budget) - share * (kept - 1)
+            found += share * ordered[:, : kept - 1].sum(-1) + rest * level
+        if ctx.needs_input_grad[0]:
+            q = share * ((f < level[:, None]) & on)
+            at = (f == level[:, None]) & on
+            left = (1.0 - budget) - q.sum(-1)
+            q += at * (left / at.sum(-1).clip(1))[:, None]
+            q[np.arange(len(q)), lowest] += budget
+            ctx.save_for_backward(values, torch.from_numpy(q).to(values))
+        return torch.from_numpy(found).to(values)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
+        values, q = ctx.saved_tensors
+        with torch.no_grad():
+            slope = grad.unsqueeze(-1) * q
+        if torch.is_grad_enabled():  # a graph of the gradient was asked for
+            slope = Once.apply(slope, grad, values)
+        return slope, None, None
