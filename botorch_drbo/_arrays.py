@@ -23,25 +23,46 @@ def on_cpu(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu"
 
 
-def arrays(num_elements: int, *tensors: Tensor) -> tuple[ModuleType, list[Any]]:
+def arrays(num_elements: int, *tensors: Any) -> tuple[ModuleType, list[Any]]:
     """Views of tensors for a formula that needs no graph.
 
     Args:
         num_elements: Of the largest temporary.
-        tensors: Floating point tensors.
+        tensors: Tensors of one device. If the first is an array already, the others
+            become arrays too.
 
     Returns:
         NumPy and arrays where that is faster, otherwise torch and detached tensors.
     """
+    if isinstance(tensors[0], np.ndarray):
+        return np, [t if isinstance(t, np.ndarray) else t.numpy() for t in tensors]
     plain = [t.detach() if t.requires_grad else t for t in tensors]
-    if num_elements > _MAX_ELEMENTS or not all(map(on_cpu, tensors)):
+    if not is_small(num_elements, plain[0]):
         return torch, plain
     return np, [t.numpy() for t in plain]
+
+
+def is_small(num_elements: int, tensor: Tensor) -> bool:
+    """Whether NumPy is faster; see ``arrays``."""
+    return num_elements <= _MAX_ELEMENTS and on_cpu(tensor)
+
+
+def given_back(found: Any, like: Any) -> Any:
+    """What a formula found: an array if arrays were given, otherwise a tensor."""
+    return found if isinstance(like, np.ndarray) else torch.as_tensor(found)
 
 
 def on_device(like: Any) -> dict[str, Any]:
     """On which device a new array of the same kind belongs, as an option."""
     return {"device": like.device} if isinstance(like, Tensor) else {}
+
+
+def raise_to(values: Any, floor: float) -> None:
+    """Raise what is lower, in place."""
+    if isinstance(values, Tensor):
+        values.clamp_min_(floor)
+    else:  # faster than np.maximum
+        values[values < floor] = floor
 
 
 def take(values: Any, index: Any) -> Any:

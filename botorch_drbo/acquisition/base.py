@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -34,6 +34,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
     ContextInterpolant,
+    HandInterpolant,
     Path,
     ProductPosterior,
     marginal_posterior,
@@ -144,6 +145,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self.memory_budget = memory_budget
         self.ensemble = is_ensemble(model)
         self._joined: Joined | None = None
+        self._number: tuple[Joined, float | Tensor] | None = None
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -222,10 +224,16 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _width_for(self, local: ContextInterpolant) -> float | Tensor:
         """The confidence width as a number, unless that would wait for a device."""
-        width = self.confidence_width()
-        if _arrays.on_cpu(width):
-            return width.item()
-        return width.to(local.at_skeleton)
+        number = self._number_width()
+        return number.to(local.at_skeleton) if isinstance(number, Tensor) else number
+
+    def _number_width(self) -> float | Tensor:
+        parts = self.beta, self._enlargement
+        if self._number is None or not self._number[0].holds(*parts):
+            width = self.confidence_width()
+            found = width.item() if _arrays.on_cpu(width) else width
+            self._number = Joined.of(parts, width), found
+        return self._number[1]
 
     def _interpolant(
         self, X: Tensor, contexts: Tensor, *, pending: bool = True
@@ -263,8 +271,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _in_model_dtype(self, X: Tensor) -> Tensor:
         """Casting the module instead would round the user's model for good."""
-        parameter = next(self.model.parameters(), None)
-        return X if parameter is None else X.to(parameter.dtype)
+        parameters = self._seen.parameters
+        return X.to(parameters[0].dtype) if parameters else X
 
     def _with_contexts(self, others: Tensor, X: Tensor) -> Tensor:
         """The context set and others, put together again when one has changed."""
@@ -273,6 +281,26 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             points = torch.cat([part.to(parts[0]) for part in parts])
             self._joined = Joined.of(parts, points)
         return self._joined.whole.to(X)
+
+    def _goes_by_hand(self, X: Tensor, contexts: Tensor) -> bool:
+        """Whether values and gradients of these decisions are found together.
+
+        Only without pending decisions, and where X is what autograd looks at: an array
+        has no graph.
+        """
+        self._refresh()
+        return (
+            torch.is_grad_enabled()
+            and X.requires_grad
+            and self.X_pending is None
+            and isinstance(self.posterior, ProductPosterior)
+            and self.posterior.goes_by_hand(X, contexts)
+        )
+
+    def _hand_interpolant(self, x: Any, contexts: Tensor) -> HandInterpolant:
+        assert isinstance(self.posterior, ProductPosterior)
+        width = self._number_width()
+        return self.posterior.by_hand(x, contexts, float(width), MIN_VARIANCE)
 
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import (
@@ -16,6 +18,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._by_hand import by_hand
 from botorch_drbo._validation import check_bounds, check_inside, check_nonnegative
 from botorch_drbo.acquisition.base import MIN_VARIANCE, RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
@@ -163,6 +166,28 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         )
 
     def _values(self, X: Tensor) -> Tensor:
+        if self.lipschitz.stays_on_grid:
+            joined = self._with_contexts(self.lipschitz.candidates, X)
+            if self._goes_by_hand(X, joined) and self.posterior.smooth:
+                return by_hand(partial(self._chain, joined), self._by_autograd, X)
+        return self._by_autograd(X)
+
+    def _chain(self, contexts: Tensor, x: Any) -> tuple[Any, Any]:
+        """Values and gradients of the decisions ``x``, both as arrays."""
+        local = self._hand_interpolant(x, contexts)
+        side = (self.context_bounds[1] - self.context_bounds[0]).item()
+        slopes = local.slopes(self.lipschitz.candidates.to(contexts))[0]  # b x M
+        own = local.own_slopes(self.lipschitz.tops(abs(slopes)))
+        norms = side * abs(own.value)  # 1 x b x k
+        steepest = norms == norms.max(-1, keepdims=True)
+        share = steepest / steepest.sum(-1, keepdims=True)
+        expected = local.expected_bound(self.context_set.weights.to(contexts).numpy())
+        radius = self.radius.item()
+        gradient = expected.pull(np.ones(len(x), x.dtype))
+        gradient -= radius * side * own.pull(np.sign(own.value) * share)
+        return expected.value - radius * norms[0].max(-1), local.pull(gradient)
+
+    def _by_autograd(self, X: Tensor) -> Tensor:
         local = self._slope_interpolant(X)
         if local is None or self.X_pending is not None:
             expected = self._expected_score(X)  # b (x S)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._by_hand import Call, by_hand
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import (
     MIN_VARIANCE,
@@ -135,10 +139,59 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         self._padded: Joined | None = None
 
     def _values(self, X: Tensor) -> Tensor:
+        chain = self._chain(X)
+        if chain is None:
+            return self._by_autograd(X)
+        return by_hand(chain, self._by_autograd, X)
+
+    def _by_autograd(self, X: Tensor) -> Tensor:
         share = self.objective.expectation_weight
         if share is not None:  # no mass ever goes to outside contexts
             return share * self._expected_score(X)
         return self.objective(*self._scores_and_weights(X))
+
+    def _chain(self, X: Tensor) -> Callable[[Any], tuple[Any, Any]] | None:
+        """From an array of decisions to values and gradients; None if by autograd."""
+        contexts, weights = self.context_set.points.to(X), self.context_set.weights
+        share, solver = self.objective.expectation_weight, None
+        if share is None:
+            weights = weights.to(X)
+            if self.outside_contexts is not None:
+                contexts = self._with_contexts(self.outside_contexts, X)
+                weights = self._with_nothing(weights)
+            solver = self.objective.solver_by_hand(weights)
+            if solver is None:
+                return None
+        if not self._goes_by_hand(X, contexts):
+            return None
+        if solver is None:
+            return partial(self._expectation_chain, contexts, share)
+        return partial(self._worst_case_chain, contexts, solver)
+
+    def _expectation_chain(
+        self, contexts: Tensor, share: float, x: Any
+    ) -> tuple[Any, Any]:
+        """Values and gradients of the decisions ``x``, both as arrays."""
+        local = self._hand_interpolant(x, contexts)
+        found = local.expected_bound(self.context_set.weights.to(contexts).numpy())
+        gradient = local.pull(found.pull(_ones(x)))
+        return share * found.value, share * gradient
+
+    def _worst_case_chain(
+        self, contexts: Tensor, solver: Callable[[Any], Call], x: Any
+    ) -> tuple[Any, Any]:
+        """The same for a worst case."""
+        n = self.context_set.num_points
+        local = self._hand_interpolant(x, contexts)
+        bounds = local.confidence_bounds(slice(n))
+        if self.outside_contexts is None:
+            solved = solver(bounds.value)
+            return solved.value, local.pull(bounds.pull(solved.pull(_ones(x))))
+        lowest, slope = local.lowest_bound(slice(n, None))
+        solved = solver(np.concatenate([bounds.value, lowest[:, None]], axis=-1))
+        weights = solved.pull(_ones(x))  # b x (n + 1)
+        gradient = bounds.pull(weights[:, :n]) + weights[:, n:] * slope
+        return solved.value, local.pull(gradient)
 
     def _scores_and_weights(self, X: Tensor) -> tuple[Tensor, Tensor]:
         weights = self.context_set.weights.to(X)
@@ -150,9 +203,9 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         if local is not None:  # all contexts from one skeleton
             n, width = len(weights), self._width_for(local)
             scores = local.confidence_bounds(width, MIN_VARIANCE, slice(n))
-            with torch.no_grad():  # only the lowest score needs a gradient
-                outside = local.confidence_bounds(width, MIN_VARIANCE, slice(n, None))
-                column = local.interpolation.mT[n + outside.argmin(-1)]  # ... x r
+            # Only the lowest score needs a gradient.
+            lowest = local.lowest_contexts(width, MIN_VARIANCE, slice(n, None))
+            column = local.interpolation.mT[n + lowest]  # ... x r
             mean, variance = (local.at_skeleton * column).sum(-1)
             lowest = mean + self._width(variance)
             return torch.cat([scores, lowest.unsqueeze(-1)], dim=-1), with_outside
@@ -186,3 +239,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         """
         inner = self._in_model_dtype(X)
         return self.objective.ambiguity_set.worst_case(*self._scores_and_weights(inner))
+
+
+def _ones(x: Any) -> Any:
+    return np.ones(len(x), x.dtype)

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_drbo import _arrays
 from botorch_drbo.ambiguity._envelope import Once
 
 _TOLERANCE = 1e-13  # of probability: a budget this near a breakpoint lies on it
@@ -17,7 +16,7 @@ _TOLERANCE = 1e-13  # of probability: a budget this near a breakpoint lies on it
 
 def equal_share(weights: Tensor) -> Tensor | None:
     """Which atoms have weight, ``n``, if all that have any have the same; or None."""
-    if not _arrays.on_cpu(weights) or weights.ndim != 1:
+    if weights.ndim != 1:
         return None
     support = weights > 0.0
     positive = weights[support]
@@ -39,14 +38,19 @@ def equal_weights_value(values: Tensor, support: Tensor, budget: float) -> Tenso
         The worst-case values, ``...``, differentiable once.
     """
     flat = values.reshape(-1, values.shape[-1])
-    found = _EqualWeights.apply(flat, support, budget)
+    found = EqualWeights.apply(flat, support, budget)
     return found.reshape(values.shape[:-1])
 
 
-class _EqualWeights(torch.autograd.Function):
+class EqualWeights(torch.autograd.Function):
+    """``equal_weights_value`` of ``b x n`` scores, as tensors or as arrays."""
+
     @staticmethod
-    def forward(ctx: Any, values: Tensor, support: Tensor, budget: float) -> Tensor:
-        f, on = values.detach().double().numpy(), support.numpy()
+    def forward(ctx: Any, values: Any, support: Tensor, budget: float) -> Any:
+        f = values
+        if isinstance(values, Tensor):
+            f = values.detach().double().numpy()
+        on = support.numpy()
         n = int(on.sum())
         share = 1.0 / n
         # Of the n scores so many keep some mass, the highest of them perhaps not all.
@@ -66,14 +70,20 @@ class _EqualWeights(torch.autograd.Function):
             left = (1.0 - budget) - q.sum(-1)
             q += at * (left / at.sum(-1).clip(1))[:, None]
             q[np.arange(len(q)), lowest] += budget
-            ctx.save_for_backward(values, torch.from_numpy(q).to(values))
-        return torch.from_numpy(found).to(values)
+            ctx.save_for_backward(values, _as(values, q))
+        return _as(values, found)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Any) -> tuple[Any, None, None]:
         values, q = ctx.saved_tensors
+        if not isinstance(grad, Tensor):
+            return grad[:, None] * q, None, None
         with torch.no_grad():
             slope = grad.unsqueeze(-1) * q
         if torch.is_grad_enabled():  # a graph of the gradient was asked for
             slope = Once.apply(slope, grad, values)
         return slope, None, None
+
+
+def _as(like: Any, found: Any) -> Any:
+    return torch.from_numpy(found).to(like) if isinstance(like, Tensor) else found

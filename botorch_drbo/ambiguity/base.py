@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import torch
 from botorch.exceptions.errors import (
@@ -21,6 +21,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_drbo._by_hand import Call
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity._simplex import check_simplex
@@ -165,6 +166,18 @@ class AmbiguitySet(Module, ABC):
             The value ``...``, with the same gradients.
         """
         return self.worst_case(values, weights).value
+
+    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+        r"""A way from an array of scores to ``value`` that autograd need not see.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            From scores ``b x n``, float64 on a CPU, to a call whose value is ``b``;
+            None where there is none.
+        """
+        return None
 
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The right derivative of the worst-case value in the radius, at the radius.

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo import _arrays
+from botorch_drbo._by_hand import Call
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._equal_weights import equal_share, equal_weights_value
+from botorch_drbo.ambiguity._equal_weights import (
+    EqualWeights,
+    equal_share,
+    equal_weights_value,
+)
 from botorch_drbo.ambiguity._ranking import ranked
-from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity._simplex import check_distributions, check_simplex
 from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
@@ -85,6 +91,7 @@ class TotalVariation(AmbiguitySet):
                 floor = torch.tensor(float(floor), dtype=torch.double)
             floor = check_finite(floor, "floor").detach().clone()
         self.register_buffer("floor", floor)
+        self._known: tuple[Tensor, int, Tensor | None] | None = None
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone; without a sort where weights are equal.
@@ -96,19 +103,44 @@ class TotalVariation(AmbiguitySet):
         Returns:
             The value ``...``, with the gradients of ``worst_case``.
         """
-        support = None
-        if _arrays.on_cpu(values) and not (
-            weights.requires_grad or self.radius.requires_grad
-        ):
-            self._check(values, weights)
-            support = equal_share(weights)
+        support = self._support(weights)
         if support is None:
             return super().value(values, weights)
+        self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
         if len(reference) > len(support):  # the floor has no weight
             support = reference > 0.0
-        budget = min(self.radius.item() / 2.0, 1.0)
-        return equal_weights_value(atoms, support, budget)
+        return equal_weights_value(atoms, support, self._budget())
+
+    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+        r"""Without a sort, where weights are equal and there is no floor.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            From scores to a call whose value is the worst-case value, or None.
+        """
+        support = None if self.floor is not None else self._support(weights)
+        if support is None:
+            return None
+        check_simplex(weights)
+        return lambda values: Call(EqualWeights, values, support, self._budget())
+
+    def _support(self, weights: Tensor) -> Tensor | None:
+        """See ``equal_share``; None too where a gradient in anything else is wanted."""
+        if weights.requires_grad or self.radius.requires_grad:
+            return None
+        if not _arrays.on_cpu(weights):
+            return None
+        known = self._known
+        if known is None or known[0] is not weights or known[1] != weights._version:
+            known = weights, weights._version, equal_share(weights)
+            self._known = known
+        return known[2]
+
+    def _budget(self) -> float:
+        return min(self.radius.item() / 2.0, 1.0)
 
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if self.floor is None:

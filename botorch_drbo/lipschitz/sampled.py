@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import product
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
@@ -194,7 +196,8 @@ class LipschitzConstant(Module):
             return self._norms(score, X, contexts, create_graph=False)
 
         norms = heights(candidates)  # ... (x S) x M
-        ends, best, highest = self._starts(candidates, norms)
+        found = self._starts(norms, candidates)
+        ends, best, highest = (torch.as_tensor(part).to(norms) for part in found)
         steps, reach = self.num_ascent_steps, self.spacing / 2
         if self._steps_on_grid:
             steps, reach = steps - 1, reach / 9
@@ -206,9 +209,17 @@ class LipschitzConstant(Module):
         on_line = self.bounds.shape[-1] == 1 and self.num_sobol >= len(_STENCIL)
         return on_line and self.num_ascent_steps > 0
 
-    def _starts(
-        self, candidates: Tensor, norms: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def stays_on_grid(self) -> bool:
+        """Whether the search needs no norms but those of the candidates."""
+        return self._steps_on_grid and self.num_ascent_steps == 1
+
+    def tops(self, norms: Any) -> Any:
+        """``maximizers`` from the norms at all candidates, if it ``stays_on_grid``."""
+        ends, best, _ = self._starts(norms, self.candidates)
+        return np.concatenate([best, ends], axis=-2)
+
+    def _starts(self, norms: Any, candidates: Tensor) -> tuple[Any, Any, Any]:
         """The steepest candidates that do not lie on each other's doorstep.
 
         Returns:
@@ -216,7 +227,7 @@ class LipschitzConstant(Module):
             candidate, ``... (x S) x 1 x d_c``; its norm, ``... (x S) x 1``.
         """
         xp, (heights, places, bounds) = arrays(
-            norms.numel(), norms, candidates, self.bounds.to(candidates)
+            math.prod(norms.shape), norms, candidates, self.bounds.to(candidates)
         )
         highest = xp.amax(heights, -1)[..., None]
         indices, rest = [], heights
@@ -232,9 +243,7 @@ class LipschitzConstant(Module):
         best = starts[..., :1, :]
         if self._steps_on_grid:
             starts = self._step_on_grid(xp, heights, starts, index, bounds)
-        found = starts, best, highest
-        start, top, height = (torch.as_tensor(part).to(norms) for part in found)
-        return start, top, height
+        return starts, best, highest
 
     def _step_on_grid(
         self, xp: ModuleType, heights: Any, starts: Any, index: Any, bounds: Any

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_drbo._by_hand import Call
 from botorch_drbo.ambiguity import AmbiguitySet
 
 
@@ -38,6 +41,17 @@ class Objective(Module, ABC):
     @property
     def expectation_weight(self) -> float | None:
         """``a``, if the objective is ``a`` times the expectation under the weights."""
+        return None
+
+    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+        r"""A way from an array of scores to the objective without autograd.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            See ``AmbiguitySet.solver_by_hand``; None where there is none.
+        """
         return None
 
     @abstractmethod

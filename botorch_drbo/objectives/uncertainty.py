@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo._by_hand import Call
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -141,6 +143,16 @@ class UncertaintyObjective(Objective):
         """``value_weight`` without ambiguity; the sensitivity is zero then."""
         alone = isinstance(self.ambiguity_set, NoAmbiguity)
         return self.value_weight if alone else None
+
+    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+        r"""That of the ambiguity set, if its value alone is the objective.
+
+        Args:
+            weights: Reference weights, ``n``.
+        """
+        if (self.value_weight, self.sensitivity_weight) != (1.0, 0.0):
+            return None
+        return self.ambiguity_set.solver_by_hand(weights)
 
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Collapse the scores over contexts.

@@ -12,6 +12,7 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.greedy_variance import GreedyVariance
+from botorch_drbo.posterior.hand import HandInterpolant
 from botorch_drbo.posterior.interpolant import ContextInterpolant
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
@@ -21,6 +22,7 @@ from botorch_drbo.posterior.product_kernel import ProductPosterior
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "ContextInterpolant",
+    "HandInterpolant",
     "ExactPosterior",
     "GenericPosterior",
     "GreedyVariance",

@@ -8,16 +8,17 @@ are taken through all of it while their numbers are in the processor's cache.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from botorch_drbo import _arrays
-from botorch_drbo._arrays import arrays, on_device
+from botorch_drbo._arrays import arrays, given_back, on_device, raise_to
 
 # Decisions x contexts that are worked off at a time on a CPU.
-_CHUNK_ELEMENTS = 2**16
+_CHUNK_ELEMENTS = 2**15
 
 
 def expected_bounds(
@@ -44,7 +45,7 @@ def expected_bounds(
     Returns:
         ``b``, twice differentiable in the moments.
     """
-    return _ExpectedBounds.apply(moments, interpolation, weights, width, min_variance)
+    return ExpectedBounds.apply(moments, interpolation, weights, width, min_variance)
 
 
 def confidence_bounds(
@@ -61,7 +62,34 @@ def confidence_bounds(
     Returns:
         ``b x n``, twice differentiable in the moments.
     """
-    return _ConfidenceBounds.apply(moments, interpolation, width, min_variance)
+    return ConfidenceBounds.apply(moments, interpolation, width, min_variance)
+
+
+def lowest_bounds(
+    moments: Tensor, interpolation: Tensor, width: float | Tensor, min_variance: float
+) -> Tensor:
+    r"""Find the context with the lowest ``mu + w sigma``, without a graph.
+
+    Args:
+        moments: Means and variances at the skeleton, ``2 x b x r``.
+        interpolation: ``E``, ``r x n``.
+        width: ``w``; a number on a CPU, else a scalar that stays on its device.
+        min_variance: Variances below it count as this.
+
+    Returns:
+        Numbers of contexts, ``b``.
+    """
+    b, n = moments.shape[1], interpolation.shape[1]
+    xp, (at, E) = arrays(b * n, moments, interpolation)
+    rows = min(b, _rows(interpolation))
+    bounds = xp.empty((rows, n), dtype=at.dtype, **on_device(at))
+    lowest = []
+    for start in range(0, b, rows):
+        chunk = at[:, start : start + rows]
+        found = bounds[: chunk.shape[1]]
+        _bounds(xp, chunk, E, width, min_variance, found)
+        lowest.append(found.argmin(-1))
+    return given_back(xp.concatenate(lowest), moments)
 
 
 def bound_slopes(
@@ -81,12 +109,12 @@ def bound_slopes(
         min_variance: Variances below it have no slope.
 
     Returns:
-        ``b x k x d_c``.
+        ``d_c x b x k``.
     """
     d_c, r, k = slopes.shape
     b = moments.shape[1]
     xp, (at, values_, slopes_) = arrays(b * k, moments, values, slopes)
-    found = xp.empty((b, k, d_c), dtype=at.dtype, **on_device(at))
+    found = xp.empty((d_c, b, k), dtype=at.dtype, **on_device(at))
     factor = 0.5 * width
     rows = _rows(values)
     for start in range(0, b, rows):
@@ -97,8 +125,8 @@ def bound_slopes(
             change /= sigma
             change[low] = 0.0
             change += means @ matrix
-            found[start : start + rows, :, column] = change
-    return torch.as_tensor(found)
+            found[column, start : start + rows] = change
+    return given_back(found, moments)
 
 
 def own_bound_slopes(
@@ -114,12 +142,12 @@ def own_bound_slopes(
         min_variance: Variances below it have no slope.
 
     Returns:
-        ``b x k x d_c``, twice differentiable in the moments.
+        ``d_c x b x k``, twice differentiable in the moments.
     """
-    return _OwnBoundSlopes.apply(moments, matrices, width, min_variance)
+    return OwnBoundSlopes.apply(moments, matrices, width, min_variance)
 
 
-class _OwnBoundSlopes(torch.autograd.Function):
+class OwnBoundSlopes(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -128,7 +156,8 @@ class _OwnBoundSlopes(torch.autograd.Function):
         width: float | Tensor,
         min_variance: float,
     ) -> Tensor:
-        xp, (at, matrices_) = arrays(matrices.numel(), moments, matrices)
+        size = math.prod(matrices.shape)
+        xp, (at, matrices_) = arrays(size, moments, matrices)
         both = matrices_ @ at.swapaxes(0, 2).swapaxes(0, 1)  # (1 + d_c) x b x k x 2
         variance, change = both[0, ..., 1], both[1:, ..., 1]
         sigma, low = _roots(xp, variance + 0.0, min_variance)
@@ -137,8 +166,7 @@ class _OwnBoundSlopes(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             ctx.save_for_backward(moments, matrices)
             ctx.rest = share, variance, change, width, min_variance
-        slopes = both[1:, ..., 0] + change * share
-        return torch.as_tensor(slopes).movedim(0, -1)
+        return given_back(both[1:, ..., 0] + change * share, moments)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
@@ -149,13 +177,10 @@ class _OwnBoundSlopes(torch.autograd.Function):
             sigma = both[0, ..., 1].clamp_min(min_variance).sqrt()
             share = (both[0, ..., 1] > min_variance) * (0.5 * width) / sigma
             slopes = both[1:, ..., 0] + both[1:, ..., 1] * share
-            (inner,) = torch.autograd.grad(
-                slopes.movedim(0, -1), moments, grad, create_graph=True
-            )
+            (inner,) = torch.autograd.grad(slopes, moments, grad, create_graph=True)
             return inner, None, None, None
-        xp, (matrices_, upstream) = arrays(
-            matrices.numel(), matrices, grad.movedim(-1, 0)
-        )  # upstream: d_c x b x k
+        size = math.prod(matrices.shape)
+        xp, (upstream, matrices_) = arrays(size, grad, matrices)  # d_c x b x k first
         weights = xp.empty(
             (*matrices_.shape[:2], 2, matrices_.shape[2]),
             dtype=matrices_.dtype,
@@ -166,10 +191,10 @@ class _OwnBoundSlopes(torch.autograd.Function):
         weights[1:, :, 0] = upstream
         weights[1:, :, 1] = upstream * share
         inner = (weights @ matrices_).sum(0).swapaxes(0, 1)  # 2 x b x r
-        return torch.as_tensor(inner), None, None, None
+        return given_back(inner, grad), None, None, None
 
 
-class _ExpectedBounds(torch.autograd.Function):
+class ExpectedBounds(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -179,7 +204,7 @@ class _ExpectedBounds(torch.autograd.Function):
         width: float | Tensor,
         min_variance: float,
     ) -> Tensor:
-        b, n = moments.shape[1], len(weights)
+        b, n = moments.shape[1], weights.shape[0]
         xp, (at, E, p) = arrays(b * n, moments, interpolation, weights)
         slope = E @ p  # r
         of_variance = xp.empty_like(at[1])
@@ -187,9 +212,11 @@ class _ExpectedBounds(torch.autograd.Function):
         rows = _rows(interpolation)
         for start in range(0, b, rows):
             chunk = slice(start, start + rows)
-            sigma, low = _roots(xp, at[1, chunk] @ E, min_variance)
+            variance = at[1, chunk] @ E
+            low = variance <= min_variance if ctx.needs_input_grad[0] else None
+            sigma = _sigma(xp, variance, min_variance)
             found[chunk] += (sigma @ p) * width
-            if ctx.needs_input_grad[0]:
+            if low is not None:
                 share = p / sigma
                 share[low] = 0.0
                 of_variance[chunk] = share @ E.swapaxes(0, 1)
@@ -197,7 +224,7 @@ class _ExpectedBounds(torch.autograd.Function):
             of_variance *= 0.5 * width
             ctx.save_for_backward(moments, interpolation, weights)
             ctx.rest = slope, of_variance, width, min_variance
-        return torch.as_tensor(found)
+        return given_back(found, moments)
 
     @staticmethod
     def backward(
@@ -211,16 +238,17 @@ class _ExpectedBounds(torch.autograd.Function):
                 bounds @ weights, moments, grad, create_graph=True
             )
             return inner, None, None, None, None
-        xp, (upstream,) = arrays(moments.shape[1] * len(weights), grad)
+        size = moments.shape[1] * weights.shape[0]  # as before: the same kind
+        xp, (upstream,) = arrays(size, grad)
         inner = xp.empty(
             (2, *of_variance.shape), dtype=of_variance.dtype, **on_device(of_variance)
         )
         inner[0] = upstream[:, None] * slope
         inner[1] = upstream[:, None] * of_variance
-        return torch.as_tensor(inner), None, None, None, None
+        return given_back(inner, grad), None, None, None, None
 
 
-class _ConfidenceBounds(torch.autograd.Function):
+class ConfidenceBounds(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -236,18 +264,20 @@ class _ConfidenceBounds(torch.autograd.Function):
         rows = _rows(interpolation)
         for start in range(0, b, rows):
             chunk = slice(start, start + rows)
+            if slope is None:
+                _bounds(xp, at[:, chunk], E, width, min_variance, found[chunk])
+                continue
             sigma, low = _roots(xp, at[1, chunk] @ E, min_variance)
-            if slope is not None:
-                share = 0.5 * width / sigma
-                share[low] = 0.0
-                slope[chunk] = share
+            share = 0.5 * width / sigma
+            share[low] = 0.0
+            slope[chunk] = share
             sigma *= width
             sigma += at[0, chunk] @ E
             found[chunk] = sigma
         if slope is not None:
             ctx.save_for_backward(moments, interpolation)
             ctx.rest = slope, width, min_variance
-        return torch.as_tensor(found)
+        return given_back(found, moments)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
@@ -261,16 +291,27 @@ class _ConfidenceBounds(torch.autograd.Function):
                 create_graph=True,
             )
             return inner, None, None, None
-        xp, (upstream, E) = arrays(grad.numel(), grad, interpolation)
-        inner = xp.empty((2, len(upstream), len(E)), dtype=E.dtype, **on_device(E))
+        xp, (upstream, E) = arrays(math.prod(grad.shape), grad, interpolation)
+        shape = (2, upstream.shape[0], E.shape[0])
+        inner = xp.empty(shape, dtype=E.dtype, **on_device(E))
         inner[0] = upstream @ E.swapaxes(0, 1)
         inner[1] = (upstream * slope) @ E.swapaxes(0, 1)
-        return torch.as_tensor(inner), None, None, None
+        return given_back(inner, grad), None, None, None
 
 
-def _rows(interpolation: Tensor) -> int:
+def _bounds(
+    xp: Any, moments: Any, E: Any, width: Any, min_variance: float, found: Any
+) -> None:
+    """``mu + w sigma`` of one chunk, into ``found``."""
+    xp.matmul(moments[0], E, out=found)
+    sigma = _sigma(xp, moments[1] @ E, min_variance)
+    sigma *= width
+    found += sigma
+
+
+def _rows(interpolation: Any) -> int:
     """Decisions of one chunk; on a GPU all."""
-    if not _arrays.on_cpu(interpolation):
+    if isinstance(interpolation, Tensor) and not _arrays.on_cpu(interpolation):
         return 2**31 - 1
     return max(1, _CHUNK_ELEMENTS // max(1, interpolation.shape[-1]))
 
@@ -278,8 +319,12 @@ def _rows(interpolation: Tensor) -> int:
 def _roots(xp: Any, variance: Any, min_variance: float) -> tuple[Any, Any]:
     """``sigma``, and which variances were raised; takes the argument's place."""
     low = variance <= min_variance
-    variance[low] = min_variance
-    return xp.sqrt(variance, out=variance), low
+    return _sigma(xp, variance, min_variance), low
+
+
+def _sigma(xp: Any, variance: Any, min_variance: float) -> Any:
+    raise_to(variance, min_variance)
+    return xp.sqrt(variance, out=variance)
 
 
 def _plainly(

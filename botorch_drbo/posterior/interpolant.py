@@ -14,6 +14,7 @@ from botorch_drbo.posterior.confidence_bounds import (
     bound_slopes,
     confidence_bounds,
     expected_bounds,
+    lowest_bounds,
     own_bound_slopes,
 )
 from botorch_drbo.posterior.skeleton import Skeleton
@@ -127,6 +128,24 @@ class ContextInterpolant:
         bounds = confidence_bounds(flat, interpolation, width, min_variance)
         return bounds.reshape(*self.at_skeleton.shape[1:-1], -1)
 
+    def lowest_contexts(
+        self, width: float | Tensor, min_variance: float, columns: slice
+    ) -> Tensor:
+        r"""Find where ``mu + w sigma`` is lowest, without a graph.
+
+        Args:
+            width: ``w``; a number on a CPU, else a scalar that stays on its device.
+            min_variance: Variances below it count as this.
+            columns: Among which of the contexts.
+
+        Returns:
+            Their numbers, counted from the first of ``columns``, ``...``.
+        """
+        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        interpolation = self.interpolation[:, columns]
+        lowest = lowest_bounds(flat, interpolation, width, min_variance)
+        return lowest.reshape(self.at_skeleton.shape[1:-1])
+
     def expected_bound(
         self, weights: Tensor, width: float | Tensor, min_variance: float
     ) -> Tensor:
@@ -161,12 +180,12 @@ class ContextInterpolant:
         """
         flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
         if contexts.ndim == 2:
-            matrix = self._shared_matrix(contexts).unflatten(0, (-1, len(contexts))).mT
-            slopes = bound_slopes(flat, matrix[0], matrix[1:], width, min_variance)
+            matrices = self.shared_matrices(contexts)
+            slopes = bound_slopes(flat, *matrices, width, min_variance)
         else:
-            matrix = self._matrix(contexts.reshape(-1, contexts.shape[-1]))
-            own = matrix.unflatten(1, (flat.shape[1], -1))  # (1 + d_c) x b x k x r
+            own = self.own_matrices(contexts.flatten(0, -3))
             slopes = own_bound_slopes(flat, own, width, min_variance)
+        slopes = slopes.movedim(0, -1)  # b x k x d_c
         return slopes.unflatten(0, self.at_skeleton.shape[1:-1])
 
     def slopes(self, contexts: Tensor) -> MomentSlopes:
@@ -191,6 +210,30 @@ class ContextInterpolant:
         moments = moments.unflatten(-1, (-1, contexts.shape[-2]))
         values, slopes = moments[..., 0, :], moments[..., 1:, :].mT
         return MomentSlopes(values[0], values[1].clamp_min(0.0), slopes[0], slopes[1])
+
+    def shared_matrices(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""What takes moments to contexts that all decisions share.
+
+        Args:
+            contexts: ``k x d_c``; the last ones are remembered.
+
+        Returns:
+            The interpolation ``r x k``, and its derivatives, ``d_c x r x k``.
+        """
+        k = contexts.shape[0]
+        matrix = self._shared_matrix(contexts).unflatten(0, (-1, k)).mT
+        return matrix[0], matrix[1:]
+
+    def own_matrices(self, contexts: Tensor) -> Tensor:
+        r"""What takes the moments of each decision to contexts of its own.
+
+        Args:
+            contexts: ``b x k x d_c``.
+
+        Returns:
+            The interpolation and its derivatives, ``(1 + d_c) x b x k x r``.
+        """
+        return self._matrix(contexts.flatten(0, 1)).unflatten(1, contexts.shape[:2])
 
     def _shared_matrix(self, contexts: Tensor) -> Tensor:
         for seen, matrix in self.shared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -16,6 +16,8 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
+from botorch_drbo._arrays import is_small
+from botorch_drbo._by_hand import Call
 from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
     MarginalPosterior,
@@ -23,11 +25,14 @@ from botorch_drbo.posterior.base import (
 )
 from botorch_drbo.posterior.context_kernel import ContextKernel, context_components
 from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.hand import HandInterpolant
 from botorch_drbo.posterior.interpolant import ContextInterpolant, Seen
 from botorch_drbo.posterior.path_support import is_columnwise
 from botorch_drbo.posterior.separable import (
     GaussianDecisions,
+    GaussianRows,
     SeparableKernel,
+    SeparableMoments,
     SkeletonSystem,
     separable_moments,
 )
@@ -209,14 +214,56 @@ class ProductPosterior(MarginalPosterior):
         plan = self._plan(X, contexts)
         if plan is None or plan.found is None:
             return None
-        found = plan.found
+        return self._interpolant(X, plan.found, self._at_skeleton(X, plan.found))
+
+    def _interpolant(
+        self, X: Tensor, found: _Found, moments: Tensor
+    ) -> ContextInterpolant:
         return ContextInterpolant(
             skeleton=found.skeleton,
-            moments=self._at_skeleton(X, found),
+            moments=moments,
             interpolation=found.interpolation,
             inside=partial(self._inside_and_slope, X.detach()),
             shared=found.shared,
         )
+
+    def by_hand(
+        self, X: Any, contexts: Tensor, width: float, min_variance: float
+    ) -> HandInterpolant:
+        r"""Evaluate a few decisions at the skeleton, for a chain of calls by hand.
+
+        Args:
+            X: An array of decisions for which ``goes_by_hand``, ``b x d_x``.
+            contexts: Contexts ``n x d_c``.
+            width: By how many standard deviations bounds lie above the mean.
+            min_variance: Variances below it count as this, and have no slope.
+
+        Returns:
+            What ``interpolant`` returns, as arrays.
+        """
+        plan = self._plan(torch.from_numpy(X), contexts)
+        assert plan is not None
+        assert plan.found is not None
+        assert self.gaussian is not None
+        rows = Call(GaussianRows, X, *self.gaussian.parts())
+        moments = Call(SeparableMoments, rows.value, plan.found.system, len(X), True)
+        at_skeleton = torch.from_numpy(moments.value)
+        local = self._interpolant(torch.from_numpy(X), plan.found, at_skeleton)
+        return HandInterpolant(rows, moments, local, width, min_variance)
+
+    def goes_by_hand(self, X: Tensor, contexts: Tensor) -> bool:
+        r"""Whether there are so few decisions that ``by_hand`` is faster.
+
+        Args:
+            X: Decisions, ``b x d_x``.
+            contexts: Contexts ``n x d_c``.
+        """
+        if self.gaussian is None or not is_small(X.shape[0] * contexts.shape[0], X):
+            return False
+        plan = self._plan(X, contexts)
+        if plan is None or plan.found is None:
+            return False
+        return is_small(X.shape[0] * plan.found.system.context_side.numel(), X)
 
     def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes | None:
         r"""Evaluate moments and slopes on the exact path.

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo import _arrays
-from botorch_drbo._arrays import arrays, on_device
+from botorch_drbo._arrays import arrays, given_back, on_device
 from botorch_drbo.posterior.affine_inputs import AffineInputs
 from botorch_drbo.posterior.spectral import KernelComponent
 from botorch_drbo.posterior.split_kernel import SplitComponent
@@ -187,13 +187,16 @@ class GaussianDecisions(Module):
         Returns:
             ``m x b x t``, twice differentiable.
         """
-        return _GaussianRows.apply(X, *self._parts())
+        return GaussianRows.apply(X, *self.parts())
 
-    def _parts(self) -> tuple[Tensor, ...]:
+    def parts(self) -> tuple[Tensor, ...]:
+        """The constants of ``GaussianRows``."""
         return self.anchor, self.image, self.slope, self.points, self.norms
 
 
-class _GaussianRows(torch.autograd.Function):
+class GaussianRows(torch.autograd.Function):
+    """``GaussianDecisions`` as a function of ``X``."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -205,7 +208,7 @@ class _GaussianRows(torch.autograd.Function):
         norms: Tensor,
     ) -> Tensor:
         xp, (*parts, points_, norms_) = arrays(
-            norms.numel() * len(X), X, anchor, image, slope, points, norms
+            norms.numel() * X.shape[0], X, anchor, image, slope, points, norms
         )
         scaled = _scaled(*parts)  # m x b x d_x
         squared = scaled @ points_.swapaxes(-1, -2)
@@ -213,7 +216,7 @@ class _GaussianRows(torch.autograd.Function):
         squared += norms_
         squared += (scaled * scaled).sum(-1)[..., None]
         squared *= -0.5
-        rows = torch.as_tensor(xp.exp(squared))
+        rows = given_back(xp.exp(squared), X)
         ctx.save_for_backward(X, anchor, image, slope, points, rows)
         return rows
 
@@ -221,14 +224,15 @@ class _GaussianRows(torch.autograd.Function):
     def backward(
         ctx: Any, grad: Tensor
     ) -> tuple[Tensor | None, None, None, None, None, None]:
-        parts = (*ctx.saved_tensors, grad)
+        parts = (grad, *ctx.saved_tensors)
         if not torch.is_grad_enabled():  # otherwise a second derivative is wanted
-            _, parts = arrays(grad.numel(), *parts)
-        X, anchor, image, slope, points, rows, upstream = parts
+            _, parts = arrays(math.prod(grad.shape), *parts)
+        upstream, X, anchor, image, slope, points, rows = parts
         scaled = _scaled(X, anchor, image, slope)
         H = upstream * rows
         inner = H @ points - scaled * H.sum(-1)[..., None]
-        return torch.as_tensor((inner * slope).sum(0)), None, None, None, None, None
+        found = given_back((inner * slope).sum(0), grad)
+        return found, None, None, None, None, None
 
 
 def _scaled(X: Any, anchor: Any, image: Any, slope: Any) -> Any:
@@ -278,10 +282,10 @@ def separable_moments(
     per_decision = system.context_side[0].numel()
     rows = max(1, elements // per_decision)
     keep = decision_side.shape[1] * per_decision <= most
-    return _SeparableMoments.apply(decision_side, system, rows, keep)
+    return SeparableMoments.apply(decision_side, system, rows, keep)
 
 
-class _SeparableMoments(torch.autograd.Function):
+class SeparableMoments(torch.autograd.Function):
     """Images of the kernel rows are kept for the backward pass, if there is room."""
 
     @staticmethod
@@ -315,7 +319,7 @@ class _SeparableMoments(torch.autograd.Function):
             ctx.save_for_backward(decision_side)
             ctx.system, ctx.rows, ctx.kept = system, rows, kept
             ctx.inside = left > 0.0
-        return torch.as_tensor(moments)
+        return given_back(moments, decision_side)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
@@ -328,13 +332,13 @@ class _SeparableMoments(torch.autograd.Function):
             return slope, None, None, None
         _, b, t = decision_side.shape
         r = system.context_side.shape[1]
-        xp, (A, B, alpha, inverse_root, upstream) = arrays(
+        xp, (upstream, A, B, alpha, inverse_root) = arrays(
             b * r * t,
+            grad,
             decision_side,
             system.context_side,
             system.alpha,
             system.inverse_root,
-            grad,
         )
         of_means = upstream[0] * system.scale  # b x r
         of_variances = upstream[1] * (-2.0 * system.scale**2) * ctx.inside
@@ -349,7 +353,7 @@ class _SeparableMoments(torch.autograd.Function):
             G = G.reshape(-1, r, t)
             for m, side in enumerate(B):
                 slopes[m, chunk] = (G * side).sum(1)
-        return torch.as_tensor(slopes), None, None, None
+        return given_back(slopes, grad), None, None, None
 
 
 def _kernel_rows(decision_side: Any, context_side: Any) -> Any:
