@@ -110,6 +110,12 @@ def _speed(options: argparse.Namespace) -> int:
     return run(out, repeats=options.repeats, quick=options.quick)
 
 
+def _accuracy(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy import run_accuracy
+
+    return run_accuracy(options.out, quick=options.quick)
+
+
 def _lipschitz(options: argparse.Namespace) -> int:
     from benchmarks.lipschitz import run_lipschitz
 
@@ -223,6 +229,15 @@ def _parser() -> argparse.ArgumentParser:
         "--repeats", type=int, default=5, help="medians are taken over these"
     )
     speed.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
+
+    accuracy = commands.add_parser(
+        "accuracy", help="the product path against model.posterior"
+    )
+    accuracy.set_defaults(command=_accuracy)
+    accuracy.add_argument(
+        "--out", type=Path, default=RESULTS / "accuracy.md", help="report file"
+    )
+    accuracy.add_argument("--quick", action="store_true", help="one tiny model")
 
     lipschitz = commands.add_parser(
         "lipschitz", help="the searched L(x) against dense grids"

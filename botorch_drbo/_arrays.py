@@ -37,14 +37,9 @@ def arrays(num_elements: int, *tensors: Any) -> tuple[ModuleType, list[Any]]:
     if isinstance(tensors[0], np.ndarray):
         return np, [t if isinstance(t, np.ndarray) else t.numpy() for t in tensors]
     plain = [t.detach() if t.requires_grad else t for t in tensors]
-    if not is_small(num_elements, plain[0]):
+    if num_elements > _MAX_ELEMENTS or not on_cpu(plain[0]):
         return torch, plain
     return np, [t.numpy() for t in plain]
-
-
-def is_small(num_elements: int, tensor: Tensor) -> bool:
-    """Whether NumPy is faster; see ``arrays``."""
-    return num_elements <= _MAX_ELEMENTS and on_cpu(tensor)
 
 
 def given_back(found: Any, like: Any) -> Any:
@@ -69,4 +64,6 @@ def take(values: Any, index: Any) -> Any:
     """Entries of the last dimension, ``... x n`` and ``... x k`` to ``... x k``."""
     if isinstance(values, Tensor):
         return values.gather(-1, index)
-    return np.take_along_axis(values, index, axis=-1)
+    flat = values.reshape(-1, values.shape[-1])
+    rows = np.arange(len(flat))[:, None]
+    return flat[rows, index.reshape(len(flat), -1)].reshape(index.shape)

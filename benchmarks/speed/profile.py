@@ -19,6 +19,17 @@ from benchmarks.speed.timing import readable
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.algorithms import ModelBasedAlgorithm, make_algorithm
+from botorch_drbo.ambiguity._equal_weights import EqualWeights
+from botorch_drbo.posterior import (
+    ContextInterpolant,
+    HandInterpolant,
+    ProductPosterior,
+)
+from botorch_drbo.posterior.confidence_bounds import (
+    ConfidenceBounds,
+    ExpectedBounds,
+    OwnBoundSlopes,
+)
 
 RECIPES = ("sbo_kde", "drbo_kde", "drbo_mmd", "erbo", "wdrbo")
 LIMIT = 0.2  # of the ascent, outside posterior and inner solve
@@ -27,6 +38,8 @@ POSTERIOR, INNER, LIPSCHITZ = "posterior", "worst case", "Lipschitz search"
 GLUE, ENGINE, SCIPY = "rest of the acquisition function", "autograd", "L-BFGS-B"
 _REST = "BoTorch's loop around it"
 _NEEDED = (POSTERIOR, INNER, LIPSCHITZ)
+_OF_HAND = ("lowest_bound", "pull")
+_BOUNDS = ("confidence_bounds", "expected_bound")
 _PARTS = (*_NEEDED, GLUE, ENGINE, SCIPY, REST)
 
 
@@ -95,8 +108,14 @@ def watched(acqf: RobustAcquisitionFunction, watch: Stopwatch) -> Iterator[None]
             replace_part(owner, name, POSTERIOR)
         if isinstance(acqf, LipschitzPenalizedUCB):
             replace_part(acqf.lipschitz, "forward", LIPSCHITZ)
+            replace_part(acqf.lipschitz, "tops", LIPSCHITZ)
+            for name in ("slopes", "own_slopes"):
+                replace_part(HandInterpolant, name, LIPSCHITZ)
+            replace_part(OwnBoundSlopes, "backward", LIPSCHITZ)
         if isinstance(acqf, DistributionallyRobustUCB):
             replace_part(acqf.objective, "forward", INNER)
+            for name in ("forward", "backward"):
+                replace_part(EqualWeights, name, INNER)
         replace_part(torch.autograd, "grad", ENGINE)
         replace_part(optimize, "gen_batch_initial_conditions", START)
         replace_part(import_module("scipy.optimize._lbfgsb"), "setulb", SCIPY)
@@ -106,9 +125,12 @@ def watched(acqf: RobustAcquisitionFunction, watch: Stopwatch) -> Iterator[None]
 def _ways_to_moments(posterior: Any) -> list[tuple[Any, str]]:
     """What an acquisition function calls: the product path has more to offer."""
     calls = [(posterior, "forward")]
-    if hasattr(posterior, "interpolant"):
-        interpolant = import_module("botorch_drbo.posterior").ContextInterpolant
-        calls += [(posterior, "interpolant"), (interpolant, "moments")]
+    if isinstance(posterior, ProductPosterior):
+        calls += [(posterior, name) for name in ("interpolant", "rows_by_hand")]
+        calls += [(ContextInterpolant, name) for name in _BOUNDS]
+        calls += [(posterior, "by_hand")]
+        calls += [(HandInterpolant, name) for name in (*_BOUNDS, *_OF_HAND)]
+        calls += [(ExpectedBounds, "backward"), (ConfidenceBounds, "backward")]
     return calls
 
 

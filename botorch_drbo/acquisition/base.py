@@ -282,25 +282,21 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             self._joined = Joined.of(parts, points)
         return self._joined.whole.to(X)
 
-    def _goes_by_hand(self, X: Tensor, contexts: Tensor) -> bool:
-        """Whether values and gradients of these decisions are found together.
-
-        Only without pending decisions, and where X is what autograd looks at: an array
-        has no graph.
-        """
+    def _rows_by_hand(self, X: Tensor, contexts: Tensor) -> int | None:
+        """How many decisions to take at a time by hand; None if autograd has to."""
         self._refresh()
-        return (
-            torch.is_grad_enabled()
-            and X.requires_grad
-            and self.X_pending is None
-            and isinstance(self.posterior, ProductPosterior)
-            and self.posterior.goes_by_hand(X, contexts)
-        )
+        if not isinstance(self.posterior, ProductPosterior):
+            return None
+        return self.posterior.rows_by_hand(X, contexts)
 
-    def _hand_interpolant(self, x: Any, contexts: Tensor) -> HandInterpolant:
+    def _hand_interpolant(
+        self, x: Any, contexts: Tensor, *, wanted: bool
+    ) -> HandInterpolant:
         assert isinstance(self.posterior, ProductPosterior)
-        width = self._number_width()
-        return self.posterior.by_hand(x, contexts, float(width), MIN_VARIANCE)
+        width = float(self._number_width())
+        return self.posterior.by_hand(
+            x, contexts, wanted=wanted, width=width, min_variance=MIN_VARIANCE
+        )
 
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""

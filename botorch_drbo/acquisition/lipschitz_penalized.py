@@ -168,24 +168,29 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     def _values(self, X: Tensor) -> Tensor:
         if self.lipschitz.stays_on_grid:
             joined = self._with_contexts(self.lipschitz.candidates, X)
-            if self._goes_by_hand(X, joined) and self.posterior.smooth:
-                return by_hand(partial(self._chain, joined), self._by_autograd, X)
+            rows = self._rows_by_hand(X, joined) if self.X_pending is None else None
+            if rows is not None and self.observed.smooth:
+                chain = partial(self._penalized, joined)
+                return by_hand(chain, self._by_autograd, X, rows)
         return self._by_autograd(X)
 
-    def _chain(self, contexts: Tensor, x: Any) -> tuple[Any, Any]:
-        """Values and gradients of the decisions ``x``, both as arrays."""
-        local = self._hand_interpolant(x, contexts)
+    def _penalized(self, contexts: Tensor, x: Any, wanted: bool) -> tuple[Any, Any]:
+        """A ``Chain``."""
+        local = self._hand_interpolant(x, contexts, wanted=wanted)
         side = (self.context_bounds[1] - self.context_bounds[0]).item()
         slopes = local.slopes(self.lipschitz.candidates.to(contexts))[0]  # b x M
         own = local.own_slopes(self.lipschitz.tops(abs(slopes)))
         norms = side * abs(own.value)  # 1 x b x k
-        steepest = norms == norms.max(-1, keepdims=True)
-        share = steepest / steepest.sum(-1, keepdims=True)
         expected = local.expected_bound(self.context_set.weights.to(contexts).numpy())
         radius = self.radius.item()
+        values = expected.value - radius * norms[0].max(-1)
+        if not wanted:
+            return values, None
+        steepest = norms == norms.max(-1, keepdims=True)
+        share = np.sign(own.value) * steepest / steepest.sum(-1, keepdims=True)
         gradient = expected.pull(np.ones(len(x), x.dtype))
-        gradient -= radius * side * own.pull(np.sign(own.value) * share)
-        return expected.value - radius * norms[0].max(-1), local.pull(gradient)
+        gradient -= radius * side * own.pull(share)
+        return values, local.pull(gradient)
 
     def _by_autograd(self, X: Tensor) -> Tensor:
         local = self._slope_interpolant(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._by_hand import Call, by_hand
+from botorch_drbo._by_hand import Chain, by_hand
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import (
     MIN_VARIANCE,
@@ -29,6 +29,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
+from botorch_drbo.objectives.base import SolverByHand
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
     Path,
@@ -139,56 +140,58 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         self._padded: Joined | None = None
 
     def _values(self, X: Tensor) -> Tensor:
-        chain = self._chain(X)
-        if chain is None:
+        contexts = self.context_set.points.to(X)
+        if self.outside_contexts is not None:
+            contexts = self._with_contexts(self.outside_contexts, X)
+        rows = self._rows_by_hand(X, contexts)
+        chain = None if rows is None else self._chain(contexts)
+        if rows is None or chain is None:
             return self._by_autograd(X)
-        return by_hand(chain, self._by_autograd, X)
+        return by_hand(chain, self._by_autograd, X, rows)
+
+    def _chain(self, contexts: Tensor) -> Chain | None:
+        """What does the same as ``_by_autograd``, if there is such a chain."""
+        weights = self.context_set.weights.to(contexts)
+        share = self.objective.expectation_weight
+        if share is not None:  # no mass ever goes to outside contexts
+            return partial(self._expectation, contexts, weights.numpy(), share)
+        if self.outside_contexts is not None:
+            weights = self._with_nothing(weights)
+        solver = self.objective.solver_by_hand(weights)
+        return None if solver is None else partial(self._worst_case, contexts, solver)
 
     def _by_autograd(self, X: Tensor) -> Tensor:
         share = self.objective.expectation_weight
-        if share is not None:  # no mass ever goes to outside contexts
+        if share is not None:
             return share * self._expected_score(X)
         return self.objective(*self._scores_and_weights(X))
 
-    def _chain(self, X: Tensor) -> Callable[[Any], tuple[Any, Any]] | None:
-        """From an array of decisions to values and gradients; None if by autograd."""
-        contexts, weights = self.context_set.points.to(X), self.context_set.weights
-        share, solver = self.objective.expectation_weight, None
-        if share is None:
-            weights = weights.to(X)
-            if self.outside_contexts is not None:
-                contexts = self._with_contexts(self.outside_contexts, X)
-                weights = self._with_nothing(weights)
-            solver = self.objective.solver_by_hand(weights)
-            if solver is None:
-                return None
-        if not self._goes_by_hand(X, contexts):
-            return None
-        if solver is None:
-            return partial(self._expectation_chain, contexts, share)
-        return partial(self._worst_case_chain, contexts, solver)
-
-    def _expectation_chain(
-        self, contexts: Tensor, share: float, x: Any
+    def _expectation(
+        self, contexts: Tensor, weights: Any, share: float, x: Any, wanted: bool
     ) -> tuple[Any, Any]:
-        """Values and gradients of the decisions ``x``, both as arrays."""
-        local = self._hand_interpolant(x, contexts)
-        found = local.expected_bound(self.context_set.weights.to(contexts).numpy())
-        gradient = local.pull(found.pull(_ones(x)))
-        return share * found.value, share * gradient
+        """A ``Chain``."""
+        local = self._hand_interpolant(x, contexts, wanted=wanted)
+        found = local.expected_bound(weights)
+        gradient = share * local.pull(found.pull(_ones(x))) if wanted else None
+        return share * found.value, gradient
 
-    def _worst_case_chain(
-        self, contexts: Tensor, solver: Callable[[Any], Call], x: Any
+    def _worst_case(
+        self, contexts: Tensor, solver: SolverByHand, x: Any, wanted: bool
     ) -> tuple[Any, Any]:
-        """The same for a worst case."""
+        """A ``Chain``."""
         n = self.context_set.num_points
-        local = self._hand_interpolant(x, contexts)
+        local = self._hand_interpolant(x, contexts, wanted=wanted)
         bounds = local.confidence_bounds(slice(n))
         if self.outside_contexts is None:
-            solved = solver(bounds.value)
+            solved = solver(bounds.value, wanted)
+            if not wanted:
+                return solved.value, None
             return solved.value, local.pull(bounds.pull(solved.pull(_ones(x))))
         lowest, slope = local.lowest_bound(slice(n, None))
-        solved = solver(np.concatenate([bounds.value, lowest[:, None]], axis=-1))
+        scores = np.concatenate([bounds.value, lowest[:, None]], axis=-1)
+        solved = solver(scores, wanted)
+        if not wanted:
+            return solved.value, None
         weights = solved.pull(_ones(x))  # b x (n + 1)
         gradient = bounds.pull(weights[:, :n]) + weights[:, n:] * slope
         return solved.value, local.pull(gradient)

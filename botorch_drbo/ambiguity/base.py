@@ -167,15 +167,15 @@ class AmbiguitySet(Module, ABC):
         """
         return self.worst_case(values, weights).value
 
-    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
         r"""A way from an array of scores to ``value`` that autograd need not see.
 
         Args:
             weights: Reference weights, ``n``.
 
         Returns:
-            From scores ``b x n``, float64 on a CPU, to a call whose value is ``b``;
-            None where there is none.
+            From an array of scores ``b x n`` to a call whose value is ``b``; None where
+            there is none.
         """
         return None
 
@@ -400,5 +400,8 @@ def _as_radius(radius: float | Tensor) -> Tensor:
         )
     return radius.detach().clone()
 
+
+SolverByHand = Callable[[Any, bool], Call]
+"""From scores, and whether gradients are wanted, to the call that found the value."""
 
 _Solve = Callable[[Tensor, Tensor, Tensor], Solution]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +18,7 @@ from botorch_drbo.ambiguity._equal_weights import (
 )
 from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._simplex import check_distributions, check_simplex
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, SolverByHand
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -112,7 +111,7 @@ class TotalVariation(AmbiguitySet):
             support = reference > 0.0
         return equal_weights_value(atoms, support, self._budget())
 
-    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
         r"""Without a sort, where weights are equal and there is no floor.
 
         Args:
@@ -125,7 +124,12 @@ class TotalVariation(AmbiguitySet):
         if support is None:
             return None
         check_simplex(weights)
-        return lambda values: Call(EqualWeights, values, support, self._budget())
+        budget = self._budget()
+
+        def solve(values: Any, wanted: bool) -> Call:
+            return Call(wanted, EqualWeights, values, support, budget)
+
+        return solve
 
     def _support(self, weights: Tensor) -> Tensor | None:
         """See ``equal_share``; None too where a gradient in anything else is wanted."""
@@ -133,6 +137,8 @@ class TotalVariation(AmbiguitySet):
             return None
         if not _arrays.on_cpu(weights):
             return None
+        if weights.is_inference():  # it counts no versions
+            return equal_share(weights)
         known = self._known
         if known is None or known[0] is not weights or known[1] != weights._version:
             known = weights, weights._version, equal_share(weights)

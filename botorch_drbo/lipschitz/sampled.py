@@ -14,7 +14,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._arrays import arrays, take
+from botorch_drbo._arrays import arrays, on_device, take
 from botorch_drbo._validation import check_bounds, check_count, check_inside
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -254,13 +254,11 @@ class LipschitzConstant(Module):
         """
         last, reach = self.num_sobol - 1, len(_STENCIL) // 2
         middle = index.clip(reach, last - reach)  # ... (x S) x R
-        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-        for offset, shares in enumerate(_STENCIL, start=-reach):
-            height = take(heights, middle + offset)
-            first = first + shares[0] * height
-            second = second + shares[1] * height
-            third = third + shares[2] * height
-            fourth = fourth + shares[3] * height
+        around = xp.stack([middle + i for i in range(-reach, reach + 1)], -1)
+        near = take(heights, around.reshape(*middle.shape[:-1], -1))
+        stencil = xp.asarray(_STENCIL, dtype=heights.dtype, **on_device(heights))
+        slopes = near.reshape(around.shape) @ stencil  # ... (x S) x R x 4
+        first, second, third, fourth = (slopes[..., i] for i in range(4))
         at = 0.0 * heights[..., :1] + (index - middle)  # in steps of the grid
         low, high = (at - 1.0).clip(-reach), (at + 1.0).clip(-reach, reach)
         for _ in range(_NEWTON_STEPS):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._by_hand import Call
 from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity.base import SolverByHand
 
 
 class Objective(Module, ABC):
@@ -43,7 +41,7 @@ class Objective(Module, ABC):
         """``a``, if the objective is ``a`` times the expectation under the weights."""
         return None
 
-    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
         r"""A way from an array of scores to the objective without autograd.
 
         Args:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._by_hand import Call
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -18,6 +16,7 @@ from botorch_drbo.ambiguity import (
     ModifiedChiSquared,
     NoAmbiguity,
 )
+from botorch_drbo.ambiguity.base import SolverByHand
 from botorch_drbo.objectives.base import Objective
 
 
@@ -144,7 +143,7 @@ class UncertaintyObjective(Objective):
         alone = isinstance(self.ambiguity_set, NoAmbiguity)
         return self.value_weight if alone else None
 
-    def solver_by_hand(self, weights: Tensor) -> Callable[[Any], Call] | None:
+    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
         r"""That of the ambiguity set, if its value alone is the objective.
 
         Args:

@@ -23,6 +23,7 @@ class HandInterpolant:
     r"""A ``ContextInterpolant`` of arrays, for chains of calls by hand.
 
     Args:
+        wanted: Whether gradients are.
         rows: The call that made the kernel rows from the decisions.
         moments: The call that made the moments at the skeleton from these.
         interpolant: The interpolant of these moments.
@@ -32,6 +33,7 @@ class HandInterpolant:
 
     def __init__(
         self,
+        wanted: bool,
         rows: Call,
         moments: Call,
         interpolant: ContextInterpolant,
@@ -41,13 +43,15 @@ class HandInterpolant:
         r"""Keep the calls.
 
         Args:
+            wanted: Whether gradients are.
             rows: The call that made the kernel rows from the decisions.
             moments: The call that made the moments at the skeleton from these.
             interpolant: The interpolant of these moments.
             width: By how many standard deviations bounds lie above the mean.
             min_variance: Variances below it count as this, and have no slope.
         """
-        self.rows, self.moments, self.interpolant = rows, moments, interpolant
+        self.wanted, self.rows, self.moments = wanted, rows, moments
+        self.interpolant = interpolant
         self.options = width, min_variance
         _, (self.at, self.interpolation) = arrays(
             0, moments.value, interpolant.interpolation
@@ -60,12 +64,12 @@ class HandInterpolant:
     def expected_bound(self, weights: Any) -> Call:
         """Averages over the first contexts, ``b``."""
         inner = self.interpolation[:, : len(weights)]
-        return Call(ExpectedBounds, self.at, inner, weights, *self.options)
+        return Call(self.wanted, ExpectedBounds, self.at, inner, weights, *self.options)
 
     def confidence_bounds(self, columns: slice) -> Call:
         """Bounds at some of the contexts, ``b x n``."""
         inner = self.interpolation[:, columns]
-        return Call(ConfidenceBounds, self.at, inner, *self.options)
+        return Call(self.wanted, ConfidenceBounds, self.at, inner, *self.options)
 
     def lowest_bound(self, columns: slice) -> tuple[Any, Any]:
         """The lowest bound at some of the contexts, ``b``, and its gradient."""
@@ -86,4 +90,6 @@ class HandInterpolant:
     def own_slopes(self, contexts: Any) -> Call:
         """Slopes at ``b x k x d_c`` contexts, ``d_c x b x k``."""
         matrices = self.interpolant.own_matrices(torch.from_numpy(contexts))
-        return Call(OwnBoundSlopes, self.at, matrices.numpy(), *self.options)
+        return Call(
+            self.wanted, OwnBoundSlopes, self.at, matrices.numpy(), *self.options
+        )

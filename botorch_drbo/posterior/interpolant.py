@@ -251,6 +251,6 @@ class ContextInterpolant:
             parts = [
                 self.skeleton.values_and_slopes(part) for part in inside.split(rows)
             ]
-            matrix = torch.cat(parts, dim=1)
+            matrix = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
             matrix[1:] *= scale.mT.unsqueeze(-1)
         return matrix.to(contexts)

@@ -16,7 +16,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo._arrays import is_small
+from botorch_drbo import _arrays
 from botorch_drbo._by_hand import Call
 from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
@@ -47,6 +47,9 @@ _MIN_PAIRS = 2000
 _MAX_SHARE = 0.5  # of the contexts: a larger skeleton does not pay
 _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
 _MAX_PLANS = 4
+_HAND_ELEMENTS = 2**17  # what fits into a cache
+_HAND_PAIRS = 256  # but enough rows for BLAS
+_HAND_CHUNKS = 16  # with more, calls cost more than they save
 
 
 class _Found(NamedTuple):
@@ -228,42 +231,62 @@ class ProductPosterior(MarginalPosterior):
         )
 
     def by_hand(
-        self, X: Any, contexts: Tensor, width: float, min_variance: float
+        self,
+        x: Any,
+        contexts: Tensor,
+        *,
+        wanted: bool,
+        width: float,
+        min_variance: float,
     ) -> HandInterpolant:
         r"""Evaluate a few decisions at the skeleton, for a chain of calls by hand.
 
         Args:
-            X: An array of decisions for which ``goes_by_hand``, ``b x d_x``.
+            x: An array of decisions, ``b x d_x``, at most ``rows_by_hand``.
             contexts: Contexts ``n x d_c``.
+            wanted: Whether gradients are.
             width: By how many standard deviations bounds lie above the mean.
             min_variance: Variances below it count as this, and have no slope.
 
         Returns:
             What ``interpolant`` returns, as arrays.
         """
-        plan = self._plan(torch.from_numpy(X), contexts)
+        X = torch.from_numpy(x)
+        plan = self._plan(X, contexts)
         assert plan is not None
         assert plan.found is not None
         assert self.gaussian is not None
-        rows = Call(GaussianRows, X, *self.gaussian.parts())
-        moments = Call(SeparableMoments, rows.value, plan.found.system, len(X), True)
-        at_skeleton = torch.from_numpy(moments.value)
-        local = self._interpolant(torch.from_numpy(X), plan.found, at_skeleton)
-        return HandInterpolant(rows, moments, local, width, min_variance)
+        rows = Call(wanted, GaussianRows, x, *self.gaussian.parts())
+        system = plan.found.system
+        moments = Call(wanted, SeparableMoments, rows.value, system, len(x), True)
+        local = self._interpolant(X, plan.found, torch.from_numpy(moments.value))
+        return HandInterpolant(wanted, rows, moments, local, width, min_variance)
 
-    def goes_by_hand(self, X: Tensor, contexts: Tensor) -> bool:
-        r"""Whether there are so few decisions that ``by_hand`` is faster.
+    def rows_by_hand(self, X: Tensor, contexts: Tensor) -> int | None:
+        r"""How many decisions at a time ``by_hand`` is to be asked for.
 
         Args:
-            X: Decisions, ``b x d_x``.
-            contexts: Contexts ``n x d_c``.
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts, ``n x d_c`` or ``... x n x d_c``.
+
+        Returns:
+            So many that temporaries stay in the cache; None where it does not take
+            these decisions, or would not be faster.
         """
-        if self.gaussian is None or not is_small(X.shape[0] * contexts.shape[0], X):
-            return False
+        if self.gaussian is None or X.dtype != torch.double or not _arrays.on_cpu(X):
+            return None
         plan = self._plan(X, contexts)
         if plan is None or plan.found is None:
-            return False
-        return is_small(X.shape[0] * plan.found.system.context_side.numel(), X)
+            return None
+        _, r, t = plan.found.system.context_side.shape
+        rows = min(
+            _HAND_ELEMENTS // len(contexts),
+            max(_HAND_ELEMENTS // (r * t), _HAND_PAIRS // r),
+        )
+        rows = max(1, rows)
+        differentiates = torch.is_grad_enabled() and X.requires_grad
+        most = rows if differentiates else _HAND_CHUNKS * rows
+        return rows if X.shape[0] <= most else None
 
     def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes | None:
         r"""Evaluate moments and slopes on the exact path.

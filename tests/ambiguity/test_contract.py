@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -262,6 +263,36 @@ def test_value_and_sensitivity_together_are_what_they_are_alone(member):
 
 
 @every
+@pytest.mark.parametrize("weights", ["any", "equal", "equal and zero"])
+@pytest.mark.parametrize("radius", [0.0, 0.13, 0.6])
+def test_the_value_alone_is_that_of_the_worst_case(member, weights, radius):
+    values, p = instance(3, 8)
+    if weights != "any":
+        p = torch.ones(8, dtype=torch.double)
+        p[[2, 5]] = float(weights == "equal")
+        p = p / p.sum()
+    values.requires_grad_()
+    ambiguity = member.make(radius, 8)
+    found = ambiguity.value(values, p)
+    expected = ambiguity.worst_case(values, p).value
+    torch.testing.assert_close(found, expected, **member.close())
+    torch.testing.assert_close(
+        *(
+            torch.autograd.grad(value.sum(), values, retain_graph=True)[0]
+            for value in (found, expected)
+        ),
+        **member.close(),
+    )
+    solver = ambiguity.solver_by_hand(p) if p.ndim == 1 else None
+    if solver is not None:
+        call = solver(values.detach().numpy(), True)
+        torch.testing.assert_close(torch.from_numpy(call.value), expected.detach())
+        upstream = np.arange(1.0, 1.0 + len(values))
+        (gradient,) = torch.autograd.grad(expected @ torch.from_numpy(upstream), values)
+        torch.testing.assert_close(torch.from_numpy(call.pull(upstream)), gradient)
+
+
+@every
 def test_a_second_derivative_is_an_error_not_zero(member):
     values, weights = instance(1, 7)
     values.requires_grad_()
@@ -272,15 +303,18 @@ def test_a_second_derivative_is_an_error_not_zero(member):
 
 
 @every
-@pytest.mark.parametrize("method", ["worst_case", "sensitivity"])
-def test_a_second_derivative_of_a_sum_is_an_error_too(member, method):
+@pytest.mark.parametrize("method", ["worst_case", "value", "sensitivity"])
+@pytest.mark.parametrize("equal", [False, True])
+def test_a_second_derivative_of_a_sum_is_an_error_too(member, method, equal):
     """Its incoming gradient is a constant, and none in the scores."""
     values, weights = instance(1, 7)
+    if equal:
+        weights = torch.full((7,), 1 / 7, dtype=torch.double)
     ambiguity = member.make(0.2, 7)
 
     def total(f: Tensor) -> Tensor:
         found = getattr(ambiguity, method)(f, weights)
-        return (found if method == "sensitivity" else found.value).sum()
+        return (found.value if method == "worst_case" else found).sum()
 
     with pytest.raises(RuntimeError, match="once_differentiable"):
         torch.autograd.functional.hessian(total, values)
@@ -357,18 +391,23 @@ def test_weights_changed_in_place_are_looked_at_again(member):
     weights = torch.full((6,), 1 / 6)
     ambiguity = member.make(0.2, 6)
     ambiguity.worst_case(torch.zeros(6), weights)
+    ambiguity.value(torch.zeros(6), weights)
     weights.mul_(2)
-    with pytest.raises(InputDataError, match="simplex"):
-        ambiguity.worst_case(torch.zeros(6), weights)
+    for method in (ambiguity.worst_case, ambiguity.value):
+        with pytest.raises(InputDataError, match="simplex"):
+            method(torch.zeros(6), weights)
 
 
 def test_inference_weights_changed_in_place_are_looked_at_again():
     with torch.inference_mode():
         weights = torch.full((6,), 1 / 6)
         FullSimplex().worst_case(torch.zeros(6), weights)
+        TotalVariation(0.1).value(torch.zeros(6), weights)
         weights.mul_(2)
         with pytest.raises(InputDataError, match="simplex"):
             FullSimplex().worst_case(torch.zeros(6), weights)
+        with pytest.raises(InputDataError, match="simplex"):
+            TotalVariation(0.1).value(torch.zeros(6), weights)
 
 
 @every

@@ -52,6 +52,16 @@ def test_lipschitz_writes_a_table(tmp_path: Path, monkeypatch):
     assert all(row.endswith("| 0% |") for row in rows)  # none is short by 2%
 
 
+def test_accuracy_writes_a_table(tmp_path: Path):
+    out = tmp_path / "table.md"
+    assert main(["accuracy", "--quick", "--out", str(out)]) == 0
+    (row,) = [line for line in out.read_text().splitlines() if line.startswith("| 20")]
+    *_, rank, mean, variance, exact_mean, exact_variance = row.strip("| ").split(" | ")
+    assert 2 < int(rank) < 64
+    assert max(float(mean), float(variance)) < 1e-8
+    assert max(float(exact_mean), float(exact_variance)) < 1e-10
+
+
 def test_list(capsys):
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
