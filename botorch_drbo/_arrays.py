@@ -42,6 +42,13 @@ def arrays(num_elements: int, *tensors: Any) -> tuple[ModuleType, list[Any]]:
     return np, [t.numpy() for t in plain]
 
 
+def alike(like: Any, *tensors: Tensor) -> list[Any]:
+    """Tensors without a graph, as arrays if that is what they are to meet."""
+    if isinstance(like, np.ndarray):
+        return [tensor.numpy() for tensor in tensors]
+    return list(tensors)
+
+
 def given_back(found: Any, like: Any) -> Any:
     """What a formula found: an array if arrays were given, otherwise a tensor."""
     return found if isinstance(like, np.ndarray) else torch.as_tensor(found)

@@ -55,6 +55,10 @@ class AffineInputs(Module):
         """
         return torch.addcmul(self.image, Z - self.anchor, self.slope)
 
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Anchor, image and slope, ``d`` each."""
+        return self.anchor, self.image, self.slope
+
     def of(self, columns: Sequence[int]) -> AffineInputs:
         r"""The same map for some of the columns, in float64.
 
@@ -65,8 +69,7 @@ class AffineInputs(Module):
             The map of ``... x k`` inputs.
         """
         index = torch.tensor(columns, dtype=torch.long, device=self.slope.device)
-        parts = (self.anchor, self.image, self.slope)
-        return AffineInputs(*(part[index].double() for part in parts))
+        return AffineInputs(*(part[index].double() for part in self.parts()))
 
     def then(self, shift: Tensor, gain: Tensor) -> AffineInputs:
         r"""Subtract and multiply afterwards, in the same map.

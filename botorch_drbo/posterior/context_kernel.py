@@ -55,6 +55,17 @@ class ContextKernel(Module):
                 ]
             )
         ]
+        # The share of each summand, and one over its squared lengthscales.
+        self.precisions = [
+            (
+                share,
+                [
+                    sum(weight * weight for weight in column)
+                    for column in zip(*(weights for _, weights in factors), strict=True)
+                ],
+            )
+            for share, factors in self.summands
+        ]
         self.smooth = all(
             math.isinf(smoothness)
             for _, factors in self.summands
@@ -89,11 +100,11 @@ class ContextKernel(Module):
             rows.append(torch.as_tensor(row))
         return torch.cat(rows, dim=-1)
 
-    def rows_and_slopes(self, contexts: Tensor) -> tuple[Any, Any]:
+    def rows_and_slopes(self, contexts: Any) -> tuple[Any, Any]:
         r"""Evaluate the rows and differentiate them (RBF factors only).
 
         Args:
-            contexts: ``n x d_c``, in the units of ``points``.
+            contexts: ``n x d_c``, in the units of ``points``; a tensor or an array.
 
         Returns:
             ``forward(contexts)``, and its derivatives in each column,
@@ -106,7 +117,7 @@ class ContextKernel(Module):
         difference = inner.swapaxes(0, 1)[:, :, None] - points.swapaxes(0, 1)[:, None]
         rows = xp.empty((n, columns), dtype=inner.dtype, **on_device(inner))
         slopes = xp.empty((d_c, n, columns), dtype=inner.dtype, **on_device(inner))
-        for m, (share, precisions) in enumerate(self._precisions()):
+        for m, (share, precisions) in enumerate(self.precisions):
             block = slice(m * len(points), (m + 1) * len(points))
             row = 0.0
             for precision, gap in zip(precisions, difference, strict=True):
@@ -118,22 +129,6 @@ class ContextKernel(Module):
             ):
                 slope[:, block] = (-precision) * gap * row
         return rows, slopes
-
-    def _precisions(self) -> list[tuple[float, list[float]]]:
-        """The share of each summand, and one over its squared lengthscales."""
-        return [
-            (
-                share,
-                [
-                    sum(squares)
-                    for squares in zip(
-                        *([w * w for w in weights] for _, weights in factors),
-                        strict=True,
-                    )
-                ],
-            )
-            for share, factors in self.summands
-        ]
 
     def _squared_distance(self, contexts: Tensor, weights: list[float]) -> Tensor:
         """By differences: the compression needs every digit of a distance."""

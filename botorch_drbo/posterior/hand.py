@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from botorch_drbo._arrays import arrays
+from botorch_drbo._arrays import alike
 from botorch_drbo._by_hand import Call
+from botorch_drbo.posterior.affine_inputs import AffineInputs
 from botorch_drbo.posterior.confidence_bounds import (
     ConfidenceBounds,
     ExpectedBounds,
@@ -27,6 +28,7 @@ class HandInterpolant:
         rows: The call that made the kernel rows from the decisions.
         moments: The call that made the moments at the skeleton from these.
         interpolant: The interpolant of these moments.
+        affine: What the kernel sees of the contexts.
         width: By how many standard deviations bounds lie above the mean.
         min_variance: Variances below it count as this, and have no slope.
     """
@@ -37,6 +39,7 @@ class HandInterpolant:
         rows: Call,
         moments: Call,
         interpolant: ContextInterpolant,
+        affine: AffineInputs,
         width: float,
         min_variance: float,
     ) -> None:
@@ -47,15 +50,15 @@ class HandInterpolant:
             rows: The call that made the kernel rows from the decisions.
             moments: The call that made the moments at the skeleton from these.
             interpolant: The interpolant of these moments.
+            affine: What the kernel sees of the contexts.
             width: By how many standard deviations bounds lie above the mean.
             min_variance: Variances below it count as this, and have no slope.
         """
         self.wanted, self.rows, self.moments = wanted, rows, moments
         self.interpolant = interpolant
         self.options = width, min_variance
-        _, (self.at, self.interpolation) = arrays(
-            0, moments.value, interpolant.interpolation
-        )
+        self.affine, self.at = affine, moments.value
+        (self.interpolation,) = alike(self.at, interpolant.interpolation)
 
     def pull(self, gradient: Any) -> Any:
         """From a gradient in the moments, ``2 x b x r``, to that in the decisions."""
@@ -89,7 +92,9 @@ class HandInterpolant:
 
     def own_slopes(self, contexts: Any) -> Call:
         """Slopes at ``b x k x d_c`` contexts, ``d_c x b x k``."""
-        matrices = self.interpolant.own_matrices(torch.from_numpy(contexts))
-        return Call(
-            self.wanted, OwnBoundSlopes, self.at, matrices.numpy(), *self.options
-        )
+        anchor, image, slope = alike(contexts, *self.affine.parts())
+        inside = (image + (contexts - anchor) * slope).reshape(-1, len(slope))
+        matrices = self.interpolant.skeleton.values_and_slopes(inside)
+        matrices[1:] *= slope[:, None, None]
+        own = matrices.reshape(len(matrices), *contexts.shape[:2], -1)
+        return Call(self.wanted, OwnBoundSlopes, self.at, own, *self.options)

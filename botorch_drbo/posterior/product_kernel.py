@@ -260,7 +260,9 @@ class ProductPosterior(MarginalPosterior):
         system = plan.found.system
         moments = Call(wanted, SeparableMoments, rows.value, system, len(x), True)
         local = self._interpolant(X, plan.found, torch.from_numpy(moments.value))
-        return HandInterpolant(wanted, rows, moments, local, width, min_variance)
+        return HandInterpolant(
+            wanted, rows, moments, local, self._context_affine, width, min_variance
+        )
 
     def rows_by_hand(self, X: Tensor, contexts: Tensor) -> int | None:
         r"""How many decisions at a time ``by_hand`` is to be asked for.

@@ -19,12 +19,12 @@ the products need no more care than the tolerance itself.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
-from botorch_drbo._arrays import arrays
+from botorch_drbo._arrays import alike
 from botorch_drbo.posterior.context_kernel import ContextKernel
 
 # Contexts among which the skeleton is chosen: a few, and more where they did not do.
@@ -57,20 +57,18 @@ class Skeleton(NamedTuple):
     mixing: Tensor
     factors: Tensor
 
-    def values_and_slopes(self, contexts: Tensor) -> Tensor:
+    def values_and_slopes(self, contexts: Any) -> Any:
         r"""Evaluate the functions ``e_s`` and their slopes, at any contexts.
 
         Args:
-            contexts: ``n x d_c``, in the kernel's units, float64.
+            contexts: ``n x d_c``, in the kernel's units, float64; a tensor or an array.
 
         Returns:
-            Values first, then the slope in each column: ``(1 + d_c) x n x r``.
+            Of the same kind. Values first, then the slope in each column:
+            ``(1 + d_c) x n x r``.
         """
         rows, changes = self.kernel.rows_and_slopes(contexts)
-        kind = (
-            contexts.numel() * self.kernel.num_columns
-        )  # as there, so of the same kind
-        _, (constants, mixing) = arrays(kind, self.constants, self.mixing)
+        constants, mixing = alike(rows, self.constants, self.mixing)
         r = len(self.chosen)
         both = rows @ mixing
         both += constants
@@ -79,8 +77,9 @@ class Skeleton(NamedTuple):
         for change in changes:
             both = change @ mixing
             products.append(both[:, :r] * right + left * both[:, r:])
-        together = torch.cat([torch.as_tensor(p) for p in products])
-        return _divided(together, self.factors).unflatten(0, (-1, len(contexts)))
+        together = torch.cat([torch.as_tensor(part) for part in products])
+        found = _divided(together, self.factors).unflatten(0, (-1, contexts.shape[0]))
+        return found if isinstance(contexts, Tensor) else found.numpy()
 
     def flops_per_context(self) -> int:
         r"""Count the work of ``values_and_slopes`` at one context.
