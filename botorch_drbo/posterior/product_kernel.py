@@ -420,6 +420,8 @@ class ProductPosterior(MarginalPosterior):
 
     def _inside(self, X: Tensor, contexts: Tensor) -> Tensor:
         """The contexts as the kernel sees them; each column by itself."""
+        if self.exact.affine is not None:
+            return self._context_affine(contexts.double())
         model = cast(SingleTaskGP, self.model)
         if model.training:
             model.eval()

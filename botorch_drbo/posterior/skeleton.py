@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -288,10 +289,10 @@ def _normal(shape: list[int], generator: Generator, like: Tensor) -> Tensor:
 def _pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Rows in the order of the pivots, and ``L`` below and ``U`` above the diagonal."""
     factors, swaps, _ = torch.linalg.lu_factor_ex(matrix)  # singular is normal here
-    rows = list(range(len(matrix)))
+    rows = np.arange(len(matrix))
     for i, j in enumerate(swaps.tolist()):
         rows[i], rows[j - 1] = rows[j - 1], rows[i]
-    return torch.tensor(rows, device=matrix.device), factors
+    return torch.from_numpy(rows).to(matrix.device), factors
 
 
 def _last_above(factors: Tensor, floor: float) -> int:
