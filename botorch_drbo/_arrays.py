@@ -1,4 +1,4 @@
-"""Small problems on a CPU: the same formulas by NumPy, whose calls cost a quarter.
+"""Small problems on a CPU: the same formulas by NumPy, whose calls cost less.
 
 Ten decisions at thirty contexts are a few thousand numbers. What a formula of twenty
 operations on them costs is twenty calls, and a call of torch takes several times as
