@@ -34,6 +34,8 @@ class Chain(Protocol):
 class Call:
     """One call of an autograd function on arrays; stands in for its context.
 
+    Made, and asked for gradients, without grad mode, as autograd's own contexts are.
+
     Args:
         wanted: Whether it will be asked for a gradient.
         function: A ``torch.autograd.Function`` whose code runs on arrays too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -106,7 +107,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             context_bounds: The box ``C`` of possible contexts, ``2 x d_c``.
             lipschitz: How ``L(x)`` is searched for; by default
                 ``LipschitzConstant(context_bounds, support=...)`` with the points of
-                the context set, or 128 that represent a larger one.
+                the context set, or 128 that represent a larger one; in one context
+                column, with a kernel that is RBF in it, one step from one start.
             misspecification: By how much the outcome may differ from every function
                 that the model can represent, in the units of y; see
                 ``EnlargedConfidenceUCB``.
@@ -159,10 +161,24 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             )
         self.register_buffer("radius", radius.detach().clone().reshape(()))
         self.register_buffer("context_bounds", bounds.detach().clone())
-        self.lipschitz = (
-            LipschitzConstant(bounds, support=context_set.representatives(_MAX_SUPPORT))
-            if lipschitz is None
-            else lipschitz
+        self.lipschitz = self._search(bounds) if lipschitz is None else lipschitz
+
+    def _search(self, bounds: Tensor) -> LipschitzConstant:
+        """By default; one step on a grid does for scores without kinks in the slope."""
+        components = ProductPosterior.components(
+            self.model, self.context_indices, self.posterior_transform
+        )
+        smooth = components is not None and all(
+            math.isinf(factor.smoothness) or not factor.weights.any()
+            for component in components
+            for factor in component.factors
+        )
+        once = 1 if smooth and bounds.shape[-1] == 1 else None
+        return LipschitzConstant(
+            bounds,
+            support=self.context_set.representatives(_MAX_SUPPORT),
+            num_starts=once,
+            num_ascent_steps=once,
         )
 
     def _values(self, X: Tensor) -> Tensor:

@@ -60,7 +60,8 @@ class LipschitzConstant(Module):
     sampled maximum. ``lipschitz_upper_bound`` bounds it from the other side.
 
     On a line the Sobol set is an even grid, and the first step goes to the top of the
-    polynomial through five points of it: that takes no more norms.
+    polynomial through five points of it: that takes no more norms, and where the score
+    is smooth it is enough (``num_starts=1, num_ascent_steps=1``).
 
     ``L`` is differentiable in ``x``: by the envelope theorem its gradient is the
     partial derivative of the norm in ``x`` at the maximising context, a second
@@ -71,9 +72,8 @@ class LipschitzConstant(Module):
         support: Contexts to look at besides the Sobol set, ``n x d_c``.
         num_sobol: Size of the Sobol set; by default 128, 128, 256, and 512 from
             ``d_c = 4`` on.
-        num_starts: Contexts per decision that climb, by default one on a line and
-            ``1 + d_c``, at most 4, otherwise.
-        num_ascent_steps: Climbing steps, by default one on a line and ``2 + d_c``
+        num_starts: Contexts per decision that climb, by default ``1 + d_c``, at most 4.
+        num_ascent_steps: Climbing steps, by default four on a line and ``2 + d_c``
             otherwise; 0 keeps the best sampled context.
         seed: Seed of the scrambled Sobol set, which is drawn once.
 
@@ -118,7 +118,7 @@ class LipschitzConstant(Module):
         super().__init__()
         bounds = check_bounds(context_bounds, "context_bounds").detach().clone()
         d_c = bounds.shape[-1]
-        defaults = (128, 1, 1)  # on a line
+        defaults = (128, 2, 4)  # on a line
         if d_c > 1:
             defaults = 64 * 2 ** min(d_c - 1, 3), min(1 + d_c, 4), 2 + d_c
         given = (num_sobol, num_starts, num_ascent_steps)
@@ -200,7 +200,7 @@ class LipschitzConstant(Module):
         ends, best, highest = (torch.as_tensor(part).to(norms) for part in found)
         steps, reach = self.num_ascent_steps, self.spacing / 2
         if self._steps_on_grid:
-            steps, reach = steps - 1, reach / 9
+            steps -= 1
         return self._climb(heights, ends, best, highest, steps, reach)
 
     @property

@@ -208,7 +208,7 @@ class GaussianRows(torch.autograd.Function):
         norms: Tensor,
     ) -> Tensor:
         xp, (*parts, points_, norms_) = arrays(
-            norms.numel() * X.shape[0], X, anchor, image, slope, points, norms
+            math.prod(norms.shape) * len(X), X, anchor, image, slope, points, norms
         )
         scaled = _scaled(*parts)  # m x b x d_x
         squared = scaled @ points_.swapaxes(-1, -2)
