@@ -14,7 +14,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._arrays import arrays, on_device, take
+from botorch_drbo._arrays import arrays, take
 from botorch_drbo._validation import check_bounds, check_count, check_inside
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -91,6 +91,7 @@ class LipschitzConstant(Module):
 
     bounds: Tensor
     candidates: Tensor
+    stencil: Tensor
 
     def __init__(
         self,
@@ -144,6 +145,8 @@ class LipschitzConstant(Module):
             parts.append(support.detach().to(bounds))
         self.register_buffer("bounds", bounds)
         self.register_buffer("candidates", torch.cat(parts))
+        stencil = torch.tensor(_STENCIL, dtype=torch.double).to(bounds)
+        self.register_buffer("stencil", stencil, persistent=False)
 
     def forward(
         self, score: Score, X: Tensor, gradient: Gradient | None = None
@@ -226,8 +229,12 @@ class LipschitzConstant(Module):
             Starts ``... (x S) x R x d_c``, on a line after their first step; the best
             candidate, ``... (x S) x 1 x d_c``; its norm, ``... (x S) x 1``.
         """
-        xp, (heights, places, bounds) = arrays(
-            math.prod(norms.shape), norms, candidates, self.bounds.to(candidates)
+        xp, (heights, places, bounds, stencil) = arrays(
+            math.prod(norms.shape),
+            norms,
+            candidates,
+            self.bounds.to(candidates),
+            self.stencil.to(candidates),
         )
         highest = xp.amax(heights, -1)[..., None]
         indices, rest = [], heights
@@ -242,11 +249,17 @@ class LipschitzConstant(Module):
         starts = places[index]  # ... (x S) x R x d_c
         best = starts[..., :1, :]
         if self._steps_on_grid:
-            starts = self._step_on_grid(xp, heights, starts, index, bounds)
+            starts = self._step_on_grid(xp, heights, starts, index, bounds, stencil)
         return starts, best, highest
 
     def _step_on_grid(
-        self, xp: ModuleType, heights: Any, starts: Any, index: Any, bounds: Any
+        self,
+        xp: ModuleType,
+        heights: Any,
+        starts: Any,
+        index: Any,
+        bounds: Any,
+        stencil: Any,
     ) -> Any:
         """To the top of a polynomial through five points of the grid.
 
@@ -256,7 +269,6 @@ class LipschitzConstant(Module):
         middle = index.clip(reach, last - reach)  # ... (x S) x R
         around = xp.stack([middle + i for i in range(-reach, reach + 1)], -1)
         near = take(heights, around.reshape(*middle.shape[:-1], -1))
-        stencil = xp.asarray(_STENCIL, dtype=heights.dtype, **on_device(heights))
         slopes = near.reshape(around.shape) @ stencil  # ... (x S) x R x 4
         first, second, third, fourth = (slopes[..., i] for i in range(4))
         at = 0.0 * heights[..., :1] + (index - middle)  # in steps of the grid
