@@ -35,11 +35,15 @@ def arrays(num_elements: int, *tensors: Any) -> tuple[ModuleType, list[Any]]:
         NumPy and arrays where that is faster, otherwise torch and detached tensors.
     """
     if isinstance(tensors[0], np.ndarray):
-        return np, [t if isinstance(t, np.ndarray) else t.numpy() for t in tensors]
-    plain = [t.detach() if t.requires_grad else t for t in tensors]
-    if num_elements > _MAX_ELEMENTS or not on_cpu(plain[0]):
-        return torch, plain
-    return np, [t.numpy() for t in plain]
+        return np, [t if isinstance(t, np.ndarray) else _array(t) for t in tensors]
+    if num_elements > _MAX_ELEMENTS or not on_cpu(tensors[0]):
+        return torch, [t.detach() if t.requires_grad else t for t in tensors]
+    return np, [_array(t) for t in tensors]
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    # By force, because autograd hands down zeros that have no memory.
+    return tensor.numpy(force=True)
 
 
 def alike(like: Any, *tensors: Tensor) -> list[Any]:
@@ -73,4 +77,4 @@ def take(values: Any, index: Any) -> Any:
         return values.gather(-1, index)
     flat = values.reshape(-1, values.shape[-1])
     rows = np.arange(len(flat))[:, None]
-    return flat[rows, index.reshape(len(flat), -1)].reshape(index.shape)
+    return flat[rows, index.reshape(-1, index.shape[-1])].reshape(index.shape)

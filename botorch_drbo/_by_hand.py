@@ -63,15 +63,18 @@ def by_hand(chain: Chain, again: Any, X: Tensor, rows: int) -> Tensor:
     Args:
         chain: Finds them.
         again: From ``X`` to the same values by autograd, for a second derivative.
-        X: Decisions ``b x d_x``, float64 on a CPU.
+        X: Decisions ``... x d_x``, float64 on a CPU.
         rows: How many to take at a time.
 
     Returns:
-        The values, ``b``, twice differentiable in ``X``.
+        The values, ``...``, twice differentiable in ``X``.
     """
+    flat = X.reshape(-1, X.shape[-1])  # b x d_x
     if torch.is_grad_enabled() and X.requires_grad:
-        return _ByHand.apply(X, chain, again, rows)
-    return torch.from_numpy(_run(chain, X, rows, wanted=False)[0])
+        values = _ByHand.apply(flat, chain, again, rows)
+    else:
+        values = torch.from_numpy(_run(chain, flat, rows, wanted=False)[0])
+    return values.reshape(X.shape[:-1])
 
 
 def _run(chain: Chain, X: Tensor, rows: int, *, wanted: bool) -> tuple[Any, Any]:

@@ -39,6 +39,7 @@ from botorch_drbo.posterior import (
     ProductPosterior,
     marginal_posterior,
     noise_precision,
+    version_of,
 )
 
 MIN_VARIANCE = 1e-12
@@ -145,7 +146,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         self.memory_budget = memory_budget
         self.ensemble = is_ensemble(model)
         self._joined: Joined | None = None
-        self._number: tuple[Joined, float | Tensor] | None = None
+        self._number: tuple[tuple[float, float], float] | None = None
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -228,12 +229,17 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         return number.to(local.at_skeleton) if isinstance(number, Tensor) else number
 
     def _number_width(self) -> float | Tensor:
-        parts = self.beta, self._enlargement
-        if self._number is None or not self._number[0].holds(*parts):
-            width = self.confidence_width()
-            found = width.item() if _arrays.on_cpu(width) else width
-            self._number = Joined.of(parts, width), found
+        if not _arrays.on_cpu(self.beta):
+            return self.confidence_width()
+        parts = self.beta.item(), self._enlargement.item()
+        if self._number is None or self._number[0] != parts:
+            self._number = parts, self.confidence_width().item()
         return self._number[1]
+
+    def _width_has_graph(self) -> bool:
+        """Whether gradients in the width are wanted: only autograd finds these."""
+        differentiable = self.beta.requires_grad or self._enlargement.requires_grad
+        return differentiable and torch.is_grad_enabled()
 
     def _interpolant(
         self, X: Tensor, contexts: Tensor, *, pending: bool = True
@@ -247,7 +253,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         """
         self._refresh()
         posterior = self.posterior if pending else self.observed
-        if not isinstance(posterior, ProductPosterior):
+        if not isinstance(posterior, ProductPosterior) or self._width_has_graph():
             return None
         inner = self._in_model_dtype(X)
         return posterior.interpolant(inner, contexts.to(inner))
@@ -278,14 +284,15 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         """The context set and others, put together again when one has changed."""
         parts = self.context_set.points, others
         if self._joined is None or not self._joined.holds(*parts):
-            points = torch.cat([part.to(parts[0]) for part in parts])
+            with torch.inference_mode(False):  # it is kept
+                points = torch.cat([part.to(parts[0]) for part in parts])
             self._joined = Joined.of(parts, points)
         return self._joined.whole.to(X)
 
     def _rows_by_hand(self, X: Tensor, contexts: Tensor) -> int | None:
         """How many decisions to take at a time by hand; None if autograd has to."""
         self._refresh()
-        if not isinstance(self.posterior, ProductPosterior):
+        if not isinstance(self.posterior, ProductPosterior) or self._width_has_graph():
             return None
         return self.posterior.rows_by_hand(X, contexts)
 
@@ -301,7 +308,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     def _refresh(self) -> None:
         """Compute the posterior again when the model was trained or loaded."""
         if not self._seen.same():
-            self.set_X_pending(self.X_pending)
+            with torch.inference_mode(False):  # it is kept
+                self.set_X_pending(self.X_pending)
 
     def _width(self, variance: Tensor) -> Tensor:
         """Half the interval, ``w sigma``; tiny variances have no gradient."""
@@ -388,13 +396,17 @@ class Joined(NamedTuple):
     @classmethod
     def of(cls, parts: tuple[Tensor, ...], whole: Tensor) -> Joined:
         """Remember what a tensor was made of."""
-        return cls(parts, [part._version for part in parts], whole)
+        return cls(parts, [version_of(part) for part in parts], whole)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy holds for nothing: its tensors count their changes anew."""
+        return type(self), (self.parts, [], self.whole)
 
     def holds(self, *parts: Tensor) -> bool:
         """Whether it was made of these tensors, unchanged since."""
-        return all(map(operator.is_, parts, self.parts)) and self.versions == [
-            part._version for part in parts
-        ]
+        versions = [version_of(part) for part in parts]
+        same = all(map(operator.is_, parts, self.parts))
+        return same and self.versions == versions and min(versions) >= 0
 
 
 class _Hyperparameters:
@@ -410,7 +422,7 @@ class _Hyperparameters:
             for name, member in members.items()
         ]
         self.parameters = list(model.parameters())
-        self.versions = [parameter._version for parameter in self.parameters]
+        self.versions = [version_of(parameter) for parameter in self.parameters]
         self.addresses = [parameter.data_ptr() for parameter in self.parameters]
         self.values = _in_one_vector(self.parameters)
 
@@ -421,7 +433,7 @@ class _Hyperparameters:
         if all(map(_arrays.on_cpu, [self.values, *self.parameters])):
             return torch.equal(self.values, _in_one_vector(self.parameters))
         return self.versions == [
-            parameter._version for parameter in self.parameters
+            version_of(parameter) for parameter in self.parameters
         ] and self.addresses == [parameter.data_ptr() for parameter in self.parameters]
 
 

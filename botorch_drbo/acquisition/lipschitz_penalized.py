@@ -182,7 +182,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         )
 
     def _values(self, X: Tensor) -> Tensor:
-        if self.lipschitz.stays_on_grid:
+        if self.lipschitz.stays_on_grid and not self.radius.requires_grad:
             joined = self._with_contexts(self.lipschitz.candidates, X)
             rows = self._rows_by_hand(X, joined) if self.X_pending is None else None
             if rows is not None and self.observed.smooth:
@@ -193,7 +193,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     def _penalized(self, contexts: Tensor, x: Any, wanted: bool) -> tuple[Any, Any]:
         """A ``Chain``."""
         local = self._hand_interpolant(x, contexts, wanted=wanted)
-        side = (self.context_bounds[1] - self.context_bounds[0]).item()
+        bounds = self.lipschitz.bounds
+        side = (bounds[1] - bounds[0]).item()
         slopes = local.slopes(self.lipschitz.candidates.to(contexts))[0]  # b x M
         own = local.own_slopes(self.lipschitz.tops(abs(slopes)))
         norms = side * abs(own.value)  # 1 x b x k

@@ -225,7 +225,8 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
     def _with_nothing(self, weights: Tensor) -> Tensor:
         """The weights and a zero; always the same tensor, which is checked once."""
         if self._padded is None or not self._padded.holds(weights):
-            padded = torch.cat([weights, weights.new_zeros(1)])
+            with torch.inference_mode(False):  # it is kept
+                padded = torch.cat([weights, weights.new_zeros(1)])
             self._padded = Joined.of((weights,), padded)
         return self._padded.whole
 

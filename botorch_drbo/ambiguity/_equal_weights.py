@@ -20,7 +20,7 @@ def equal_share(weights: Tensor) -> Tensor | None:
         return None
     support = weights > 0.0
     positive = weights[support]
-    return support if bool((positive == positive[0]).all()) else None
+    return support if bool((positive == positive[:1]).all()) and len(positive) else None
 
 
 def equal_weights_value(values: Tensor, support: Tensor, budget: float) -> Tensor:

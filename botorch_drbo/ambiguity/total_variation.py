@@ -90,7 +90,7 @@ class TotalVariation(AmbiguitySet):
                 floor = torch.tensor(float(floor), dtype=torch.double)
             floor = check_finite(floor, "floor").detach().clone()
         self.register_buffer("floor", floor)
-        self._known: tuple[Tensor, int, Tensor | None] | None = None
+        self._known: tuple[Tensor, Tensor | None] | None = None
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone; without a sort where weights are equal.
@@ -137,13 +137,16 @@ class TotalVariation(AmbiguitySet):
             return None
         if not _arrays.on_cpu(weights):
             return None
-        if weights.is_inference():  # it counts no versions
-            return equal_share(weights)
         known = self._known
-        if known is None or known[0] is not weights or known[1] != weights._version:
-            known = weights, weights._version, equal_share(weights)
+        # Values are compared: that sees changes behind autograd's back, too.
+        if (
+            known is None
+            or known[0].dtype != weights.dtype
+            or not torch.equal(known[0], weights)
+        ):
+            known = weights.clone(), equal_share(weights)
             self._known = known
-        return known[2]
+        return known[1]
 
     def _budget(self) -> float:
         return min(self.radius.item() / 2.0, 1.0)

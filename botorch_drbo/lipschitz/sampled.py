@@ -265,10 +265,10 @@ class LipschitzConstant(Module):
 
         Starts that are no points of the grid stay where they are.
         """
-        last, reach = self.num_sobol - 1, len(_STENCIL) // 2
+        last, reach, num = self.num_sobol - 1, len(_STENCIL) // 2, index.shape[-1]
         middle = index.clip(reach, last - reach)  # ... (x S) x R
         around = xp.stack([middle + i for i in range(-reach, reach + 1)], -1)
-        near = take(heights, around.reshape(*middle.shape[:-1], -1))
+        near = take(heights, around.reshape(*index.shape[:-1], num * len(_STENCIL)))
         slopes = near.reshape(around.shape) @ stencil  # ... (x S) x R x 4
         first, second, third, fourth = (slopes[..., i] for i in range(4))
         at = 0.0 * heights[..., :1] + (index - middle)  # in steps of the grid

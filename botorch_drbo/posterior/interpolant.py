@@ -24,6 +24,11 @@ _ALL = slice(None)
 _FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
 
 
+def version_of(tensor: Tensor) -> int:
+    """How often a tensor was changed; -1 where that is not counted."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
 class Seen(NamedTuple):
     """Contexts as they were, to find out whether others are the same."""
 
@@ -34,7 +39,7 @@ class Seen(NamedTuple):
     @classmethod
     def of(cls, contexts: Tensor) -> Seen:
         """Remember contexts."""
-        return cls(contexts, contexts._version, contexts.detach().clone())
+        return cls(contexts, version_of(contexts), contexts.detach().clone())
 
     def same(self, contexts: Tensor) -> bool:
         """Compare values; on a GPU the same tensor, unchanged, is not compared.
@@ -50,7 +55,7 @@ class Seen(NamedTuple):
         ):
             return False
         if not _arrays.on_cpu(contexts) and self.tensor is contexts:
-            return self.version == contexts._version
+            return 0 <= self.version == version_of(contexts)
         return torch.equal(known, contexts)
 
 
@@ -123,7 +128,7 @@ class ContextInterpolant:
         Returns:
             The bounds, ``... x n``.
         """
-        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        flat = self._flat()
         interpolation = self.interpolation[:, columns]
         bounds = confidence_bounds(flat, interpolation, width, min_variance)
         return bounds.reshape(*self.at_skeleton.shape[1:-1], -1)
@@ -141,7 +146,7 @@ class ContextInterpolant:
         Returns:
             Their numbers, counted from the first of ``columns``, ``...``.
         """
-        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        flat = self._flat()
         interpolation = self.interpolation[:, columns]
         lowest = lowest_bounds(flat, interpolation, width, min_variance)
         return lowest.reshape(self.at_skeleton.shape[1:-1])
@@ -159,7 +164,7 @@ class ContextInterpolant:
         Returns:
             The averages, of shape ``...``.
         """
-        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        flat = self._flat()
         interpolation = self.interpolation[:, : len(weights)]
         means = expected_bounds(flat, interpolation, weights, width, min_variance)
         return means.reshape(self.at_skeleton.shape[1:-1])
@@ -178,7 +183,7 @@ class ContextInterpolant:
         Returns:
             ``... x k x d_c``.
         """
-        flat = self.at_skeleton.flatten(1, -2)  # 2 x b x r
+        flat = self._flat()
         if contexts.ndim == 2:
             matrices = self.shared_matrices(contexts)
             slopes = bound_slopes(flat, *matrices, width, min_variance)
@@ -186,7 +191,7 @@ class ContextInterpolant:
             own = self.own_matrices(contexts.flatten(0, -3))
             slopes = own_bound_slopes(flat, own, width, min_variance)
         slopes = slopes.movedim(0, -1)  # b x k x d_c
-        return slopes.unflatten(0, self.at_skeleton.shape[1:-1])
+        return slopes.reshape(*self.at_skeleton.shape[1:-1], *slopes.shape[1:])
 
     def slopes(self, contexts: Tensor) -> MomentSlopes:
         r"""Evaluate moments and slopes; contexts are constants, ``X`` is not.
@@ -210,6 +215,10 @@ class ContextInterpolant:
         moments = moments.unflatten(-1, (-1, contexts.shape[-2]))
         values, slopes = moments[..., 0, :], moments[..., 1:, :].mT
         return MomentSlopes(values[0], values[1].clamp_min(0.0), slopes[0], slopes[1])
+
+    def _flat(self) -> Tensor:
+        """Moments of all decisions in a row, ``2 x b x r``."""
+        return self.at_skeleton.reshape(2, -1, self.at_skeleton.shape[-1])
 
     def shared_matrices(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         r"""What takes moments to contexts that all decisions share.
@@ -245,7 +254,7 @@ class ContextInterpolant:
 
     def _matrix(self, contexts: Tensor) -> Tensor:
         """``(1 + d_c) x n x r``, slopes in the units of the contexts."""
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():  # it is kept
             inside, scale = self.inside(contexts)  # n x d_c, both
             rows = max(1, _CHUNK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
             parts = [

@@ -288,7 +288,7 @@ class ProductPosterior(MarginalPosterior):
         rows = max(1, rows)
         differentiates = torch.is_grad_enabled() and X.requires_grad
         most = rows if differentiates else _HAND_CHUNKS * rows
-        return rows if X.shape[0] <= most else None
+        return rows if X.shape[:-1].numel() <= most else None
 
     def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes | None:
         r"""Evaluate moments and slopes on the exact path.
@@ -370,7 +370,7 @@ class ProductPosterior(MarginalPosterior):
                 if position:  # the most recent first
                     self._plans.insert(0, self._plans.pop(position))
                 return plan
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():  # it is kept
             plan = self._make_plan(X, contexts)
         self._plans = [plan, *self._plans[: _MAX_PLANS - 1]]
         return plan

@@ -182,3 +182,18 @@ def test_a_radius_past_saturation_does_not_depend_on_the_reference():
     value = TotalVariation(2.5).worst_case(f, p).value
     (slope,) = torch.autograd.grad(value, p)
     assert value == 0.0 and (slope == slope[0]).all()
+
+
+@pytest.mark.parametrize("weights", [torch.zeros(4), torch.zeros(0)])
+def test_the_value_alone_refuses_no_weight(weights):
+    values = torch.ones(3, len(weights))
+    with pytest.raises((InputDataError, BotorchTensorDimensionError)):
+        TotalVariation(0.1).value(values, weights)
+
+
+def test_weights_changed_behind_autograds_back_are_looked_at_again():
+    f, p = torch.tensor([0.0, 1.0, 4.0]).double(), torch.ones(3).double() / 3
+    ball = TotalVariation(0.25)
+    ball.value(f, p)
+    p.data.copy_(torch.tensor([0.25, 0.5, 0.25]))
+    assert ball.value(f, p).item() == pytest.approx(1.0)  # an eighth moves
