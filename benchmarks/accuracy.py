@@ -114,7 +114,7 @@ def make_case(case: Case) -> tuple[SingleTaskGP, Tensor, Tensor]:
         Z[:, 2:] = few[torch.arange(case.t) % case.distinct]
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * (4 * Z[:, 2:]).cos().sum(-1, keepdim=True)
     kernel = RBFKernel(ard_num_dims=d)
-    kernel.lengthscale = case.lengthscale
+    kernel.lengthscale = torch.tensor(case.lengthscale)
     model = SingleTaskGP(Z, Y, covar_module=kernel, outcome_transform=None)
     model.likelihood.initialize(noise=NOISE)
     X = torch.rand(DECISIONS, 2, generator=generator, dtype=torch.double)

@@ -20,16 +20,13 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenaliz
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.algorithms import ModelBasedAlgorithm, make_algorithm
 from botorch_drbo.ambiguity._equal_weights import EqualWeights
-from botorch_drbo.posterior import (
-    ContextInterpolant,
-    HandInterpolant,
-    ProductPosterior,
-)
+from botorch_drbo.posterior import ContextInterpolant, ProductPosterior
 from botorch_drbo.posterior.confidence_bounds import (
     ConfidenceBounds,
     ExpectedBounds,
     OwnBoundSlopes,
 )
+from botorch_drbo.posterior.hand import HandInterpolant
 
 RECIPES = ("sbo_kde", "drbo_kde", "drbo_mmd", "erbo", "wdrbo")
 LIMIT = 0.2  # of the ascent, outside posterior and inner solve

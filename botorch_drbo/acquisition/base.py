@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast, get_args
@@ -34,13 +33,13 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
     ContextInterpolant,
-    HandInterpolant,
     Path,
     ProductPosterior,
     marginal_posterior,
     noise_precision,
-    version_of,
 )
+from botorch_drbo.posterior.hand import HandInterpolant
+from botorch_drbo.posterior.interpolant import Seen, version_of
 
 MIN_VARIANCE = 1e-12
 
@@ -389,24 +388,17 @@ def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
 class Joined(NamedTuple):
     """Tensors put together, and what they were made of."""
 
-    parts: tuple[Tensor, ...]  # kept, so that no other tensor takes their place
-    versions: list[int]
+    parts: tuple[Seen, ...]
     whole: Tensor
 
     @classmethod
     def of(cls, parts: tuple[Tensor, ...], whole: Tensor) -> Joined:
         """Remember what a tensor was made of."""
-        return cls(parts, [version_of(part) for part in parts], whole)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy holds for nothing: its tensors count their changes anew."""
-        return type(self), (self.parts, [], self.whole)
+        return cls(tuple(map(Seen.of, parts)), whole)
 
     def holds(self, *parts: Tensor) -> bool:
         """Whether it was made of these tensors, unchanged since."""
-        versions = [version_of(part) for part in parts]
-        same = all(map(operator.is_, parts, self.parts))
-        return same and self.versions == versions and min(versions) >= 0
+        return all(map(Seen.same, self.parts, parts))
 
 
 class _Hyperparameters:

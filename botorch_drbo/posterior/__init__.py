@@ -12,8 +12,7 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.greedy_variance import GreedyVariance
-from botorch_drbo.posterior.hand import HandInterpolant
-from botorch_drbo.posterior.interpolant import ContextInterpolant, version_of
+from botorch_drbo.posterior.interpolant import ContextInterpolant
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
@@ -22,7 +21,6 @@ from botorch_drbo.posterior.product_kernel import ProductPosterior
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "ContextInterpolant",
-    "HandInterpolant",
     "ExactPosterior",
     "GenericPosterior",
     "GreedyVariance",
@@ -34,5 +32,4 @@ __all__ = [
     "marginal_posterior",
     "noise_precision",
     "supports_paths",
-    "version_of",
 ]
