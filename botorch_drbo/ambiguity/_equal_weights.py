@@ -14,16 +14,18 @@ from botorch_drbo.ambiguity._envelope import Once
 _TOLERANCE = 1e-13  # of probability: a budget this near a breakpoint lies on it
 
 
-def equal_share(weights: Tensor) -> Tensor | None:
+def equal_share(weights: Tensor) -> np.ndarray | None:
     """Which atoms have weight, ``n``, if all that have any have the same; or None."""
     if weights.ndim != 1:
         return None
-    support = weights > 0.0
-    positive = weights[support]
-    return support if bool((positive == positive[:1]).all()) and len(positive) else None
+    w = weights.numpy(force=True)
+    support = w > 0.0
+    if not support.any() or not ((w == w.max()) | ~support).all():
+        return None
+    return support
 
 
-def equal_weights_value(values: Tensor, support: Tensor, budget: float) -> Tensor:
+def equal_weights_value(values: Tensor, support: np.ndarray, budget: float) -> Tensor:
     r"""Move a mass from the highest scores to the lowest, of equal weights.
 
     How many of the highest scores lose their mass is known beforehand, so they need
@@ -46,11 +48,11 @@ class EqualWeights(torch.autograd.Function):
     """``equal_weights_value`` of ``b x n`` scores, as tensors or as arrays."""
 
     @staticmethod
-    def forward(ctx: Any, values: Any, support: Tensor, budget: float) -> Any:
+    def forward(ctx: Any, values: Any, support: np.ndarray, budget: float) -> Any:
         f = values
         if isinstance(values, Tensor):
             f = values.detach().double().numpy()
-        on = support.numpy()
+        on = support
         n = int(on.sum())
         share = 1.0 / n
         # Of the n scores so many keep some mass, the highest of them perhaps not all.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -90,7 +91,6 @@ class TotalVariation(AmbiguitySet):
                 floor = torch.tensor(float(floor), dtype=torch.double)
             floor = check_finite(floor, "floor").detach().clone()
         self.register_buffer("floor", floor)
-        self._known: tuple[Tensor, Tensor | None] | None = None
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone; without a sort where weights are equal.
@@ -108,7 +108,7 @@ class TotalVariation(AmbiguitySet):
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
         if len(reference) > len(support):  # the floor has no weight
-            support = reference > 0.0
+            support = (reference > 0.0).numpy()
         return equal_weights_value(atoms, support, self._budget())
 
     def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
@@ -131,22 +131,11 @@ class TotalVariation(AmbiguitySet):
 
         return solve
 
-    def _support(self, weights: Tensor) -> Tensor | None:
+    def _support(self, weights: Tensor) -> np.ndarray | None:
         """See ``equal_share``; None too where a gradient in anything else is wanted."""
         if weights.requires_grad or self.radius.requires_grad:
             return None
-        if not _arrays.on_cpu(weights):
-            return None
-        known = self._known
-        # Values are compared: that sees changes behind autograd's back, too.
-        if (
-            known is None
-            or known[0].dtype != weights.dtype
-            or not torch.equal(known[0], weights)
-        ):
-            known = weights.clone(), equal_share(weights)
-            self._known = known
-        return known[1]
+        return equal_share(weights) if _arrays.on_cpu(weights) else None
 
     def _budget(self) -> float:
         return min(self.radius.item() / 2.0, 1.0)
