@@ -82,6 +82,21 @@ def test_nothing_is_read_off(name, n, monkeypatch):
     assert +waiting.calls == Counter()
 
 
+@pytest.mark.parametrize("n", [8, 300])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_device_does_is_the_same(name, n, monkeypatch):
+    """Where reading is not free other code runs, here on the CPU."""
+    generator = torch.Generator().manual_seed(1)
+    X = torch.rand(70, 1, 1, generator=generator, dtype=torch.double)
+    found = []
+    for on_cpu in (_arrays.on_cpu, lambda tensor: False):
+        monkeypatch.setattr(_arrays, "on_cpu", on_cpu)
+        acqf = make(name, "cpu", n)
+        leaf = X.clone().requires_grad_()
+        found.append((acqf(X), acqf(leaf), *forward_and_backward(acqf, leaf)))
+    torch.testing.assert_close(*found)
+
+
 def test_the_counter_counts():
     x = torch.rand(3)
     with Waiting() as waiting:
