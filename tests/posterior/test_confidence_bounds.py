@@ -22,7 +22,7 @@ from botorch_drbo.posterior.separable import (
     SkeletonSystem,
 )
 
-WIDTH, LEAST = 1.7, 0.05
+WIDTH, LEAST, PRIOR = 1.7, 0.05, 0.35
 B, R, N, T, D = 4, 3, 6, 5, 2
 
 
@@ -51,7 +51,8 @@ def system() -> SkeletonSystem:
         torch.eye(T).double() + uniform(T, T, seed=5).tril()
     )
     alpha = uniform(T, 1, seed=6)
-    return SkeletonSystem(context_side, alpha, inverse_root, 1.5, 0.3, 1.2)
+    # So small a prior variance that all of it is explained at some of the pairs.
+    return SkeletonSystem(context_side, alpha, inverse_root, PRIOR, 0.3, 1.2)
 
 
 def plain_moments(A: Tensor) -> Tensor:
@@ -182,6 +183,11 @@ def test_second_derivatives(name, kind):
         assert torch.autograd.gradgradcheck(
             lambda a, scalar=scalar: scalar(function.apply(a, *rest)), leaf
         )
+
+
+def test_some_variances_are_cut_off():
+    variances = plain_moments(CASES["moments"][1])[1]
+    assert 0 < (variances == 0.0).sum() < variances.numel()
 
 
 def test_lowest(kind):
