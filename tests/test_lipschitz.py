@@ -53,6 +53,21 @@ def test_closed_form_with_an_interior_maximum():
     torch.testing.assert_close(value, torch.full((2,), 6.0, dtype=torch.double))
 
 
+def test_one_step_on_the_grid_finds_the_top():
+    """Where the norm is smooth: the sampled maximum is short of it, one step is not."""
+    X = torch.tensor([[0.7], [0.1], [0.35]], dtype=torch.double)
+
+    def score(X, c):
+        return (9 * c.squeeze(-1) + X).sin()
+
+    sampled, stepped = (
+        9.0 - LipschitzConstant(UNIT, num_starts=1, num_ascent_steps=steps)(score, X)
+        for steps in (0, 1)
+    )
+    assert sampled.max() > 1e-3
+    assert stepped.abs().max() < 1e-9
+
+
 def test_ascent_only_improves():
     score, _ = make_score(2)
     bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)

@@ -251,3 +251,17 @@ def test_a_copy_notices_its_own_changes() -> None:
     for changed in (other, exact):
         changed.context_set.points.mul_(0.5)
     check_same(other, exact, X)
+
+
+def test_slopes_count_in_widths_of_the_box(calls: list[int]) -> None:
+    """The derivative of the value in the radius is minus L, here in a wider box."""
+    box = torch.tensor([[-0.1], [1.2]], dtype=torch.double)
+    X = uniform(6, 1, 2, seed=9)
+    found = []
+    for path in ("auto", "exact"):
+        acqf = LipschitzPenalizedUCB(
+            make_model(), 2.25, contexts(), 0.3, context_bounds=box, path=path
+        )
+        found.append(value_and_gradient(acqf, X))
+    assert calls
+    torch.testing.assert_close(*found, rtol=1e-6, atol=1e-6)
