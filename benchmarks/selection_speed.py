@@ -22,7 +22,7 @@ from botorch_drbo.algorithms import (
     PhasedUncertaintySampling,
     SearchSpace,
 )
-from botorch_drbo.schedules import information_gain, maximum_information_gain
+from botorch_drbo.confidence import information_gain, maximum_information_gain
 
 LENGTHSCALE, NOISE, LIMIT = 0.3, 0.01, 2.0
 

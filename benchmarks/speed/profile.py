@@ -11,6 +11,12 @@ from unittest import mock
 
 import torch
 from botorch.optim import optimize
+from botorch_drbo.posterior.confidence_bounds import (
+    ConfidenceBounds,
+    ExpectedBounds,
+    OwnBoundSlopes,
+)
+from botorch_drbo.posterior.hand import HandInterpolant
 
 from benchmarks.speed.iterations import Search, make_history
 from benchmarks.speed.sections import REST, Stopwatch
@@ -21,12 +27,6 @@ from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.algorithms import ModelBasedAlgorithm, make_algorithm
 from botorch_drbo.ambiguity._equal_weights import EqualWeights
 from botorch_drbo.posterior import ContextInterpolant, ProductPosterior
-from botorch_drbo.posterior.confidence_bounds import (
-    ConfidenceBounds,
-    ExpectedBounds,
-    OwnBoundSlopes,
-)
-from botorch_drbo.posterior.hand import HandInterpolant
 
 RECIPES = ("sbo_kde", "drbo_kde", "drbo_mmd", "erbo", "wdrbo")
 LIMIT = 0.2  # of the ascent, outside posterior and inner solve

@@ -31,7 +31,7 @@ from botorch_drbo.acquisition.inputs import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior.paths import PosteriorPaths, supports_paths
+from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
 
 _BYTES = 8  # of a float64
 _COPIES = 24  # of the values: in the utility and its gradient, sorting included

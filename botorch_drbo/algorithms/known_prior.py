@@ -17,7 +17,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.algorithms.data import SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
-from botorch_drbo.schedules import maximum_information_gain
+from botorch_drbo.confidence import maximum_information_gain
 
 _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 

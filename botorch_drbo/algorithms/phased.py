@@ -23,10 +23,9 @@ from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.model_based import check_counts
 from botorch_drbo.algorithms.randomness import isolated_rng
+from botorch_drbo.confidence import GreedyVariance, nonadaptive_confidence_width
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import GreedyVariance
-from botorch_drbo.posterior.exact import outcome_map
-from botorch_drbo.schedules import nonadaptive_confidence_width
+from botorch_drbo.posterior.training import outcome_map
 
 
 @dataclass(frozen=True, eq=False)

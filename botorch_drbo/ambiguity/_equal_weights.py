@@ -14,7 +14,7 @@ from botorch_drbo.ambiguity._envelope import Once
 _TOLERANCE = 1e-13  # of probability: a budget this near a breakpoint lies on it
 
 
-def equal_share(weights: Tensor) -> np.ndarray | None:
+def support_mask(weights: Tensor) -> np.ndarray | None:
     """Which atoms have weight, ``n``, if all that have any have the same; or None."""
     if weights.ndim != 1:
         return None
@@ -32,7 +32,7 @@ def equal_weights_value(values: Tensor, support: np.ndarray, budget: float) -> T
     not be sorted but only told from the others.
 
     Args:
-        values: Scores, ``... x n``.
+        values: Scores, ``... x n``, on a CPU.
         support: Which atoms have weight, ``n``; at least one.
         budget: The mass that may move, at most one.
 
@@ -40,20 +40,17 @@ def equal_weights_value(values: Tensor, support: np.ndarray, budget: float) -> T
         The worst-case values, ``...``, differentiable once.
     """
     flat = values.reshape(-1, values.shape[-1])
-    found = EqualWeights.apply(flat, support, budget)
+    found = _EqualWeights.apply(flat, support, budget)
     return found.reshape(values.shape[:-1])
 
 
-class EqualWeights(torch.autograd.Function):
-    """``equal_weights_value`` of ``b x n`` scores, as tensors or as arrays."""
+class _EqualWeights(torch.autograd.Function):
+    """``equal_weights_value`` of ``b x n`` scores, in NumPy: torch has no partition."""
 
     @staticmethod
-    def forward(ctx: Any, values: Any, support: np.ndarray, budget: float) -> Any:
-        f = values
-        if isinstance(values, Tensor):
-            f = values.detach().double().numpy()
-        on = support
-        n = int(on.sum())
+    def forward(ctx: Any, values: Tensor, support: np.ndarray, budget: float) -> Tensor:
+        f = values.detach().double().numpy()
+        n = int(support.sum())
         share = 1.0 / n
         # Of the n scores so many keep some mass, the highest of them perhaps not all.
         kept = n - math.floor((budget + _TOLERANCE) * n)
@@ -63,31 +60,26 @@ class EqualWeights(torch.autograd.Function):
         found = budget * low
         if kept > 0:
             # Most often what has no weight comes last, and then this is no copy.
-            supported = f[:, :n] if on[:n].all() else f[:, on]
+            supported = f[:, :n] if support[:n].all() else f[:, support]
             ordered = np.partition(supported, kept - 1, axis=-1)
             level = ordered[:, kept - 1]
             rest = (1.0 - budget) - share * (kept - 1)
             found += share * ordered[:, : kept - 1].sum(-1) + rest * level
         if ctx.needs_input_grad[0]:
-            q = share * ((f < level[:, None]) & on)
-            at = (f == level[:, None]) & on
+            # q = share below the level, what is left shared out at the level
+            q = share * ((f < level[:, None]) & support)
+            at = (f == level[:, None]) & support
             left = (1.0 - budget) - q.sum(-1)
             q += at * (left / at.sum(-1).clip(1))[:, None]
             q[np.arange(len(q)), lowest] += budget
-            ctx.save_for_backward(values, _as(values, q))
-        return _as(values, found)
+            ctx.save_for_backward(values, torch.from_numpy(q).to(values))
+        return torch.from_numpy(found).to(values)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> tuple[Any, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         values, q = ctx.saved_tensors
-        if not isinstance(grad, Tensor):
-            return grad[:, None] * q, None, None
         with torch.no_grad():
             slope = grad.unsqueeze(-1) * q
         if torch.is_grad_enabled():  # a graph of the gradient was asked for
             slope = Once.apply(slope, grad, values)
         return slope, None, None
-
-
-def _as(like: Any, found: Any) -> Any:
-    return torch.from_numpy(found).to(like) if isinstance(like, Tensor) else found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_drbo import _arrays
+from botorch_drbo import _device
 
 
 def ranked(scores: Tensor, *, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -20,7 +20,7 @@ def ranked(scores: Tensor, *, descending: bool = False) -> tuple[Tensor, Tensor]
     Returns:
         The sorted scores and where each came from, both ``... x n``.
     """
-    if not _arrays.on_cpu(scores):
+    if not _device.on_cpu(scores):
         return scores.sort(dim=-1, descending=descending, stable=True)
     # NumPy sorts three times as fast as torch on a CPU with vector instructions.
     keys = (-scores if descending else scores).detach().numpy()

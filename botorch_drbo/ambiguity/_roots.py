@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from botorch_drbo import _arrays
+from botorch_drbo import _device
 
 _MAX_STEPS = 48
 _TOLERANCE = 4e-15
@@ -51,6 +51,6 @@ def increasing_root(
             done | (last <= _TOLERANCE * (1.0 + x.abs())) | (good & (last <= _SQUARED))
         )
         # Asking a GPU would make the host wait: there, all steps are made.
-        if _arrays.on_cpu(x) and bool(done.all()):
+        if _device.on_cpu(x) and bool(done.all()):
             break
     return x

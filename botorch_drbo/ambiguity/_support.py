@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_drbo import _arrays
+from botorch_drbo import _device
 
 
 def may_hold(condition: Tensor) -> bool:
     """Whether a condition holds anywhere; on a GPU, where asking waits, always."""
-    return not _arrays.on_cpu(condition) or bool(condition.any())
+    return not _device.on_cpu(condition) or bool(condition.any())
 
 
 def lowest_supported(values: Tensor, weights: Tensor) -> Tensor:

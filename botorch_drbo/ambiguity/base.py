@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import torch
 from botorch.exceptions.errors import (
@@ -21,7 +21,6 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._by_hand import Call
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity._simplex import check_simplex
@@ -166,18 +165,6 @@ class AmbiguitySet(Module, ABC):
             The value ``...``, with the same gradients.
         """
         return self.worst_case(values, weights).value
-
-    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
-        r"""A way from an array of scores to ``value`` that autograd need not see.
-
-        Args:
-            weights: Reference weights, ``n``.
-
-        Returns:
-            From an array of scores ``b x n`` to a call whose value is ``b``; None where
-            there is none.
-        """
-        return None
 
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The right derivative of the worst-case value in the radius, at the radius.
@@ -400,8 +387,5 @@ def _as_radius(radius: float | Tensor) -> Tensor:
         )
     return radius.detach().clone()
 
-
-SolverByHand = Callable[[Any, bool], Call]
-"""From scores, and whether gradients are wanted, to the call that found the value."""
 
 _Solve = Callable[[Tensor, Tensor, Tensor], Solution]

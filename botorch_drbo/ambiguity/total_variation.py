@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo import _arrays
-from botorch_drbo._by_hand import Call
+from botorch_drbo import _device
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._equal_weights import (
-    EqualWeights,
-    equal_share,
-    equal_weights_value,
-)
+from botorch_drbo.ambiguity._equal_weights import equal_weights_value, support_mask
 from botorch_drbo.ambiguity._ranking import ranked
-from botorch_drbo.ambiguity._simplex import check_distributions, check_simplex
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution, SolverByHand
+from botorch_drbo.ambiguity._simplex import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -109,36 +104,14 @@ class TotalVariation(AmbiguitySet):
         atoms, reference = self._with_outside(values, weights)
         if len(reference) > len(support):  # the floor has no weight
             support = (reference > 0.0).numpy()
-        return equal_weights_value(atoms, support, self._budget())
-
-    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
-        r"""Without a sort, where weights are equal and there is no floor.
-
-        Args:
-            weights: Reference weights, ``n``.
-
-        Returns:
-            From scores to a call whose value is the worst-case value, or None.
-        """
-        support = None if self.floor is not None else self._support(weights)
-        if support is None:
-            return None
-        check_simplex(weights)
-        budget = self._budget()
-
-        def solve(values: Any, wanted: bool) -> Call:
-            return Call(wanted, EqualWeights, values, support, budget)
-
-        return solve
+        budget = min(self.radius.item() / 2.0, 1.0)
+        return equal_weights_value(atoms, support, budget)
 
     def _support(self, weights: Tensor) -> np.ndarray | None:
-        """See ``equal_share``; None too where a gradient in anything else is wanted."""
+        """See ``support_mask``; None too where a gradient in anything else is wanted."""
         if weights.requires_grad or self.radius.requires_grad:
             return None
-        return equal_share(weights) if _arrays.on_cpu(weights) else None
-
-    def _budget(self) -> float:
-        return min(self.radius.item() / 2.0, 1.0)
+        return support_mask(weights) if _device.on_cpu(weights) else None
 
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if self.floor is None:

@@ -11,23 +11,13 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.pathwise.utils import get_train_inputs
-from gpytorch.distributions import MultivariateNormal
-from gpytorch.kernels import (
-    AdditiveKernel,
-    Kernel,
-    MaternKernel,
-    ProductKernel,
-    RBFKernel,
-    ScaleKernel,
-)
+from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_nonnegative
-
-# -rho''(0) of each correlation function, in units of one over the squared lengthscale.
-_MATERN_CURVATURE = {1.5: 3.0, 2.5: 5.0 / 3.0}
+from botorch_drbo.kernels import curvature_at_zero, kernel_components
+from botorch_drbo.posterior.training import training_system
 
 
 def kernel_lipschitz_constant(
@@ -64,7 +54,7 @@ def kernel_lipschitz_constant(
         )
     inputs = get_train_inputs(model, transformed=True)[0]
     d = inputs.shape[-1]
-    _, curvature = _at_zero(cast(Kernel, model.covar_module), d)
+    curvature = _curvature(model, d)
     widths = torch.zeros(d).to(curvature)
     spans = (context_bounds[1] - context_bounds[0]).to(curvature)
     widths[torch.as_tensor(context_indices)] = spans
@@ -138,50 +128,23 @@ def lipschitz_upper_bound(
     scale = 1.0 if transform is None else transform.stdvs.detach().squeeze()
     if norm_bound is not None:
         return scale * 2.0 * check_nonnegative(norm_bound, "norm_bound") * constant
-    model.eval()
-    with torch.no_grad():
-        inputs = get_train_inputs(model, transformed=True)[0]
-        prior = model.forward(inputs)
-        noisy = cast(MultivariateNormal, model.likelihood(prior, [inputs]))
-        covariance = noisy.covariance_matrix.double()
-        residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
-        alpha = torch.cholesky_solve(residual, psd_safe_cholesky(covariance))
-        norm = (alpha.mT @ prior.covariance_matrix.double() @ alpha).sqrt().squeeze()
+    # |mu|_k^2 = alpha' K alpha, with K = (K + noise) - noise
+    training = training_system(model)
+    alpha = training.alpha
+    kernel_matrix = training.covariance - training.noise.diag()
+    norm = (alpha.mT @ kernel_matrix @ alpha).sqrt().squeeze()
     return scale * (norm + beta.to(norm).sqrt()) * constant
 
 
-def _at_zero(kernel: Kernel, d: int) -> tuple[Tensor, Tensor]:
-    """``k(0)`` and the curvatures ``-d2k/dz_j^2 (0)`` (length ``d``) of a kernel."""
-    if isinstance(kernel, ScaleKernel):
-        value, curvature = _at_zero(cast(Kernel, kernel.base_kernel), d)
-        scale = kernel.outputscale.detach().double().squeeze()
-        return scale * value, scale * curvature
-    if isinstance(kernel, AdditiveKernel | ProductKernel):
-        parts = [_at_zero(cast(Kernel, part), d) for part in kernel.kernels]
-        value, curvature = parts[0]
-        for other_value, other_curvature in parts[1:]:
-            if isinstance(kernel, AdditiveKernel):
-                value, curvature = value + other_value, curvature + other_curvature
-            else:
-                curvature = curvature * other_value + value * other_curvature
-                value = value * other_value
-        return value, curvature
-    if type(kernel) is RBFKernel:
-        factor = 1.0
-    elif type(kernel) is MaternKernel and kernel.nu in _MATERN_CURVATURE:
-        factor = _MATERN_CURVATURE[kernel.nu]
-    else:
-        name = type(kernel).__name__ + (
-            f" with nu={kernel.nu}" if isinstance(kernel, MaternKernel) else ""
-        )
+def _curvature(model: SingleTaskGP, d: int) -> Tensor:
+    """``-d2k/dz_j^2 (0)`` in each column of the transformed inputs, ``d``."""
+    try:
+        components = kernel_components(cast(Kernel, model.covar_module), d)
+        curvatures = [curvature_at_zero(component) for component in components]
+    except UnsupportedError as error:
         raise UnsupportedError(
-            f"No Lipschitz bound is known for {name}: it needs RBF, Matern-3/2 or "
-            "Matern-5/2, scaled, added or multiplied. Use the sampled "
+            f"No Lipschitz bound is known for this model: {error}. It needs RBF, "
+            "Matern-3/2 or Matern-5/2, scaled, added or multiplied. Use the sampled "
             "LipschitzConstant instead."
-        )
-    curvature = torch.zeros(d, dtype=torch.double)
-    active = kernel.active_dims
-    columns = active.cpu() if isinstance(active, Tensor) else torch.arange(d)
-    lengthscale = kernel.lengthscale.detach().double().flatten()
-    curvature[columns] = factor / lengthscale.square().cpu()
-    return torch.ones((), dtype=torch.double), curvature
+        ) from error
+    return torch.stack(curvatures).sum(0)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import product
-from types import ModuleType
-from typing import Any
 
-import numpy as np
 import torch
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._arrays import arrays, take
 from botorch_drbo._validation import check_bounds, check_count, check_inside
 
-Score = Callable[[Tensor, Tensor], Tensor]
-"""``(X: ... x d_x, contexts: ... x k x d_c) -> ... x k``, or ``... x S x k``."""
+Slopes = Callable[[Tensor | None], Tensor]
+"""``None -> ... x M x d_c`` at the candidates; ``... x k x d_c -> ... x k x d_c`` at
+contexts of each decision's own.
 
-Gradient = Callable[[Tensor], Tensor | None]
-"""``(contexts: k x d_c or ... x k x d_c) -> ... x k x d_c``, or None.
-
-The gradient of a score in the context, for decisions that are fixed; differentiable in
-them."""
+The slope of a score in the context, for decisions that are fixed; differentiable in
+them. With an ensemble of ``S`` models ``... x S x k x d_c``, contexts too."""
 
 _MAX_CORNER_DIMENSIONS = 6
 _START_DISTANCE = 0.15  # between climbs, in widths of the box
-_PAIRS_PER_CHUNK = 2**14  # decisions x contexts
 _TINY = 1e-30
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 _NEWTON_STEPS = 2
@@ -77,12 +69,17 @@ class LipschitzConstant(Module):
             otherwise; 0 keeps the best sampled context.
         seed: Seed of the scrambled Sobol set, which is drawn once.
 
+    Raises:
+        InputDataError: Bounds reversed or not finite, support outside the bounds.
+
     Example:
         >>> bounds = torch.tensor([[0.0], [2.0]], dtype=torch.double)
         >>> lipschitz = LipschitzConstant(bounds)
-        >>> def score(X, contexts):  # x * sin(c): the steepest slope is |x|, at c = 0
-        ...     return X * contexts.squeeze(-1).sin()
-        >>> lipschitz(score, torch.tensor([[3.0]], dtype=torch.double))  # times 2 - 0
+        >>> x = torch.tensor([[[3.0]]], dtype=torch.double)  # one decision
+        >>> def slopes(contexts=None):  # of x * sin(c): x * cos(c), steepest at c = 0
+        ...     contexts = lipschitz.candidates if contexts is None else contexts
+        ...     return x * contexts.cos()
+        >>> lipschitz(slopes)  # times 2 - 0
         tensor([6.], dtype=torch.float64)
 
     [Micheli2025wdrbo]_, eq. 13. The authors' code computes ``L`` without a graph, so
@@ -103,19 +100,6 @@ class LipschitzConstant(Module):
         num_ascent_steps: int | None = None,
         seed: int = 0,
     ) -> None:
-        r"""Draw the candidate contexts.
-
-        Args:
-            context_bounds: The box ``C``, ``2 x d_c``.
-            support: Contexts to look at besides the Sobol set, ``n x d_c``.
-            num_sobol: Size of the Sobol set.
-            num_starts: Contexts per decision that climb.
-            num_ascent_steps: Climbing steps.
-            seed: Seed of the scrambled Sobol set.
-
-        Raises:
-            InputDataError: Bounds reversed or not finite, support outside the bounds.
-        """
         super().__init__()
         bounds = check_bounds(context_bounds, "context_bounds").detach().clone()
         d_c = bounds.shape[-1]
@@ -148,63 +132,39 @@ class LipschitzConstant(Module):
         stencil = torch.tensor(_STENCIL, dtype=torch.double).to(bounds)
         self.register_buffer("stencil", stencil, persistent=False)
 
-    def forward(
-        self, score: Score, X: Tensor, gradient: Gradient | None = None
-    ) -> Tensor:
+    def forward(self, slopes: Slopes) -> Tensor:
         r"""Evaluate ``L(x)``.
 
         Args:
-            score: The function of decision and context; see ``Score``.
-            X: Decisions, ``... x d_x``.
-            gradient: The gradient of ``score`` at ``X``, where it is known without
-                autograd; see ``Gradient``. Where it says None, autograd is asked.
+            slopes: The slope of the score in the context; see ``Slopes``.
 
         Returns:
             ``L(x)``, shape ``...`` (for scores of an ensemble of S models,
-            ``... x S``), in units of the score; differentiable in ``X``.
+            ``... x S``), in units of the score; differentiable where ``slopes`` is.
         """
-        contexts = self.maximizers(score, X, gradient)
-        wants_graph = torch.is_grad_enabled() and X.requires_grad
-        known = gradient(contexts) if gradient else None
-        if known is not None:
-            return self._norm(known).max(dim=-1).values
-        norms = self._norms(score, X, contexts, create_graph=wants_graph)
-        return norms.max(dim=-1).values
+        return self._norm(slopes(self.maximizers(slopes))).amax(-1)
 
-    def maximizers(
-        self, score: Score, X: Tensor, gradient: Gradient | None = None
-    ) -> Tensor:
+    def maximizers(self, slopes: Slopes) -> Tensor:
         r"""Contexts among which the steepest one found is.
 
         Args:
-            score: The function of decision and context; see ``Score``.
-            X: Decisions, ``... x d_x``.
-            gradient: The gradient of ``score`` at ``X``; see ``forward``.
+            slopes: The slope of the score in the context; see ``Slopes``.
 
         Returns:
             The best context seen, and the ends of the climbs, for each decision and
             ensemble member: ``... (x S) x (1 + num_starts) x d_c``.
         """
-        X = X.detach()
-        candidates = self.candidates.to(X)
+        with torch.no_grad():
+            norms = self._norm(slopes(None))  # ... (x S) x M
+            starts, best, highest = self._starts(norms)
+            steps, reach = self.num_ascent_steps, self.spacing / 2
+            if self._steps_on_grid:
+                steps -= 1
 
-        def heights(contexts: Tensor) -> Tensor:
-            if gradient is not None:
-                with torch.no_grad():
-                    known = gradient(contexts)
-                if known is not None:
-                    return self._norm(known)
-            if contexts is candidates:
-                return self._candidate_norms(score, X, candidates)
-            return self._norms(score, X, contexts, create_graph=False)
+            def heights(contexts: Tensor) -> Tensor:
+                return self._norm(slopes(contexts))
 
-        norms = heights(candidates)  # ... (x S) x M
-        found = self._starts(norms, candidates)
-        ends, best, highest = (torch.as_tensor(part).to(norms) for part in found)
-        steps, reach = self.num_ascent_steps, self.spacing / 2
-        if self._steps_on_grid:
-            steps -= 1
-        return self._climb(heights, ends, best, highest, steps, reach)
+            return self._climb(heights, starts, best, highest, steps, reach)
 
     @property
     def _steps_on_grid(self) -> bool:
@@ -212,116 +172,53 @@ class LipschitzConstant(Module):
         on_line = self.bounds.shape[-1] == 1 and self.num_sobol >= len(_STENCIL)
         return on_line and self.num_ascent_steps > 0
 
-    @property
-    def stays_on_grid(self) -> bool:
-        """Whether the search needs no norms but those of the candidates."""
-        return self._steps_on_grid and self.num_ascent_steps == 1
-
-    def tops(self, norms: Any) -> Any:
-        """``maximizers`` from the norms at all candidates, if it ``stays_on_grid``."""
-        ends, best, _ = self._starts(norms, self.candidates)
-        return np.concatenate([best, ends], axis=-2)
-
-    def _starts(self, norms: Any, candidates: Tensor) -> tuple[Any, Any, Any]:
+    def _starts(self, norms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The steepest candidates that do not lie on each other's doorstep.
 
         Returns:
             Starts ``... (x S) x R x d_c``, on a line after their first step; the best
             candidate, ``... (x S) x 1 x d_c``; its norm, ``... (x S) x 1``.
         """
-        xp, (heights, places, bounds, stencil) = arrays(
-            math.prod(norms.shape),
-            norms,
-            candidates,
-            self.bounds.to(candidates),
-            self.stencil.to(candidates),
-        )
-        highest = xp.amax(heights, -1)[..., None]
-        indices, rest = [], heights
+        places = self.candidates.to(norms)  # M x d_c
+        widths = (self.bounds[1] - self.bounds[0]).to(norms)
+        highest = norms.amax(-1, keepdim=True)
+        indices, rest = [], norms
         for remaining in reversed(range(min(self.num_starts, len(places)))):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
-                away = (places - places[index][..., None, :]) / (bounds[1] - bounds[0])
-                near = (away * away).sum(-1) < _START_DISTANCE**2
-                rest = xp.where(near, 0.0, rest)
-        index = xp.stack(indices, -1)  # ... (x S) x R
+                away = (places - places[index].unsqueeze(-2)) / widths
+                near = away.square().sum(-1) < _START_DISTANCE**2  # ... (x S) x M
+                rest = torch.where(near, 0.0, rest)
+        index = torch.stack(indices, -1)  # ... (x S) x R
         starts = places[index]  # ... (x S) x R x d_c
         best = starts[..., :1, :]
         if self._steps_on_grid:
-            starts = self._step_on_grid(xp, heights, starts, index, bounds, stencil)
+            starts = self._step_on_grid(norms, starts, index)
         return starts, best, highest
 
-    def _step_on_grid(
-        self,
-        xp: ModuleType,
-        heights: Any,
-        starts: Any,
-        index: Any,
-        bounds: Any,
-        stencil: Any,
-    ) -> Any:
+    def _step_on_grid(self, norms: Tensor, starts: Tensor, index: Tensor) -> Tensor:
         """To the top of a polynomial through five points of the grid.
 
         Starts that are no points of the grid stay where they are.
         """
-        last, reach, num = self.num_sobol - 1, len(_STENCIL) // 2, index.shape[-1]
-        middle = index.clip(reach, last - reach)  # ... (x S) x R
-        around = xp.stack([middle + i for i in range(-reach, reach + 1)], -1)
-        near = take(heights, around.reshape(*index.shape[:-1], num * len(_STENCIL)))
-        slopes = near.reshape(around.shape) @ stencil  # ... (x S) x R x 4
-        first, second, third, fourth = (slopes[..., i] for i in range(4))
-        at = 0.0 * heights[..., :1] + (index - middle)  # in steps of the grid
-        low, high = (at - 1.0).clip(-reach), (at + 1.0).clip(-reach, reach)
+        last, reach = self.num_sobol - 1, len(_STENCIL) // 2
+        bounds, stencil = self.bounds.to(norms), self.stencil.to(norms)
+        middle = index.clamp(reach, last - reach)  # ... (x S) x R
+        around = torch.stack([middle + i for i in range(-reach, reach + 1)], -1)
+        near = norms.gather(-1, around.flatten(-2)).reshape(around.shape)
+        first, second, third, fourth = (near @ stencil).unbind(-1)  # ... (x S) x R
+        at = (index - middle).to(norms)  # in steps of the grid
+        low, high = (at - 1.0).clamp_min(-reach), (at + 1.0).clamp(-reach, reach)
         for _ in range(_NEWTON_STEPS):
             slope = first + at * (second + at * (third + at * fourth))
             bend = second + at * (2.0 * third + 3.0 * at * fourth)
             # Where it bends upwards the step goes to the end of the interval.
-            at = at + slope / (-bend).clip(_TINY)
-            at = xp.minimum(xp.maximum(at, low), high)
-        place = ((middle + at) / last).clip(0.0, 1.0)[..., None]  # in the unit box
-        tops = bounds[0] + place * (bounds[1] - bounds[0])
-        return xp.where((index <= last)[..., None], tops, starts)
-
-    def _candidate_norms(self, score: Score, X: Tensor, contexts: Tensor) -> Tensor:
-        """Gradient norms at all candidates, ``... (x S) x M``, a few rows at a time."""
-        rows = X.reshape(-1, X.shape[-1]).split(
-            max(1, _PAIRS_PER_CHUNK // len(contexts))
-        )
-        norms = torch.cat([self._chunk_norms(score, chunk, contexts) for chunk in rows])
-        return norms.reshape(*X.shape[:-1], *norms.shape[1:])
-
-    def _chunk_norms(self, score: Score, X: Tensor, contexts: Tensor) -> Tensor:
-        with torch.enable_grad():
-            contexts = contexts.expand(*X.shape[:-1], -1, -1).clone().requires_grad_()
-            scores = score(X, contexts)  # ... (x S) x M
-            members = [scores] if scores.ndim == X.ndim else scores.unbind(-2)
-            gradients = [
-                torch.autograd.grad(member.sum(), contexts, retain_graph=True)[0]
-                for member in members
-            ]
-        norms = [self._norm(gradient) for gradient in gradients]
-        return norms[0] if scores.ndim == X.ndim else torch.stack(norms, dim=-2)
-
-    def _norms(
-        self, score: Score, X: Tensor, contexts: Tensor, *, create_graph: bool
-    ) -> Tensor:
-        """Gradient norms at contexts of each member's own, ``... (x S) x R``."""
-        with torch.enable_grad():
-            if not contexts.requires_grad:
-                contexts = contexts.detach().requires_grad_()
-            if contexts.ndim == X.ndim + 1:
-                scores = score(X, contexts)  # ... x R
-            else:
-                size, count = contexts.shape[-3:-1]
-                flat = contexts.reshape(*X.shape[:-1], size * count, -1)
-                scores = score(X, flat)  # ... x S x (S * R)
-                scores = scores.unflatten(-1, (size, count))
-                scores = scores.diagonal(dim1=-3, dim2=-2)  # each member its own
-            (gradient,) = torch.autograd.grad(
-                scores.sum(), contexts, create_graph=create_graph
-            )
-            return self._norm(gradient)
+            at = at + slope / (-bend).clamp_min(_TINY)
+            at = torch.minimum(torch.maximum(at, low), high)
+        place = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # in the unit box
+        tops = torch.lerp(bounds[0], bounds[1], place)
+        return torch.where((index <= last).unsqueeze(-1), tops, starts)
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""

@@ -1,35 +1,31 @@
-"""Posterior: marginal means and variances, and sample paths, over decisions x contexts.
+"""Posterior: marginal means and variances over decisions x contexts.
 
-Knows models; knows nothing of robustness.
+Knows models; knows nothing of robustness, of scores, or of beta. Outside this folder
+only ``view.py`` is spoken to.
 """
 
-from botorch_drbo.posterior.base import (
-    DEFAULT_MEMORY_BUDGET,
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.factory import Method, marginal_posterior
+from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.product import ProductPosterior
+from botorch_drbo.posterior.view import (
+    LocalMoments,
     MarginalPosterior,
     MomentSlopes,
+    View,
 )
-from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.factory import Path, marginal_posterior
-from botorch_drbo.posterior.generic import GenericPosterior
-from botorch_drbo.posterior.greedy_variance import GreedyVariance
-from botorch_drbo.posterior.interpolant import ContextInterpolant
-from botorch_drbo.posterior.noise import noise_precision
-from botorch_drbo.posterior.path_support import supports_paths
-from botorch_drbo.posterior.paths import PosteriorPaths
-from botorch_drbo.posterior.product_kernel import ProductPosterior
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
-    "ContextInterpolant",
     "ExactPosterior",
     "GenericPosterior",
-    "GreedyVariance",
+    "LocalMoments",
     "MarginalPosterior",
+    "Method",
     "MomentSlopes",
-    "Path",
-    "PosteriorPaths",
     "ProductPosterior",
+    "View",
+    "in_blocks",
     "marginal_posterior",
-    "noise_precision",
-    "supports_paths",
 ]

@@ -3,73 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 import torch
 from botorch.acquisition.objective import (
     PosteriorTransform,
     ScalarizedPosteriorTransform,
 )
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import Standardize
-from botorch.sampling.pathwise.utils import get_train_inputs
-from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_drbo.kernels import KernelComponent, kernel_components, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
-from botorch_drbo.posterior.base import (
-    DEFAULT_MEMORY_BUDGET,
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.smooth_distances import SmoothDistances
+from botorch_drbo.posterior.stationary_moments import (
+    StationarySystem,
+    stationary_moments,
+    stationary_slopes,
+)
+from botorch_drbo.posterior.training import outcome_map, training_system
+from botorch_drbo.posterior.view import (
+    LocalMoments,
     MarginalPosterior,
     MomentSlopes,
-    SmoothDistances,
-    in_chunks,
+    View,
+    join_columns,
+    slopes_by_autograd,
 )
-from botorch_drbo.posterior.fused import fused_moments, fused_slopes
-from botorch_drbo.posterior.stationary import stationary_kernel
-
-
-class TrainingSystem(NamedTuple):
-    r"""The linear system of a model's training data, in standardised outcomes.
-
-    Args:
-        inputs: Training inputs, transformed, ``t x d``, in the model's dtype.
-        noise: Noise variances, ``t``, float64.
-        covariance: ``K + noise``, ``t x t``, float64.
-        root: Its lower Cholesky factor ``L``, ``t x t``, float64.
-        residual: Outcomes less the prior mean, ``t x 1``, float64.
-    """
-
-    inputs: Tensor
-    noise: Tensor
-    covariance: Tensor
-    root: Tensor
-    residual: Tensor
-
-
-def training_system(model: SingleTaskGP) -> TrainingSystem:
-    r"""Factor a model's training covariance in float64; the model goes to eval mode.
-
-    Args:
-        model: A ``SingleTaskGP`` for which ``ExactPosterior.supports`` is true.
-
-    Returns:
-        The system, without a graph.
-    """
-    model.eval()
-    with torch.no_grad():
-        Z = get_train_inputs(model, transformed=True)[0]  # t x d
-        prior = model.forward(Z)
-        noisy = cast(MultivariateNormal, model.likelihood(prior, [Z]))
-        covariance = noisy.covariance_matrix.double()  # t x t
-        noise = (covariance - prior.covariance_matrix.double()).diagonal()
-        residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
-        root = psd_safe_cholesky(covariance)
-    return TrainingSystem(Z, noise, covariance, root, residual)
 
 
 class ExactPosterior(MarginalPosterior):
@@ -80,9 +48,9 @@ class ExactPosterior(MarginalPosterior):
         \sigma^2(z) = k(z, z) - \lVert L^{-1} k(Z, z) \rVert^2
 
     with ``L L' = K + noise`` and ``alpha = (K + noise)^-1 (y - m)`` computed once, in
-    float64, when the object is made; acquisition functions make a new one when the
-    model has changed. For RBF and Matern kernels the moments and their slopes come in
-    one sweep (``fused_moments``); other kernels are evaluated by GPyTorch.
+    float64, when the object is made. For RBF and Matern kernels the moments and their
+    slopes come in one sweep (``stationary_moments``); other kernels are evaluated by
+    GPyTorch, and their slopes found by autograd.
 
     Pending inputs are hallucinated [Desautels2014bucb]_: they enter the factor ``L``
     and leave the mean alone.
@@ -92,17 +60,8 @@ class ExactPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
-        memory_budget: Bytes for the temporaries of one chunk.
+        memory_budget: Bytes for the temporaries of one block.
     """
-
-    path = "exact"
-    train_inputs: Tensor
-    alpha: Tensor
-    inverse_root: Tensor
-    mean_scale: Tensor
-    mean_offset: Tensor
-    columns: Tensor
-    prior_mean: Tensor
 
     @staticmethod
     def supports(model: Model, posterior_transform: PosteriorTransform | None) -> bool:
@@ -139,27 +98,19 @@ class ExactPosterior(MarginalPosterior):
         pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Factor the training covariance.
-
-        Args:
-            model: A ``SingleTaskGP``.
-            context_indices: The model's input columns that hold the context.
-            posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-            pending: Joint inputs ``p x d`` whose outcomes are on the way.
-            memory_budget: Bytes for the temporaries of one chunk.
-        """
         super().__init__(model, context_indices, memory_budget)
+        self.gp = model
         with torch.no_grad():
-            Z, noise, covariance, root, residual = training_system(model)
-            alpha = torch.cholesky_solve(residual, root)  # t x 1
+            training = training_system(model)
+            Z, alpha, root = training.inputs, training.alpha, training.root
             if pending is not None:
                 P = model.transform_inputs(pending.to(Z))
                 cross = self._covariance(Z, P).double()
                 own = self._covariance(P, P).double()
-                own = own + noise.mean() * torch.eye(len(P)).to(own)
+                own = own + training.noise.mean() * torch.eye(len(P)).to(own)
                 covariance = torch.cat(
                     [
-                        torch.cat([covariance, cross], dim=-1),
+                        torch.cat([training.covariance, cross], dim=-1),
                         torch.cat([cross.mT, own], dim=-1),
                     ]
                 )
@@ -168,132 +119,150 @@ class ExactPosterior(MarginalPosterior):
                 alpha = torch.cat([alpha, alpha.new_zeros(len(P), 1)])
             identity = torch.eye(len(root)).to(root)
             inverse_root = torch.linalg.solve_triangular(root, identity, upper=False)
-        self.kernel = stationary_kernel(cast(Kernel, model.covar_module), Z)
+            scale, offset = outcome_map(model, posterior_transform)
+            prior = Z.new_zeros(())
+            if isinstance(model.mean_module, ConstantMean):
+                prior = cast(Tensor, model.mean_module.constant).detach()
+        self.train_inputs = Z.detach()
+        self.columns = torch.tensor(self.context_indices, device=Z.device)
+        self.alpha, self.inverse_root = alpha.to(Z), inverse_root.to(Z)
+        self.mean_scale, self.mean_offset = scale.to(Z), offset.to(Z)
+        self.prior_mean = prior.to(Z).reshape(())
+        self.constant_mean = type(model.mean_module) in (ConstantMean, ZeroMean)
         self.affine = affine_inputs(model)
-        scaled, prior = None, Z.new_zeros(())
-        if self.kernel is not None and self.affine is not None:
-            scaled = self.affine.then(self.kernel.centre, 1 / self.kernel.lengthscale)
-        if isinstance(model.mean_module, ConstantMean):
-            prior = cast(Tensor, model.mean_module.constant)
-        self.scaled = scaled  # from the user's units to those of the kernel's rows
-        scale, offset = outcome_map(model, posterior_transform)
-        for name, buffer in {
-            "train_inputs": Z,
-            "alpha": alpha.to(Z),
-            "inverse_root": inverse_root.to(Z),
-            "mean_scale": scale.to(Z),
-            "mean_offset": offset.to(Z),
-            "prior_mean": prior.to(Z).reshape(()),
-            "columns": torch.tensor(self.context_indices, device=Z.device),
-        }.items():
-            self.register_buffer(name, buffer.detach(), persistent=False)
-
-    def _covariance(self, left: Tensor, right: Tensor) -> Tensor:
-        with SmoothDistances():
-            kernel = cast(Callable[..., Any], self.model.covar_module)
-            return kernel(left, right).to_dense()
-
-    def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        model = cast(SingleTaskGP, self.model)
-        if model.training:  # as model.posterior does: a transform must not learn here
-            model.eval()
-        Z = model.transform_inputs(Z) if self.affine is None else self.affine(Z)
-        if self.kernel is None:
-            # For each part of the kernel: its row and its distances, the differences
-            # by column, and their like in the backward pass.
-            parts = sum(isinstance(part, Kernel) for part in model.modules())
-            floats = len(self.train_inputs) * (12 + 4 * Z.shape[-1]) * parts
-            bytes_per_row = Z.element_size() * floats
-            mean, variance = in_chunks(
-                self._general_moments, Z, bytes_per_row, self.memory_budget
-            )
-        else:
-            mean, variance = fused_moments(
-                self.kernel,
-                self.alpha,
-                self.inverse_root,
-                self.kernel.scale(Z),
-                self.memory_budget,
-            )
-        mean = cast(Callable[..., Tensor], model.mean_module)(Z) + mean
-        return (
-            self.mean_offset + self.mean_scale * mean,
-            self.mean_scale.square() * variance.clamp_min(0.0),
+        self.components = _components(model, Z.shape[-1])
+        kernel = stationary_kernel(self.components or [], self.train_inputs)
+        self.system = kernel and StationarySystem(
+            kernel, self.alpha, self.inverse_root, memory_budget
         )
+        # From the user's units to those of the kernel's rows, in one step.
+        self.scaled = None
+        if kernel is not None and self.affine is not None:
+            self.scaled = self.affine.then(kernel.centre, kernel.weights)
 
-    def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes | None:
-        r"""Evaluate moments and their slopes in the context, without autograd.
+    @property
+    def dtype(self) -> torch.dtype:
+        """The model's."""
+        return self.train_inputs.dtype
+
+    def _over(self, contexts: Tensor) -> View:
+        return ExactView(self, contexts)
+
+    def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the moments of joint inputs.
 
         Args:
-            X: Decisions, ``... x d_x``.
-            contexts: Contexts, ``n x d_c`` or ``... x n x d_c``.
+            Z: ``... x d``.
 
         Returns:
-            Moments ``... x n`` and slopes ``... x n x d_c``, differentiable in ``X``;
-            None for kernels, means or input transforms of other kinds.
+            Means and variances, ``...`` each.
         """
-        if (
-            self.kernel is None
-            or self.scaled is None
-            or type(self.model.mean_module) not in (ConstantMean, ZeroMean)
-        ):
-            return None
-        Z = self.scaled(self.join(X, contexts))  # ... x n x d
-        at = fused_slopes(
-            self.kernel,
-            self.alpha,
-            self.inverse_root,
-            Z.reshape(-1, Z.shape[-1]),
-            self.memory_budget,
+        flat = Z.reshape(-1, Z.shape[-1])  # N x d
+        if self.system is not None and self.scaled is not None and self.constant_mean:
+            mean, variance = stationary_moments(self.system, self.scaled(flat))
+            mean = self.prior_mean + mean
+        else:
+            mean, variance = self._general_moments(flat)
+        mean = self.mean_offset + self.mean_scale * mean
+        variance = self.mean_scale.square() * variance.clamp_min(0.0)
+        return mean.reshape(Z.shape[:-1]), variance.reshape(Z.shape[:-1])
+
+    def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes:
+        r"""Evaluate moments and their slopes in the context.
+
+        Args:
+            X: Decisions, ``b x d_x``.
+            contexts: ``k x d_c`` or ``b x k x d_c``.
+
+        Returns:
+            Moments ``b x k`` and slopes ``b x k x d_c``, differentiable in ``X``; in
+            closed form for stationary kernels with constant mean and affine inputs.
+        """
+        if self.system is None or self.scaled is None or not self.constant_mean:
+            return slopes_by_autograd(self._at, X, contexts)
+        Z = self.scaled(self.join(X, contexts))  # b x k x d
+        mean, variance, mean_slope, variance_slope = (
+            found.reshape(*Z.shape[:-1], *found.shape[1:])
+            for found in stationary_slopes(self.system, Z.reshape(-1, Z.shape[-1]))
         )
-        shape = Z.shape[:-1]
-
-        def inner(per_column: Tensor) -> Tensor:  # those of the context
-            return per_column.index_select(-1, self.columns)
-
-        units = self.mean_scale * inner(self.scaled.slope)
-        inside = at.variance > 0.0
+        mean_slope, variance_slope, units = (
+            found.index_select(-1, self.columns)  # those of the context
+            for found in (mean_slope, variance_slope, self.scaled.slope)
+        )
+        units = self.mean_scale * units  # d_c, of scaled inputs
+        inside = (variance > 0.0).unsqueeze(-1)
         return MomentSlopes(
-            mean=self.mean_offset
-            + self.mean_scale * (self.prior_mean + at.mean.reshape(shape)),
-            variance=self.mean_scale.square()
-            * at.variance.clamp_min(0.0).reshape(shape),
-            mean_slope=(units * inner(at.mean_slope)).reshape(*shape, len(units)),
-            variance_slope=(
-                self.mean_scale
-                * units
-                * inner(at.variance_slope)
-                * inside.unsqueeze(-1)
-            ).reshape(*shape, len(units)),
+            mean=self.mean_offset + self.mean_scale * (self.prior_mean + mean),
+            variance=self.mean_scale.square() * variance.clamp_min(0.0),
+            mean_slope=units * mean_slope,
+            variance_slope=self.mean_scale * units * variance_slope * inside,
         )
+
+    def _at(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        return self.moments(join_columns(X, contexts, self.context_indices))
 
     def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        """In the model's own units, ``N x d`` to ``N``; kernels of any kind."""
+        if self.gp.training:  # as model.posterior does: a transform must not learn here
+            self.gp.eval()
+        Z = self.gp.transform_inputs(Z)
+        if self.system is not None:
+            scaled = self.system.kernel.scale(Z)
+            mean, variance = stationary_moments(self.system, scaled)
+        else:
+            # For each part of the kernel: its row and its distances, the differences
+            # by column, and their like in the backward pass.
+            parts = sum(isinstance(part, Kernel) for part in self.gp.modules())
+            floats = len(self.train_inputs) * (12 + 4 * Z.shape[-1]) * parts
+            mean, variance = in_blocks(
+                self._block, Z, Z.element_size() * floats, self.memory_budget
+            )
+        return cast(Callable[..., Tensor], self.gp.mean_module)(Z) + mean, variance
+
+    def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         K = self._covariance(Z, self.train_inputs)  # N x t
-        own = cast(Callable[..., Tensor], self.model.covar_module)(Z, diag=True)
+        own = cast(Callable[..., Tensor], self.gp.covar_module)(Z, diag=True)
         explained = (K @ self.inverse_root.mT).square().sum(-1)
         return (K @ self.alpha).squeeze(-1), own - explained
 
+    def _covariance(self, left: Tensor, right: Tensor) -> Tensor:
+        with SmoothDistances():
+            kernel = cast(Callable[..., Kernel], self.gp.covar_module)
+            return kernel(left, right).to_dense()
 
-def outcome_map(
-    model: SingleTaskGP, posterior_transform: PosteriorTransform | None
-) -> tuple[Tensor, Tensor]:
-    r"""Find scale and offset from the model's outcome to the score's units.
 
-    Args:
-        model: A model with at most a ``Standardize`` outcome transform.
-        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
+class ExactView(View):
+    """See ``ExactPosterior``."""
 
-    Returns:
-        Scale and offset, float64 scalars.
-    """
-    scale = torch.ones((), dtype=torch.double)
-    offset = torch.zeros((), dtype=torch.double)
-    transform = getattr(model, "outcome_transform", None)
-    if isinstance(transform, Standardize):
-        scale = transform.stdvs.detach().double().reshape(())
-        offset = transform.means.detach().double().reshape(())
-    if isinstance(posterior_transform, ScalarizedPosteriorTransform):
-        weight = cast(Tensor, posterior_transform.weights).detach().double().reshape(())
-        scale = weight * scale
-        offset = posterior_transform.offset + weight * offset
-    return scale, offset
+    method = "exact"
+
+    def __init__(self, posterior: ExactPosterior, contexts: Tensor) -> None:
+        super().__init__(contexts)
+        self.posterior = posterior
+
+    def at(self, X: Tensor) -> LocalMoments:
+        """See ``View.at``."""
+        return _ExactMoments(self, X)
+
+
+class _ExactMoments(LocalMoments):
+    def __init__(self, view: ExactView, X: Tensor) -> None:
+        super().__init__(X, view.posterior.dtype)
+        self.view = view
+
+    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        posterior = self.view.posterior
+        return posterior.moments(posterior.join(self.X, self.view.contexts[part]))
+
+    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
+        if isinstance(contexts, slice):
+            contexts = self.view.contexts[contexts]
+        return self.view.posterior.slopes(self.X, contexts)
+
+
+def _components(model: SingleTaskGP, d: int) -> list[KernelComponent] | None:
+    """The summands of a kernel that is a sum of products of stationary factors."""
+    try:
+        return kernel_components(cast(Kernel, model.covar_module), d)
+    except UnsupportedError:  # GPyTorch evaluates it
+        return None

@@ -1,4 +1,4 @@
-"""Choose the fastest posterior path that is right for a model."""
+"""Choose the fastest posterior that is right for a model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 
-from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
-from botorch_drbo.posterior.product_kernel import ProductPosterior
+from botorch_drbo.posterior.product import ProductPosterior
+from botorch_drbo.posterior.view import MarginalPosterior
 
-Path = Literal["auto", "product", "exact", "generic"]
+Method = Literal["auto", "product", "exact", "generic"]
+"""How moments are computed; "auto" takes the fastest that is right for the model."""
 
 
 def marginal_posterior(
@@ -29,7 +31,7 @@ def marginal_posterior(
     *,
     posterior_transform: PosteriorTransform | None = None,
     pending: Tensor | None = None,
-    path: Path = "auto",
+    method: Method = "auto",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> MarginalPosterior:
     r"""Build the marginal posterior of a model over decisions x contexts.
@@ -39,27 +41,28 @@ def marginal_posterior(
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
-        path: "product" for kernels that factorise over decision and context, "exact"
+        method: "product" for kernels that factorise over decision and context, "exact"
             for one cached factor (``SingleTaskGP``), "generic" for
             ``model.posterior``, "auto" for the first of these that is right.
-        memory_budget: Bytes for the temporaries of one chunk.
+        memory_budget: Bytes for the temporaries of one block.
 
     Returns:
-        A module ``posterior(X, contexts) -> (mean, variance)``.
+        The posterior; ``over`` a set of contexts it gives a view.
 
     Raises:
         UnsupportedError: A model of several outputs without a transform that makes one
             of them, a batch of models, a model that adds points of its own, or
-            "product" or "exact" for a model that this path does not cover.
+            "product" or "exact" for a model that these do not cover.
 
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
         >>> Z = torch.rand(5, 2, dtype=torch.double)
         >>> posterior = marginal_posterior(SingleTaskGP(Z, Z.sum(-1, True)), [1])
-        >>> mean, variance = posterior(Z[:, :1], torch.rand(7, 1, dtype=torch.double))
-        >>> mean.shape, posterior.path
-        (torch.Size([5, 7]), 'product')
+        >>> view = posterior.over(torch.rand(7, 1, dtype=torch.double))
+        >>> mean, variance = view.at(Z[:, :1]).moments()
+        >>> mean.shape, view.method
+        (torch.Size([5, 7]), 'exact')
     """
     if posterior_transform is not None and not isinstance(
         posterior_transform, PosteriorTransform
@@ -101,29 +104,19 @@ def marginal_posterior(
     exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(
         model, posterior_transform
     )
-    components = (
-        ProductPosterior.components(model, context_indices, posterior_transform)
-        if path in ("auto", "product")
-        else None
+    factorises = ProductPosterior.components(
+        model, context_indices, posterior_transform
     )
-    if path == "product" and components is None:
+    if method == "exact" and not exact:
         raise UnsupportedError(
-            "The product path needs a SingleTaskGP of the exact path with a constant "
-            "mean, an input transform that acts on each column by itself, and a kernel "
-            "that factorises over decision and context columns, got "
-            f"{type(model).__name__}. Use path='auto' or path='exact'."
-        )
-    if path == "exact" and not exact:
-        raise UnsupportedError(
-            "The exact path needs a single-output SingleTaskGP with a Gaussian "
+            "The exact posterior needs a single-output SingleTaskGP with a Gaussian "
             f"likelihood and at most a Standardize outcome transform, got "
-            f"{type(model).__name__}. Use path='auto' or path='generic'."
+            f"{type(model).__name__}. Use method='auto' or method='generic'."
         )
-    if isinstance(model, SingleTaskGP) and components is not None:
-        return ProductPosterior(
-            model, context_indices, components=components, **options
-        )
-    if isinstance(model, SingleTaskGP) and exact and path != "generic":
+    if method == "product" or (method == "auto" and factorises is not None):
+        gp = cast(SingleTaskGP, model)
+        return ProductPosterior(gp, context_indices, **options)
+    if isinstance(model, SingleTaskGP) and exact and method != "generic":
         return ExactPosterior(model, context_indices, **options)
     return GenericPosterior(model, context_indices, **options)
 

@@ -14,12 +14,18 @@ from botorch.posteriors.transformed import TransformedPosterior
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo.posterior.base import (
-    DEFAULT_MEMORY_BUDGET,
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.smooth_distances import SmoothDistances
+from botorch_drbo.posterior.view import (
+    LocalMoments,
     MarginalPosterior,
-    SmoothDistances,
-    in_chunks,
+    MomentSlopes,
+    View,
+    join_columns,
+    slopes_by_autograd,
 )
+
+_PAIRS_PER_BLOCK = 2**14  # decisions x contexts, whose slopes are found at once
 
 
 class GenericPosterior(MarginalPosterior):
@@ -38,12 +44,11 @@ class GenericPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
-        memory_budget: Bytes for the temporaries of one chunk.
-    """
+        memory_budget: Bytes for the temporaries of one block.
 
-    path = "generic"
-    pending: Tensor | None
-    pending_noise: Tensor | None
+    Raises:
+        UnsupportedError: Pending inputs with a posterior that is not Gaussian.
+    """
 
     def __init__(
         self,
@@ -54,28 +59,39 @@ class GenericPosterior(MarginalPosterior):
         pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Prepare the noise of the pending inputs, if there are any.
-
-        Args:
-            model: A single-output BoTorch model.
-            context_indices: The model's input columns that hold the context.
-            posterior_transform: Makes one output of several, or changes the sign.
-            pending: Joint inputs ``p x d`` whose outcomes are on the way.
-            memory_budget: Bytes for the temporaries of one chunk.
-
-        Raises:
-            UnsupportedError: Pending inputs with a posterior that is not Gaussian.
-        """
         super().__init__(model, context_indices, memory_budget)
         self.posterior_transform = posterior_transform
-        self.register_buffer("pending", pending, persistent=False)
-        self.register_buffer("pending_noise", None, persistent=False)
+        self.pending, self.pending_noise = pending, None
         if pending is not None:
             with torch.no_grad():
                 latent = self._posterior(pending).variance
                 noisy = self._posterior(pending, observation_noise=True).variance
-            # (S x) p x 1 -> (S x) p
+            # (S) x p x 1
             self.pending_noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the model's parameters; float64 for a model without any."""
+        return next((p.dtype for p in self.model.parameters()), torch.double)
+
+    def _over(self, contexts: Tensor) -> View:
+        return GenericView(self, contexts)
+
+    def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the moments of joint inputs.
+
+        Args:
+            Z: ``... x d``.
+
+        Returns:
+            Means and variances, ``...`` each; of an ensemble ``... x S``.
+        """
+        flat = Z.reshape(-1, Z.shape[-1])
+        found = in_blocks(
+            self._block, flat, self._bytes_per_row(flat), self.memory_budget
+        )
+        mean, variance = (m.reshape(*Z.shape[:-1], *m.shape[1:]) for m in found)
+        return mean, variance
 
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
@@ -87,12 +103,7 @@ class GenericPosterior(MarginalPosterior):
         )
         return cast("GPyTorchPosterior | TransformedPosterior", posterior)
 
-    def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        return in_chunks(
-            self._chunk_moments, Z, self._bytes_per_row(Z), self.memory_budget
-        )
-
-    def _chunk_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+    def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
         with SmoothDistances():  # GPyTorch evaluates lazily: the moments belong inside
             if self.pending is None or noise is None:
@@ -128,3 +139,48 @@ class GenericPosterior(MarginalPosterior):
         per_point = 1 + p
         floats = (t + per_point) * (4 * Z.shape[-1] + 16 * per_point)
         return Z.element_size() * floats
+
+
+class GenericView(View):
+    """See ``GenericPosterior``."""
+
+    method = "generic"
+
+    def __init__(self, posterior: GenericPosterior, contexts: Tensor) -> None:
+        super().__init__(contexts)
+        self.posterior = posterior
+
+    def at(self, X: Tensor) -> LocalMoments:
+        """See ``View.at``."""
+        return _GenericMoments(self, X)
+
+
+class _GenericMoments(LocalMoments):
+    def __init__(self, view: GenericView, X: Tensor) -> None:
+        super().__init__(X, view.posterior.dtype)
+        self.view = view
+
+    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        return self._at(self.X, self.view.contexts[part])
+
+    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
+        if isinstance(contexts, slice):
+            contexts = self.view.contexts[contexts]
+        # b x k moments of each block and the graph behind them are there at once
+        if contexts.ndim == 2 and not (
+            torch.is_grad_enabled() and self.X.requires_grad
+        ):
+            rows = max(1, _PAIRS_PER_BLOCK // len(contexts))
+            parts = [
+                slopes_by_autograd(self._at, X, contexts) for X in self.X.split(rows)
+            ]
+            return MomentSlopes(*map(torch.cat, zip(*parts, strict=True)))
+        return slopes_by_autograd(self._at, self.X, contexts)
+
+    def _at(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        posterior = self.view.posterior
+        joint = join_columns(X, contexts, posterior.context_indices)  # b x k x d
+        mean, variance = posterior.moments(joint)  # b x k (x S)
+        if mean.ndim > 2:
+            mean, variance = mean.mT, variance.mT  # b x S x k
+        return mean, variance

@@ -19,14 +19,13 @@ the products need no more care than the tolerance itself.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from botorch_drbo._arrays import alike
-from botorch_drbo.posterior.context_kernel import ContextKernel
+from botorch_drbo.kernels import ContextKernel
 
 # Contexts among which the skeleton is chosen: a few, and more where they did not do.
 _CANDIDATES = (256, 2048)
@@ -58,29 +57,24 @@ class Skeleton(NamedTuple):
     mixing: Tensor
     factors: Tensor
 
-    def values_and_slopes(self, contexts: Any) -> Any:
+    def values_and_slopes(self, contexts: Tensor) -> Tensor:
         r"""Evaluate the functions ``e_s`` and their slopes, at any contexts.
 
         Args:
-            contexts: ``n x d_c``, in the kernel's units, float64; a tensor or an array.
+            contexts: ``n x d_c``, in the kernel's units, float64.
 
         Returns:
-            Of the same kind. Values first, then the slope in each column:
-            ``(1 + d_c) x n x r``.
+            Values first, then the slope in each column: ``(1 + d_c) x n x r``.
         """
         rows, changes = self.kernel.rows_and_slopes(contexts)
-        constants, mixing = alike(rows, self.constants, self.mixing)
         r = len(self.chosen)
-        both = rows @ mixing
-        both += constants
-        left, right = both[:, :r], both[:, r:]
-        products = [left * right]
-        for change in changes:
-            both = change @ mixing
-            products.append(both[:, :r] * right + left * both[:, r:])
-        together = torch.cat([torch.as_tensor(part) for part in products])
-        found = _divided(together, self.factors).unflatten(0, (-1, contexts.shape[0]))
-        return found if isinstance(contexts, Tensor) else found.numpy()
+        left, right = (rows @ self.mixing + self.constants).split(r, dim=-1)
+        d_left, d_right = (changes @ self.mixing).split(r, dim=-1)  # d_c x n x r
+        slopes = d_left * right + left * d_right
+        products = torch.cat([(left * right).unsqueeze(0), slopes])
+        return _divided(products.flatten(0, 1), self.factors).unflatten(
+            0, products.shape[:2]
+        )
 
     def flops_per_context(self) -> int:
         r"""Count the work of ``values_and_slopes`` at one context.

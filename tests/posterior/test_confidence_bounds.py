@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
-from botorch_drbo import _arrays
 from botorch_drbo._by_hand import Call
 from botorch_drbo.posterior.confidence_bounds import (
     ConfidenceBounds,
@@ -16,6 +13,9 @@ from botorch_drbo.posterior.confidence_bounds import (
     bound_slopes,
     lowest_bounds,
 )
+from torch import Tensor
+
+from botorch_drbo import _arrays
 from botorch_drbo.posterior.separable import (
     GaussianRows,
     SeparableMoments,

@@ -21,6 +21,7 @@ from botorch.models.transforms.input import (
     Warp,
 )
 from botorch.models.transforms.outcome import Log, Standardize
+from botorch_drbo.posterior.spectral import allocate, spectral_components
 from gpytorch.kernels import (
     AdditiveKernel,
     MaternKernel,
@@ -31,7 +32,6 @@ from gpytorch.kernels import (
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from botorch_drbo.posterior import PosteriorPaths, supports_paths
-from botorch_drbo.posterior.spectral import allocate, spectral_components
 
 
 def k_x(kind=RBFKernel, **options):

@@ -10,10 +10,10 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import Module
 
-from botorch_drbo.posterior.spectral import KernelComponent, allocate
+from botorch_drbo.kernels import KernelComponent
 
 
-class RandomWaves(Module):
+class RandomFourierFeatures(Module):
     r"""Paths of a prior, each a sum of cosines with random frequencies of its own.
 
     .. math:: g(z) = \sum_i a_i \cos(\omega_i' z) + b_i \sin(\omega_i' z)
@@ -61,24 +61,24 @@ class RandomWaves(Module):
             frequencies.append(component.frequencies([num_paths, share], generator))
             variance = torch.tensor(component.variance, dtype=torch.double)
             amplitudes.append((variance / share).sqrt().expand(share))
-        waves = torch.cat(amplitudes) * torch.randn(
+        weights = torch.cat(amplitudes) * torch.randn(
             2, num_paths, num_features, generator=generator, dtype=torch.double
         )
         for name, buffer in {
             "frequencies": torch.cat(frequencies, dim=1).mT.contiguous(),  # P x d x m
-            "cosines": waves[0],  # P x m
-            "sines": waves[1],
+            "cosines": weights[0],  # P x m
+            "sines": weights[1],
         }.items():
             self.register_buffer(name, buffer, persistent=False)
 
-    def part(self, which: slice) -> RandomWaves:
+    def part(self, which: slice) -> RandomFourierFeatures:
         r"""Some of the paths, as views.
 
         Args:
             which: The positions of the paths.
 
         Returns:
-            Waves that have the same values as these.
+            Features that have the same values as these.
         """
         part = copy.copy(self)
         part._buffers = {
@@ -135,3 +135,28 @@ class RandomWaves(Module):
             angles = points @ omega  # P x t x m
             parts.append(torch.baddbmm(angles.cos() @ a, angles.sin(), b))
         return torch.cat(parts).squeeze(-1)
+
+
+def allocate(components: Sequence[KernelComponent], num_features: int) -> list[int]:
+    r"""Share features out: half of them equally, half in proportion to the variances.
+
+    Each component's variance is exact with any number of features; the more it has,
+    the closer its paths come to being Gaussian.
+
+    Args:
+        components: The summands of a kernel.
+        num_features: The total, at least one per component.
+
+    Returns:
+        Features of each component.
+    """
+    total = sum(component.variance for component in components)
+    equal = max(1, num_features // (2 * len(components)))
+    rest = num_features - equal * len(components)
+    shares = [
+        equal + (int(rest * component.variance / total) if total > 0 else 0)
+        for component in components
+    ]
+    largest = max(range(len(shares)), key=shares.__getitem__)
+    shares[largest] += num_features - sum(shares)
+    return shares

@@ -1,14 +1,15 @@
-r"""Kernels as sums of products of stationary factors, and their spectral densities.
+r"""GPyTorch's kernels, multiplied out into sums of products of stationary factors.
 
-A tree of RBF, Matern, scaled, product and additive kernels is multiplied out into
+A tree of RBF, Matern, scaled, product and additive kernels becomes
 
-.. math:: k(z, z') = \sum_c s_c \prod_f \phi_{\nu_f}(r_f^2), \qquad
+.. math:: k(z, z') = \sum_m s_m \prod_f \phi_{\nu_f}(r_f^2), \qquad
     r_f^2 = \sum_j w_{fj}^2 (z_j - z'_j)^2
 
 with ``w`` one over the lengthscale in a factor's active columns and zero elsewhere. In
-this form both what a sample path needs are simple: frequencies (those of a product of
-kernels are sums of the factors' frequencies, because characteristic functions of
-independent sums multiply), and rows ``k(z, Z)``.
+this form everything that the library asks of a kernel is simple: rows ``k(z, Z)``, what
+factorises over decision and context, slopes, and spectral densities (the frequencies of
+a product of kernels are sums of the factors' frequencies, because characteristic
+functions of independent sums multiply).
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from gpytorch.kernels import (
     ScaleKernel,
 )
 from torch import Generator, Tensor
+
+# -phi''(0) of each correlation in units of one over the squared lengthscale.
+_CURVATURE = {1.5: 3.0, 2.5: 5.0 / 3.0, math.inf: 1.0}
 
 
 class StationaryFactor(NamedTuple):
@@ -92,7 +96,7 @@ class KernelComponent(NamedTuple):
         return torch.stack(draws).sum(0)
 
 
-def spectral_components(kernel: Kernel, num_columns: int) -> list[KernelComponent]:
+def kernel_components(kernel: Kernel, num_columns: int) -> list[KernelComponent]:
     r"""Multiply a tree of kernels out.
 
     Args:
@@ -109,36 +113,38 @@ def spectral_components(kernel: Kernel, num_columns: int) -> list[KernelComponen
     Example:
         >>> from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
         >>> k_x, k_c = RBFKernel(active_dims=[0]), MaternKernel(2.5, active_dims=[1])
-        >>> components = spectral_components(k_x + ScaleKernel(k_c * k_x), 2)
+        >>> components = kernel_components(k_x + ScaleKernel(k_c * k_x), 2)
         >>> [len(component.factors) for component in components]
         [1, 2]
     """
     return _called(kernel, list(range(num_columns)), num_columns)
 
 
-def allocate(components: Sequence[KernelComponent], num_features: int) -> list[int]:
-    r"""Share features out: half of them equally, half in proportion to the variances.
+def curvature_at_zero(component: KernelComponent) -> Tensor:
+    r"""Find how fast a summand falls from its peak, in each column.
 
-    Each component's variance is exact with any number of features; the more it has,
-    the closer its paths come to being Gaussian.
+    .. math:: -\partial^2_{z_j} k(0) = s \sum_f c_{\nu_f} w_{fj}^2
+
+    with ``c`` 1 for RBF, 3 for Matern-3/2 and 5/3 for Matern-5/2: of a product of
+    correlations, which all are one with slope zero there, the curvatures add up.
 
     Args:
-        components: The summands of a kernel.
-        num_features: The total, at least one per component.
+        component: The summand.
 
     Returns:
-        Features of each component.
+        The curvatures, ``d``, float64.
+
+    Raises:
+        UnsupportedError: A Matern-1/2 factor, which has a kink at zero.
     """
-    total = sum(component.variance for component in components)
-    equal = max(1, num_features // (2 * len(components)))
-    rest = num_features - equal * len(components)
-    shares = [
-        equal + (int(rest * component.variance / total) if total > 0 else 0)
-        for component in components
+    rough = [f.smoothness for f in component.factors if f.smoothness < 1.0]
+    if rough:
+        raise UnsupportedError("its kernel has a Matern-1/2 part, which has a kink")
+    curvatures = [
+        _CURVATURE[factor.smoothness] * factor.weights.square()
+        for factor in component.factors
     ]
-    largest = max(range(len(shares)), key=shares.__getitem__)
-    shares[largest] += num_features - sum(shares)
-    return shares
+    return component.variance * torch.stack(curvatures).sum(0)
 
 
 def _called(kernel: Kernel, columns: list[int], d: int) -> list[KernelComponent]:

@@ -16,8 +16,9 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_finite
-from botorch_drbo.posterior import GreedyVariance
-from botorch_drbo.posterior.exact import ExactPosterior, training_system
+from botorch_drbo.confidence.greedy_variance import GreedyVariance
+from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.posterior.training import training_system
 
 
 def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tensor:

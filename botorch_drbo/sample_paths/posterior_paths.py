@@ -17,15 +17,13 @@ from torch.nn import Module, ModuleList
 from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.posterior.base import (
-    DEFAULT_MEMORY_BUDGET,
-    join_columns,
-)
-from botorch_drbo.posterior.exact import outcome_map, training_system
-from botorch_drbo.posterior.path_support import is_columnwise, supports_paths
-from botorch_drbo.posterior.spectral import spectral_components
-from botorch_drbo.posterior.split_kernel import KernelSide, SplitComponent
-from botorch_drbo.posterior.waves import RandomWaves
+from botorch_drbo.kernels import KernelSide, SplitComponent, kernel_components
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior.columnwise import is_columnwise
+from botorch_drbo.posterior.training import outcome_map, training_system
+from botorch_drbo.posterior.view import join_columns
+from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
+from botorch_drbo.sample_paths.support import supports_paths
 
 _BYTES = 8  # of a float64, in which paths are computed
 _CACHE_BYTES = 2**23  # in fast memory; larger blocks take three times as long
@@ -37,7 +35,7 @@ class _ContextSide(NamedTuple):
     """All that depends on the contexts alone."""
 
     inputs: Tensor  # n x k, transformed
-    waves: tuple[Tensor, Tensor]  # P x m x n
+    features: tuple[Tensor, Tensor]  # P x m x n
     kernel: list[KernelSide]
 
 
@@ -156,10 +154,10 @@ class PosteriorPaths(Module):
                     for factor in component.factors
                 )
             )
-            for component in spectral_components(cast(Kernel, model.covar_module), d)
+            for component in kernel_components(cast(Kernel, model.covar_module), d)
         ]
         check_count(num_features, "num_features", len(components))
-        self.waves = RandomWaves(
+        self.features = RandomFourierFeatures(
             components,
             num_paths=self.num_paths,
             num_features=num_features,
@@ -184,7 +182,7 @@ class PosteriorPaths(Module):
         )
         errors = errors.to(Z) * system.noise.clamp_min(0.0).sqrt()
         unexplained = (
-            system.residual.mT - self.waves.at(centred, memory_budget) - errors
+            system.residual.mT - self.features.at(centred, memory_budget) - errors
         )  # P x t
         weights = torch.cholesky_solve(unexplained.mT, system.root).mT
         self.register_buffer("weights", weights.contiguous(), persistent=False)
@@ -258,7 +256,7 @@ class PosteriorPaths(Module):
         """
         part = copy.copy(self)  # without the cache
         part._buffers = {**self._buffers, "weights": self.weights[which]}
-        part._modules = {**self._modules, "waves": self.waves.part(which)}
+        part._modules = {**self._modules, "features": self.features.part(which)}
         part.num_paths = len(part.weights)
         return part
 
@@ -280,7 +278,7 @@ class PosteriorPaths(Module):
         budget = self.memory_budget
         if not graph:
             # Small blocks cost nothing and stay in the processor's cache; but each
-            # reads all paths' waves once.
+            # reads all paths' features once.
             budget = min(budget, _CACHE_BYTES * max(1, self.num_paths // 4))
         groups = contexts.split(self._contexts_per_block(len(contexts)))
         rows = X.split(self._rows_per_block(len(X), len(groups[0]), budget), dim=1)
@@ -322,7 +320,7 @@ class PosteriorPaths(Module):
     def _grid(self, x: Tensor, side: _ContextSide) -> Tensor:
         """Transformed decisions ``G x N x k`` against a side: ``P x N x n``."""
         centred = x - self.centre[self.columns[: self.split]]
-        values = self.waves(centred, side.waves)
+        values = self.features(centred, side.features)
         weights = self.weights.unsqueeze(-1)  # P x t x 1
         for module, second in zip(self.components, side.kernel, strict=True):
             component = cast(SplitComponent, module)
@@ -360,7 +358,7 @@ class PosteriorPaths(Module):
         centred = contexts - self.centre[self.columns[self.split :]]
         return _ContextSide(
             contexts,
-            self.waves.side(centred),
+            self.features.side(centred),
             [cast(SplitComponent, part).side(centred, 1) for part in self.components],
         )
 
@@ -388,13 +386,13 @@ class PosteriorPaths(Module):
         return self.input_transform(Z)
 
     def _contexts_per_block(self, n: int) -> int:
-        P, m = self.waves.cosines.shape
+        P, m = self.features.cosines.shape
         floats = 3 * P * (2 * m + len(self.components) * self.weights.shape[-1])
         most = max(1, self.memory_budget // (_BYTES * floats))
         return most if n <= most else min(most, _CONTEXTS_PER_BLOCK)
 
     def _rows_per_block(self, G: int, n: int, budget: int) -> int:
-        P, m = self.waves.cosines.shape
+        P, m = self.features.cosines.shape
         parts, t = len(self.components), self.weights.shape[-1]
         pairs = n if self.columnwise else 1  # contexts per row of `_grid`
         floats = 8 * P * m + 6 * parts * G * t + (4 + parts) * P * pairs

@@ -7,20 +7,12 @@ from typing import cast
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
-from botorch.models.transforms.input import (
-    ChainedInputTransform,
-    InputStandardize,
-    Log10,
-    Normalize,
-    Warp,
-)
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
-from torch.nn import Module
 
-from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.spectral import spectral_components
+from botorch_drbo.kernels import kernel_components
+from botorch_drbo.posterior import ExactPosterior
 
 
 def supports_paths(model: Model) -> str | None:
@@ -57,24 +49,10 @@ def supports_paths(model: Model) -> str | None:
             f"likelihood {type(model.likelihood).__name__} is not Gaussian"
         )
     try:
-        spectral_components(
+        kernel_components(
             cast(Kernel, model.covar_module),
             get_train_inputs(model, transformed=True)[0].shape[-1],
         )
     except UnsupportedError as error:
         return str(error)
     return None
-
-
-def is_columnwise(transform: Module | None) -> bool:
-    r"""Whether each column is known to be transformed by itself.
-
-    Args:
-        transform: An input transform, or None.
-
-    Returns:
-        False also for transforms that this package does not know.
-    """
-    if type(transform) is ChainedInputTransform:
-        return all(is_columnwise(part) for part in transform.values())
-    return type(transform) in (type(None), Normalize, InputStandardize, Log10, Warp)

@@ -15,8 +15,8 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.posterior.exact import outcome_map, training_system
-from botorch_drbo.schedules.information_gain import model_information_gain
+from botorch_drbo.confidence.information_gain import model_information_gain
+from botorch_drbo.posterior.training import outcome_map, training_system
 
 
 def confidence_width(

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.posterior.spectral import KernelComponent
-from botorch_drbo.posterior.stationary import matern_correlation
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.correlations import correlation as factor_correlation
 
 
 class KernelSide(NamedTuple):
@@ -47,13 +47,6 @@ class SplitComponent(Module):
     points: Tensor
 
     def __init__(self, component: KernelComponent, points: Tensor, split: int) -> None:
-        r"""Find out which factor looks at which group.
-
-        Args:
-            component: The summand.
-            points: The training inputs, ``t x d``, float64.
-            split: The first ``split`` columns are the first group.
-        """
         super().__init__()
         self.variance = component.variance
         self.groups = (slice(0, split), slice(split, None))
@@ -95,7 +88,7 @@ class SplitComponent(Module):
             if all(active) and not math.isinf(smoothness):
                 squared.append(distance)
                 continue
-            factor = _correlation(smoothness, distance)
+            factor = factor_correlation(smoothness, distance)
             correlation = factor if correlation is None else correlation * factor
         return KernelSide(correlation, squared)
 
@@ -115,16 +108,10 @@ class SplitComponent(Module):
             if all(active) and not math.isinf(nu)
         ]
         factors = [
-            _correlation(nu, a.unsqueeze(-2) + b)
+            factor_correlation(nu, a.unsqueeze(-2) + b)
             for nu, a, b in zip(smoothness, first.squared, second.squared, strict=True)
         ]
         return math.prod(factors[1:], start=factors[0])
-
-
-def _correlation(smoothness: float, squared: Tensor) -> Tensor:
-    if math.isinf(smoothness):
-        return (-0.5 * squared).exp()
-    return matern_correlation(smoothness, squared)
 
 
 def _squared_distance(left: Tensor, right: Tensor, *, cancels: bool) -> Tensor:

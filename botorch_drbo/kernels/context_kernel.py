@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -12,9 +11,8 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._arrays import arrays, on_device
-from botorch_drbo.posterior.spectral import KernelComponent, spectral_components
-from botorch_drbo.posterior.stationary import matern_correlation
+from botorch_drbo.kernels.components import KernelComponent, kernel_components
+from botorch_drbo.kernels.correlations import correlation
 
 
 class ContextKernel(Module):
@@ -35,12 +33,6 @@ class ContextKernel(Module):
     points: Tensor
 
     def __init__(self, components: Sequence[KernelComponent], points: Tensor) -> None:
-        r"""Keep the factors that look at the context.
-
-        Args:
-            components: Summands that factorise.
-            points: The contexts of the training inputs, ``t x d_c``, float64.
-        """
         super().__init__()
         self.variance = sum(component.variance for component in components)
         # Numbers, not tensors: a kernel row must not wait for the device.
@@ -92,43 +84,34 @@ class ContextKernel(Module):
             row: Tensor | float = share
             for smoothness, weights in factors:
                 squared = self._squared_distance(contexts, weights)
-                row = row * (
-                    squared.mul_(-0.5).exp_()
-                    if math.isinf(smoothness)
-                    else matern_correlation(smoothness, squared)
-                )
+                row = row * correlation(smoothness, squared)
             rows.append(torch.as_tensor(row))
         return torch.cat(rows, dim=-1)
 
-    def rows_and_slopes(self, contexts: Any) -> tuple[Any, Any]:
+    def rows_and_slopes(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the rows and differentiate them (RBF factors only).
 
         Args:
-            contexts: ``n x d_c``, in the units of ``points``; a tensor or an array.
+            contexts: ``n x d_c``, in the units of ``points``.
 
         Returns:
-            ``forward(contexts)``, and its derivatives in each column,
-            ``d_c x n x (m t)``; arrays of the kind that ``arrays`` chooses.
+            ``forward(contexts)``, ``n x (m t)``, and its derivatives in each column,
+            ``d_c x n x (m t)``.
         """
-        n, d_c = contexts.shape
-        columns = self.num_columns
-        xp, (inner, points) = arrays(d_c * n * columns, contexts, self.points)
-        # d_c x n x t, by differences: the compression needs every digit of a distance
-        difference = inner.swapaxes(0, 1)[:, :, None] - points.swapaxes(0, 1)[:, None]
-        rows = xp.empty((n, columns), dtype=inner.dtype, **on_device(inner))
-        slopes = xp.empty((d_c, n, columns), dtype=inner.dtype, **on_device(inner))
-        for m, (share, precisions) in enumerate(self.precisions):
-            block = slice(m * len(points), (m + 1) * len(points))
-            row = 0.0
-            for precision, gap in zip(precisions, difference, strict=True):
-                row = row + (-0.5 * precision) * gap * gap
-            row = share * xp.exp(row)
-            rows[:, block] = row
-            for slope, precision, gap in zip(
-                slopes, precisions, difference, strict=True
-            ):
-                slope[:, block] = (-precision) * gap * row
-        return rows, slopes
+        # By differences: the compression needs every digit of a distance.
+        gaps = contexts.mT.unsqueeze(-1) - self.points.mT.unsqueeze(-2)  # d_c x n x t
+        rows, slopes = [], []
+        for share, precisions in self.precisions:
+            scaled = torch.stack(
+                [-p * gap for p, gap in zip(precisions, gaps, strict=True)]
+            )  # d_c x n x t
+            row = share * (0.5 * scaled * gaps).sum(0).exp()
+            rows.append(row)
+            slopes.append(scaled * row)  # d/dc exp(-p gap^2 / 2) = -p gap exp(..)
+        if not rows:
+            nothing = contexts.new_empty(len(contexts), 0)
+            return nothing, nothing.expand(contexts.shape[-1], -1, -1)
+        return torch.cat(rows, dim=-1), torch.cat(slopes, dim=-1)
 
     def _squared_distance(self, contexts: Tensor, weights: list[float]) -> Tensor:
         """By differences: the compression needs every digit of a distance."""
@@ -160,7 +143,7 @@ def context_components(
         decision and context.
     """
     try:
-        components = spectral_components(kernel, num_columns)
+        components = kernel_components(kernel, num_columns)
     except UnsupportedError:
         return None
     columns = list(context_columns)

@@ -1,0 +1,114 @@
+r"""Correlations as functions of the squared distance: lean, and twice smooth.
+
+Derivatives are taken in ``r^2``: they are finite at ``r = 0``. Taken through
+``r = sqrt(r^2)``, as GPyTorch takes them, they are not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_SQRT3, _SQRT5 = math.sqrt(3.0), math.sqrt(5.0)
+_TINY = 1e-30  # of a squared distance whose root is differentiated
+
+
+def correlation(smoothness: float, squared: Tensor) -> Tensor:
+    r"""Evaluate ``phi(r^2)`` of an RBF or Matern kernel.
+
+    Twice differentiable at zero distance where the kernel is; Matern-1/2, which has a
+    kink there, gets a slope of zero.
+
+    Args:
+        smoothness: ``nu``: 0.5, 1.5, 2.5, or infinity for RBF.
+        squared: Squared distances in lengthscales, any shape, not negative.
+
+    Returns:
+        Correlations of the same shape.
+    """
+    if math.isinf(smoothness):
+        return (-0.5 * squared).exp()
+    if smoothness == 0.5:
+        return (-squared.clamp_min(_TINY).sqrt()).exp()
+    return (_Matern32 if smoothness == 1.5 else _Matern52).apply(squared)
+
+
+def correlation_and_slope(smoothness: float, squared: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Evaluate ``phi`` and twice its derivative, ``2 phi'(r^2)``.
+
+    So the gradient of ``phi(|a - b|^2)`` in ``a`` is ``2 phi' (a - b)``. Both can be
+    differentiated once more.
+
+    Args:
+        smoothness: 1.5, 2.5, or infinity for RBF.
+        squared: Squared distances in lengthscales, any shape, not negative.
+
+    Returns:
+        Correlations and slopes of the same shape.
+    """
+    value = correlation(smoothness, squared)
+    if math.isinf(smoothness):
+        return value, -value
+    if smoothness == 2.5:
+        return value, -5.0 / 3.0 * _Matern52Slope.apply(squared)
+    return value, -3.0 * _exponential(squared)
+
+
+def _exponential(squared: Tensor) -> Tensor:
+    """``exp(-sqrt(3 r^2))``; the floor keeps its derivative at zero from being NaN.
+
+    That derivative has a true pole at ``r = 0``, of which the factor ``a - b`` in the
+    chain rule is the cure.
+    """
+    return (-_SQRT3 * squared.clamp_min(_TINY).sqrt()).exp()
+
+
+class _Matern52(torch.autograd.Function):
+    """``(1 + a + a^2 / 3) exp(-a)`` with ``a = sqrt(5 r^2)``."""
+
+    @staticmethod
+    def forward(ctx: Any, squared: Tensor) -> Tensor:
+        ctx.save_for_backward(squared)
+        a = squared.mul(5.0).sqrt_()  # in place: the time goes into memory
+        polynomial = a.div(3.0).add_(1.0).mul_(a).add_(1.0)
+        return a.neg_().exp_().mul_(polynomial)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (squared,) = ctx.saved_tensors
+        return -5.0 / 6.0 * grad * _Matern52Slope.apply(squared)
+
+
+class _Matern52Slope(torch.autograd.Function):
+    """``(1 + a) exp(-a)`` with ``a = sqrt(5 r^2)``."""
+
+    @staticmethod
+    def forward(ctx: Any, squared: Tensor) -> Tensor:
+        ctx.save_for_backward(squared)
+        a = squared.mul(5.0).sqrt_()
+        polynomial = a.add(1.0)
+        return a.neg_().exp_().mul_(polynomial)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (squared,) = ctx.saved_tensors
+        return -2.5 * grad * (-_SQRT5 * squared.clamp_min(_TINY).sqrt()).exp()
+
+
+class _Matern32(torch.autograd.Function):
+    """``(1 + a) exp(-a)`` with ``a = sqrt(3 r^2)``."""
+
+    @staticmethod
+    def forward(ctx: Any, squared: Tensor) -> Tensor:
+        ctx.save_for_backward(squared)
+        a = squared.mul(3.0).sqrt_()
+        polynomial = a.add(1.0)
+        return a.neg_().exp_().mul_(polynomial)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (squared,) = ctx.saved_tensors
+        return -1.5 * grad * _exponential(squared)

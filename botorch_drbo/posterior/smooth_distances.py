@@ -1,0 +1,29 @@
+"""Second derivatives through GPyTorch's Matern kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class SmoothDistances(TorchFunctionMode):
+    """Inside this context ``torch.cdist`` can be differentiated twice.
+
+    GPyTorch's Matern kernels call ``torch.cdist``, for which PyTorch has a first
+    derivative only; the gradient of a Lipschitz constant needs the second.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is torch.cdist:
+            difference = args[0].unsqueeze(-2) - args[1].unsqueeze(-3)
+            return difference.square().sum(-1).clamp_min(1e-30).sqrt()
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,280 @@
+r"""The door to the posterior: moments of ``f(x, c)`` over decisions and contexts.
+
+>>> view = posterior.over(contexts)      # once
+>>> here = view.at(X)                    # once for each evaluation
+>>> mean, variance = here.moments()
+>>> slopes = here.slopes()
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.models.model import Model
+from torch import Tensor
+
+ALL = slice(None)
+
+
+class MomentSlopes(NamedTuple):
+    r"""Moments and their slopes in the context.
+
+    Args:
+        mean: ``... x k``; with an ensemble of ``S`` models ``... x S x k``.
+        variance: The same shape, not negative.
+        mean_slope: ``... x k x d_c``.
+        variance_slope: ``... x k x d_c``.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    mean_slope: Tensor
+    variance_slope: Tensor
+
+
+class LocalMoments(ABC):
+    r"""Moments of some decisions at the contexts of a view, and their slopes.
+
+    Args:
+        X: Decisions, ``... x d_x``, of any floating point type.
+        dtype: In which the model computes; results have the dtype of ``X``.
+    """
+
+    def __init__(self, X: Tensor, dtype: torch.dtype) -> None:
+        self._batch, self._dtype = X.shape[:-1], X.dtype
+        self.X = X.reshape(-1, X.shape[-1]).to(dtype)  # b x d_x
+
+    def moments(self, part: slice = ALL) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the marginal moments, differentiable in ``X``.
+
+        Args:
+            part: Some of the view's contexts.
+
+        Returns:
+            The means and the variances, each ``... x n``; with an ensemble of ``S``
+            models ``... x S x n``. In the units of the outcome, noise not included.
+        """
+        mean, variance = self._moments(part)
+        return self._given_back(mean), self._given_back(variance)
+
+    def slopes(self, contexts: slice | Tensor = ALL) -> MomentSlopes:
+        r"""Evaluate moments and their slopes in the context, differentiable in ``X``.
+
+        Args:
+            contexts: Some of the view's contexts; or constants ``... x k x d_c`` that
+                each decision has of its own (ensembles: ``... x S x k x d_c``).
+
+        Returns:
+            Moments ``... x k`` and slopes ``... x k x d_c``; ensembles ``... x S``
+            before.
+        """
+        if isinstance(contexts, Tensor):
+            own = contexts.shape[len(self._batch) :]
+            contexts = contexts.reshape(-1, *own).to(self.X)  # b (x S) x k x d_c
+        return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
+
+    @abstractmethod
+    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        """Means and variances, each ``b (x S) x n``."""
+
+    @abstractmethod
+    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
+        """Moments and slopes, ``b (x S) x k`` and ``b (x S) x k x d_c``."""
+
+    def _given_back(self, found: Tensor) -> Tensor:
+        return found.reshape(*self._batch, *found.shape[1:]).to(self._dtype)
+
+
+class View(ABC):
+    r"""A posterior over one set of contexts, for any decisions.
+
+    Args:
+        contexts: The contexts, ``n x d_c``, in the dtype of the model.
+    """
+
+    method: ClassVar[str]
+    """How moments are computed: "generic", "exact" or "product"."""
+
+    def __init__(self, contexts: Tensor) -> None:
+        self.contexts = contexts
+
+    @abstractmethod
+    def at(self, X: Tensor) -> LocalMoments:
+        r"""Look at decisions.
+
+        Args:
+            X: ``... x d_x``, of any floating point type.
+
+        Returns:
+            Their moments, in the dtype of ``X``.
+        """
+
+
+class MarginalPosterior(ABC):
+    r"""Means and variances of ``f(x, c)`` for each decision and each context.
+
+    Robust objectives need marginals only, never the covariance between contexts, so
+    each pair ``(x, c)`` is its own test point. Pairs are worked off in blocks whose
+    temporaries stay within ``memory_budget`` bytes, forward and backward. On top come
+    the inputs and results themselves, a few numbers per pair.
+
+    A posterior is the model's as it was when the object was made.
+
+    Args:
+        model: A single-output BoTorch model of the joint input.
+        context_indices: The model's input columns that hold the context.
+        memory_budget: Bytes for the temporaries of one block.
+    """
+
+    def __init__(
+        self, model: Model, context_indices: Sequence[int], memory_budget: int
+    ) -> None:
+        self.model = model
+        self.context_indices = tuple(context_indices)
+        self.memory_budget = memory_budget
+
+    def over(self, contexts: Tensor) -> View:
+        r"""Prepare for a set of contexts.
+
+        Args:
+            contexts: ``n x d_c``; a copy is kept.
+
+        Returns:
+            The view.
+
+        Raises:
+            BotorchTensorDimensionError: Not ``n x d_c``.
+        """
+        d_c = len(self.context_indices)
+        if contexts.ndim != 2 or contexts.shape[-1] != d_c:
+            raise BotorchTensorDimensionError(
+                f"Contexts must be `n x {d_c}`, got shape {tuple(contexts.shape)}."
+            )
+        with torch.inference_mode(False), torch.no_grad():  # it is kept
+            return self._over(contexts.detach().clone().to(self.dtype))
+
+    @property
+    @abstractmethod
+    def dtype(self) -> torch.dtype:
+        """In which the model computes."""
+
+    @abstractmethod
+    def _over(self, contexts: Tensor) -> View:
+        """The view of contexts that nobody else holds."""
+
+    def __call__(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the marginal moments once: ``over(contexts).at(X).moments()``.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: ``n x d_c``.
+
+        Returns:
+            See ``LocalMoments.moments``.
+        """
+        return self.over(contexts).at(X).moments()
+
+    def join(self, X: Tensor, contexts: Tensor) -> Tensor:
+        r"""Put decisions and contexts into the model's column order.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: ``n x d_c``, or ``... x n x d_c`` with contexts of its own for
+                each decision.
+
+        Returns:
+            Joint inputs, ``... x n x d``.
+        """
+        return join_columns(X, contexts, self.context_indices)
+
+
+def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) -> Tensor:
+    r"""Put decisions and contexts into a model's column order.
+
+    Args:
+        X: Decisions, ``... x d_x``.
+        contexts: ``n x d_c``, or ``... x n x d_c`` with contexts of its own for each
+            decision.
+        context_indices: Non-negative column numbers of the context.
+
+    Returns:
+        Joint inputs, ``... x n x d``.
+
+    Raises:
+        BotorchTensorDimensionError: Contexts with a wrong number of columns.
+    """
+    num_contexts, d_c = contexts.shape[-2:]
+    if d_c != len(context_indices):
+        raise BotorchTensorDimensionError(
+            f"Contexts must have {len(context_indices)} columns, got {d_c}."
+        )
+    d = X.shape[-1] + d_c
+    decisions = X.unsqueeze(-2).expand(*X.shape[:-1], num_contexts, -1)
+    contexts = contexts.expand(*X.shape[:-1], -1, -1)
+    joint = torch.cat([decisions, contexts], dim=-1)  # ... x n x d
+    order = [i for i in range(d) if i not in context_indices]
+    order += context_indices  # the column in which each joint column belongs
+    if order == list(range(d)):
+        return joint
+    # By name and not by an index tensor, which would have to travel to the device.
+    return torch.stack([joint[..., order.index(i)] for i in range(d)], dim=-1)
+
+
+def slopes_by_autograd(
+    moments: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    X: Tensor,
+    contexts: Tensor,
+) -> MomentSlopes:
+    r"""Differentiate moments in the context, for models of any kind.
+
+    Args:
+        moments: From decisions ``b x d_x`` and contexts ``b x k x d_c`` to means and
+            variances ``b x k``, or ``b x S x k`` of an ensemble.
+        X: Decisions, ``b x d_x``.
+        contexts: ``k x d_c`` or ``b x k x d_c``; ensembles also ``b x S x k x d_c``.
+
+    Returns:
+        Moments and slopes, differentiable in ``X``.
+    """
+    graph = torch.is_grad_enabled() and X.requires_grad
+    members = contexts.shape[1] if contexts.ndim == 4 else 1
+    with torch.enable_grad():
+        flat = contexts.flatten(1, 2) if contexts.ndim == 4 else contexts
+        leaf = flat.detach().expand(len(X), -1, -1).clone().requires_grad_()
+        found = moments(X, leaf)  # b (x S) x (members k), twice
+        if contexts.ndim == 4:  # each model looks at contexts of its own
+            found = tuple(
+                part.unflatten(-1, (members, -1)).diagonal(dim1=1, dim2=2).mT
+                for part in found
+            )  # b x S x k
+        slopes = []
+        for part in found:
+            models = part.unbind(1) if part.ndim == 3 else [part]
+            gradients = [_gradient(model, leaf, graph) for model in models]
+            if contexts.ndim == 4:
+                gradients = [
+                    gradient.unflatten(1, (members, -1))[:, s]
+                    for s, gradient in enumerate(gradients)
+                ]
+            slopes.append(torch.stack(gradients, 1) if part.ndim == 3 else gradients[0])
+    if graph:
+        return MomentSlopes(*found, *slopes)
+    return MomentSlopes(*(part.detach() for part in (*found, *slopes)))
+
+
+def _gradient(values: Tensor, leaf: Tensor, graph: bool) -> Tensor:
+    """Zero where the values do not depend on the leaf at all."""
+    if not values.requires_grad:
+        return torch.zeros_like(leaf)
+    (gradient,) = torch.autograd.grad(
+        values.sum(),
+        leaf,
+        retain_graph=True,
+        create_graph=graph,
+        materialize_grads=True,
+    )
+    return gradient
