@@ -18,7 +18,8 @@ from scipy import stats
 from torch import Tensor
 from torch import distributions as td
 
-from botorch_drbo.contexts import BANDWIDTH_FLOOR, ContextSet
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.contexts.kernel_density import BANDWIDTH_FLOOR
 
 DTYPES = (torch.float64, torch.float32)
 
@@ -470,7 +471,7 @@ def test_a_sobol_coordinate_of_zero_or_almost_one_has_a_finite_quantile(monkeypa
             ends = torch.tensor([[0.0], [1.0 - 2.0**-30]], dtype=dtype)
             return ends.expand(n, self.dim)
 
-    monkeypatch.setattr("botorch_drbo.contexts.SobolEngine", Extremes)
+    monkeypatch.setattr("botorch_drbo.sampling.SobolEngine", Extremes)
     for law in (td.Normal(0.0, 1.0), td.Normal(F64, 1.0), QUANTILE_LAWS[-1]()):
         points = ContextSet.from_distribution(law, 2).points  # checks finiteness itself
         assert (points[1] > points[0]).all()

@@ -9,36 +9,25 @@ from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any, final
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
-from torch.distributions import Distribution, Independent, MultivariateNormal
-from torch.quasirandom import SobolEngine
+from torch.distributions import Distribution
 
 from botorch_drbo._validation import (
     check_bounds,
+    check_count,
     check_finite,
     check_inside,
     check_points,
     check_weights,
 )
-
-__all__ = ["ContextSet"]
-
-# Smallest bandwidth of a kernel density estimate, in side lengths of the bounds. It
-# matters for one observation, or for a coordinate that never changed: there Silverman's
-# rule gives zero (or rounding noise), and a zero bandwidth is no density.
-BANDWIDTH_FLOOR = 1e-4
-
-_DTYPES = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-}
+from botorch_drbo.contexts.grid import grid_counts, nearest_on_grid, product_grid
+from botorch_drbo.contexts.kernel_density import kernel_density_samples
+from botorch_drbo.contexts.laws import law_samples
+from botorch_drbo.contexts.storage import stored_distribution
 
 
 @final
@@ -199,21 +188,11 @@ class ContextSet(torch.nn.Module):
             256
         """
         check_points(observed, "observed")
-        num_samples = _check_positive_int(num_samples, "num_samples")
-        t, dim = observed.shape
+        check_count(num_samples, "num_samples")
         if bounds is not None:
             bounds = _bounds_like(bounds, observed)
             check_inside(observed, bounds, "observed", "bounds")
-        # All in float64, whatever the user's dtype: in float32 a Sobol coordinate near
-        # 1 rounds to 1, and its normal quantile is infinite.
-        centres = observed.detach().double()  # t x d_c
-        if bandwidth is None:
-            scale = _silverman_bandwidth(centres, bounds)
-        else:
-            scale = _check_bandwidth(bandwidth, dim).to(centres)
-        base = _sobol(num_samples, dim + 1, seed).to(centres)  # n x (1 + d_c)
-        kernel = (base[:, 0] * t).long().clamp_max(t - 1)  # n
-        samples = centres[kernel] + scale * torch.special.ndtri(base[:, 1:])  # n x d_c
+        samples = kernel_density_samples(observed, num_samples, bounds, bandwidth, seed)
         return cls(_clip(samples.to(observed), bounds))
 
     @classmethod
@@ -257,22 +236,16 @@ class ContextSet(torch.nn.Module):
             [0.5, 0.0, 0.0, 0.0, 0.0, 0.5]
         """
         bounds = check_bounds(bounds, "bounds").detach()
-        counts = _check_grid_counts(num_points, bounds.shape[1])
-        axes = [_axis(bounds[:, j], m) for j, m in enumerate(counts)]
-        points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)
+        counts = grid_counts(num_points, bounds.shape[1])
+        points = product_grid(bounds, counts)
         if observed is None:
             return cls(points)
         if not isinstance(observed, ContextSet):
             observed = cls.empirical(observed)
         mass, observed = observed.weights.to(bounds), observed.points.to(bounds)
         check_inside(observed, bounds, "observed", "bounds")
-        # On a product grid the nearest point is found one dimension at a time.
-        flat = torch.zeros(observed.shape[0], dtype=torch.long, device=bounds.device)
-        for j, m in enumerate(counts):
-            position = (observed[:, j] - bounds[0, j]) / (bounds[1, j] - bounds[0, j])
-            index = (position * (m - 1) - 0.5).ceil().long().clamp(0, m - 1)
-            flat = flat * m + index
-        return cls(points, torch.bincount(flat, mass, minlength=points.shape[0]))
+        nearest = nearest_on_grid(observed, bounds, counts)
+        return cls(points, torch.bincount(nearest, mass, minlength=points.shape[0]))
 
     @classmethod
     def from_distribution(
@@ -321,17 +294,12 @@ class ContextSet(torch.nn.Module):
                 "`distribution` must be a torch.distributions.Distribution, got "
                 f"{type(distribution).__name__}."
             )
-        num_samples = _check_positive_int(num_samples, "num_samples")
-        # One discarded draw tells the law's dimension, dtype and device; not every law
-        # has a mean or parameters to ask. With a seed it leaves the global state alone.
-        probe = _draw(distribution, 1, seed=0)  # 1 x d_c
+        check_count(num_samples, "num_samples")
+        samples, probe = law_samples(distribution, num_samples, seed)
         like = probe if probe.is_floating_point() else probe.double()
         if bounds is not None:
             check_bounds(bounds, "bounds", num_columns=probe.shape[1])
             bounds = like = bounds.detach()
-        samples = _quantile_samples(distribution, num_samples, probe, seed)
-        if samples is None:
-            samples = _draw(distribution, num_samples, seed)
         return cls(_clip(samples.to(like), bounds))
 
     @classmethod
@@ -386,7 +354,7 @@ class ContextSet(torch.nn.Module):
             >>> contexts.representatives(3).squeeze(-1)
             tensor([0., 2., 4.])
         """
-        num = _check_positive_int(num, "num")
+        check_count(num, "num")
         positive = self.weights.nonzero().squeeze(-1)
         if positive.numel() <= num:
             return self.points[positive]
@@ -458,73 +426,11 @@ class ContextSet(torch.nn.Module):
             >>> ContextSet.from_dict(contexts.to_dict()).points
             tensor([[0.1000, 0.2000]])
         """
-        missing = {"points", "weights", "dtype"} - set(data)
-        if missing:
-            raise InputDataError(
-                f"A stored context set lacks {sorted(missing)}, got {sorted(data)}. "
-                "Only what `ContextSet.to_dict` wrote can be read."
-            )
-        dtype = _DTYPES.get(str(data["dtype"]))
-        if dtype is None:
-            raise InputDataError(
-                f"A stored context set has dtype {data['dtype']!r}, expected one of "
-                f"{sorted(_DTYPES)}."
-            )
-        try:
-            points = torch.tensor(data["points"], dtype=dtype)
-            weights = torch.tensor(data["weights"], dtype=dtype)
-        except (TypeError, ValueError) as error:
-            raise InputDataError(
-                f"A stored context set has entries that are not numbers: {error}."
-            ) from error
+        points, weights = stored_distribution(data)
         contexts = cls(points, weights)
-        if (weights.double().sum() - 1.0).abs() > torch.finfo(dtype).eps * len(weights):
-            raise InputDataError(
-                "The weights of a stored context set must sum to one, got "
-                f"{weights.double().sum().item()}. The record is damaged."
-            )
         # The constructor scales the weights once more, which can move their last bit.
         contexts.weights = weights
         return contexts
-
-
-def _check_positive_int(value: int, name: str) -> int:
-    """Return ``value`` as an int if it is an integer and at least one."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise InputDataError(
-            f"`{name}` must be an integer of at least 1, got {value!r}."
-        )
-    return int(value)
-
-
-def _check_grid_counts(num_points: int | Sequence[int], dim: int) -> list[int]:
-    """Return the number of grid coordinates of each dimension."""
-    if isinstance(num_points, Sequence):
-        if len(num_points) != dim:
-            raise BotorchTensorDimensionError(
-                f"`num_points` must have {dim} entries, one per column of `bounds`, or "
-                f"be one number for all, got {list(num_points)}."
-            )
-        return [_check_positive_int(m, "num_points") for m in num_points]
-    return [_check_positive_int(num_points, "num_points")] * dim
-
-
-def _check_bandwidth(bandwidth: float | Tensor, dim: int) -> Tensor:
-    """Return ``bandwidth`` as a positive ``d_c``-dim tensor."""
-    if not isinstance(bandwidth, Tensor):
-        bandwidth = torch.as_tensor(bandwidth, dtype=torch.double)
-    check_finite(bandwidth, "bandwidth")
-    if bandwidth.ndim > 1 or bandwidth.numel() not in (1, dim):
-        raise BotorchTensorDimensionError(
-            f"`bandwidth` must be a number or have {dim} entries, one per context "
-            f"dimension, got shape {tuple(bandwidth.shape)}."
-        )
-    if (bandwidth <= 0).any():
-        raise InputDataError(
-            f"`bandwidth` must be positive, got {bandwidth.tolist()}. For the observed "
-            "contexts themselves use `ContextSet.empirical`."
-        )
-    return bandwidth.detach().expand(dim)
 
 
 def _bounds_like(bounds: Tensor, points: Tensor) -> Tensor:
@@ -537,80 +443,3 @@ def _bounds_like(bounds: Tensor, points: Tensor) -> Tensor:
 def _clip(points: Tensor, bounds: Tensor | None) -> Tensor:
     """Return ``points`` clipped to ``bounds``, if there are any."""
     return points if bounds is None else points.clamp(bounds[0], bounds[1])
-
-
-def _axis(bounds: Tensor, num: int) -> Tensor:
-    """Return ``num`` equally spaced coordinates of one dimension, ends included."""
-    if num == 1:
-        return bounds.mean().unsqueeze(0)
-    unit = torch.linspace(0.0, 1.0, num, dtype=bounds.dtype, device=bounds.device)
-    return torch.lerp(bounds[0], bounds[1], unit)
-
-
-def _silverman_bandwidth(observed: Tensor, bounds: Tensor | None) -> Tensor:
-    """Return Silverman's bandwidth per dimension (``d_c``), not below the floor."""
-    t, dim = observed.shape
-    # The divisor t - 1 leaves 0 / 0 for one observation: no spread is known.
-    spread = observed.std(0) if t > 1 else torch.zeros_like(observed[0])
-    scale = (4.0 / (dim + 2) / t) ** (1.0 / (dim + 4)) * spread
-    if bounds is not None:
-        return torch.maximum(scale, BANDWIDTH_FLOOR * (bounds[1] - bounds[0]).to(scale))
-    # Equal values can leave a spread of rounding size: compare with theirs.
-    size = observed.abs().amax(0)
-    flat = (spread <= 1e-12 * size).nonzero().flatten().tolist()
-    if flat:
-        raise InputDataError(
-            f"`observed` ({t} rows) has no spread in columns {flat}, so there is no "
-            "scale for a bandwidth. Pass `bounds` or `bandwidth`."
-        )
-    return scale
-
-
-def _sobol(num: int, dim: int, seed: int | None) -> Tensor:
-    """Return ``num x dim`` scrambled Sobol points strictly inside the unit cube."""
-    points = SobolEngine(dim, scramble=True, seed=seed).draw(num, dtype=torch.double)
-    # The engine's points are multiples of 2^-30, zero included: take the cell's centre.
-    return points + 2.0**-31
-
-
-def _draw(law: Distribution, num: int, seed: int | None) -> Tensor:
-    """Return ``num x d_c`` random draws; with a seed no global generator is changed."""
-    # `fork_rng` restores the generators. They are seeded one by one, because
-    # `torch.manual_seed` would also reach devices that are not initialised yet.
-    cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(
-        devices=list(cuda), enabled=seed is not None, device_type="cuda"
-    ):
-        if seed is not None:
-            torch.default_generator.manual_seed(seed)
-            for index in cuda:
-                torch.cuda.default_generators[index].manual_seed(seed)
-        draws = law.sample(torch.Size([num]))
-    if draws.ndim == 1:
-        draws = draws.unsqueeze(-1)
-    if draws.ndim != 2:
-        raise BotorchTensorDimensionError(
-            "`distribution` must be the law of a scalar or of a `d_c`-dim vector, got "
-            f"batch shape {tuple(law.batch_shape)} and event shape "
-            f"{tuple(law.event_shape)}."
-        )
-    return draws
-
-
-def _quantile_samples(
-    law: Distribution, num: int, probe: Tensor, seed: int | None
-) -> Tensor | None:
-    """Return ``num x d_c`` quasi-random samples, or None if the law has no inverse."""
-    while isinstance(law, Independent):
-        law = law.base_dist
-    # float64 for the reason given in `kernel_density`; torch promotes float32 laws.
-    base = _sobol(num, probe.shape[1], seed).to(probe.device)
-    if isinstance(law, MultivariateNormal):
-        factor = law.scale_tril.double()
-        return law.loc.double() + torch.special.ndtri(base) @ factor.mT
-    if law.event_shape:
-        return None
-    try:
-        return law.icdf(base)
-    except NotImplementedError:  # how torch says that a law has no quantile function
-        return None

@@ -1,0 +1,61 @@
+"""Quasi-random points: Sobol sequences in the unit cube and in a box."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+
+def sobol(num: int, dim: int, seed: int | None, *, skip: int = 0) -> Tensor:
+    """Scrambled Sobol points in the unit cube, zero included.
+
+    Args:
+        num: How many; powers of two are best.
+        dim: The columns.
+        seed: Decides the scrambling, and leaves torch's generator alone; None draws it
+            from there.
+        skip: How many points of the sequence are left out at its start.
+
+    Returns:
+        ``num x dim``, float64, on the CPU.
+    """
+    engine = SobolEngine(dim, scramble=True, seed=seed)
+    if skip:
+        engine.fast_forward(skip)
+    return engine.draw(num, dtype=torch.double)
+
+
+def sobol_inside(num: int, dim: int, seed: int | None) -> Tensor:
+    """Scrambled Sobol points strictly inside the unit cube, for quantile functions.
+
+    Args:
+        num: How many; powers of two are best.
+        dim: The columns.
+        seed: As for ``sobol``.
+
+    Returns:
+        ``num x dim``, float64, on the CPU. Keep them in float64: in float32 a
+        coordinate near one rounds to one, and its normal quantile is infinite.
+    """
+    # The engine's points are multiples of 2^-30: take the centre of each cell.
+    return sobol(num, dim, seed) + 2.0**-31
+
+
+def sobol_in_box(
+    num: int, bounds: Tensor, seed: int | None, *, skip: int = 0
+) -> Tensor:
+    """Scrambled Sobol points in a box.
+
+    Args:
+        num: How many; powers of two are best.
+        bounds: The box, ``2 x d``.
+        seed: As for ``sobol``.
+        skip: How many points of the sequence are left out at its start.
+
+    Returns:
+        ``num x d``, in the dtype and on the device of ``bounds``, never outside it.
+    """
+    lower, upper = bounds
+    unit = sobol(num, bounds.shape[-1], seed, skip=skip).to(bounds)
+    return (lower + unit * (upper - lower)).clamp(lower, upper)
