@@ -36,19 +36,14 @@ def in_blocks(
     if not graph and rows.device.type == "cpu":
         budget = min(budget, CACHE_BYTES)  # without a graph small blocks cost nothing
     blocks = rows.split(max(1, budget // max(1, bytes_per_row)))
-    # Without inputs to differentiate in, the parameters of a model keep no graph.
-    with torch.set_grad_enabled(graph):
-        if len(blocks) == 1:
-            return function(rows)
-        if graph:
-            # GPyTorch fills caches at its first call; the second pass over a block must
-            # meet the same state as the first, or the checkpoint refuses it.
-            with torch.no_grad():
-                function(rows[:1])
-        parts = [
-            checkpoint(function, block, use_reentrant=False)
-            if graph
-            else function(block)
-            for block in blocks
-        ]
+    if len(blocks) == 1:
+        return function(rows)
+    if not graph:
+        parts = [function(block) for block in blocks]
+    else:
+        # GPyTorch fills caches at its first call; the second pass over a block must
+        # meet the same state as the first, or the checkpoint refuses it.
+        with torch.no_grad():
+            function(rows[:1])
+        parts = [checkpoint(function, block, use_reentrant=False) for block in blocks]
     return tuple(map(torch.cat, zip(*parts, strict=True)))

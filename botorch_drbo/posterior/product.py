@@ -315,9 +315,10 @@ class _InterpolatedMoments(LocalMoments):
         super().__init__(X, view.posterior.dtype)
         self.view = view
         posterior = view.posterior
-        inside = posterior.decisions_inside(self.X, view.contexts[:1])
-        side = posterior.separable.decision_side(inside)  # m x b x t
-        self.at_skeleton = separable_moments(side, view.system)  # 2 x b x r
+        with self._graph():
+            inside = posterior.decisions_inside(self.X, view.contexts[:1])
+            side = posterior.separable.decision_side(inside)  # m x b x t
+            self.at_skeleton = separable_moments(side, view.system)  # 2 x b x r
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         mean, variance = self.at_skeleton @ self.view.interpolation[:, part]  # b x n

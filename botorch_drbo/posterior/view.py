@@ -58,8 +58,9 @@ class LocalMoments(ABC):
             The means and the variances, each ``... x n``; with an ensemble of ``S``
             models ``... x S x n``. In the units of the outcome, noise not included.
         """
-        mean, variance = self._moments(part)
-        return self._given_back(mean), self._given_back(variance)
+        with self._graph():
+            mean, variance = self._moments(part)
+            return self._given_back(mean), self._given_back(variance)
 
     def slopes(self, contexts: slice | Tensor = ALL) -> MomentSlopes:
         r"""Evaluate moments and their slopes in the context, differentiable in ``X``.
@@ -75,7 +76,12 @@ class LocalMoments(ABC):
         if isinstance(contexts, Tensor):
             own = contexts.shape[len(self._batch) :]
             contexts = contexts.reshape(-1, *own).to(self.X)  # b (x S) x k x d_c
-        return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
+        with self._graph():
+            return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
+
+    def _graph(self) -> torch.set_grad_enabled:
+        """Without inputs to differentiate in, a model's parameters keep no graph."""
+        return torch.set_grad_enabled(torch.is_grad_enabled() and self.X.requires_grad)
 
     @abstractmethod
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
