@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
@@ -20,6 +23,7 @@ from botorch_drbo.posterior.base import (
     SmoothDistances,
     in_chunks,
 )
+from botorch_drbo.posterior.models import some_inputs
 
 
 class GenericPosterior(MarginalPosterior):
@@ -27,7 +31,8 @@ class GenericPosterior(MarginalPosterior):
 
     Every test point is a q-batch of one: the covariance between test points is never
     formed. Works for ensembles and for every input and outcome transform whose
-    posterior has a mean and a variance.
+    posterior has a mean and a variance. The weight and the offset of one output are
+    applied here, so that every such posterior can be minimised.
 
     Pending inputs are hallucinated [Desautels2014bucb]_: the mean stays, the variance
     is what it would be had they been observed,
@@ -64,18 +69,44 @@ class GenericPosterior(MarginalPosterior):
             memory_budget: Bytes for the temporaries of one chunk.
 
         Raises:
-            UnsupportedError: Pending inputs with a posterior that is not Gaussian.
+            UnsupportedError: Pending inputs with a posterior that is not Gaussian, or
+                a posterior without a mean or a variance.
         """
         super().__init__(model, context_indices, memory_budget)
-        self.posterior_transform = posterior_transform
+        affine = isinstance(posterior_transform, ScalarizedPosteriorTransform)
+        self.affine = posterior_transform if affine and model.num_outputs == 1 else None
+        self.posterior_transform = None if self.affine else posterior_transform
+        self._check_moments()
         self.register_buffer("pending", pending, persistent=False)
         self.register_buffer("pending_noise", None, persistent=False)
         if pending is not None:
             with torch.no_grad():
-                latent = self._posterior(pending).variance
+                posterior = self._posterior(pending)
+                _check_gaussian(posterior)
+                latent = posterior.variance
                 noisy = self._posterior(pending, observation_noise=True).variance
             # (S x) p x 1 -> (S x) p
             self.pending_noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
+
+    def _check_moments(self) -> None:
+        """Ask for both moments once, at a training input if there are any."""
+        inputs = some_inputs(self.model)
+        if inputs is None:
+            return
+        Z = inputs.reshape(-1, inputs.shape[-1])[:1]
+        try:
+            with torch.no_grad():
+                posterior = self._posterior(Z)
+                _ = posterior.mean, posterior.variance
+        except (AttributeError, NotImplementedError) as error:  # what BoTorch raises
+            transform = getattr(self.model, "outcome_transform", None)
+            raise UnsupportedError(
+                f"The posterior of this {type(self.model).__name__} has no mean and "
+                f"variance (outcome transform {type(transform).__name__}, posterior "
+                f"transform {type(self.posterior_transform).__name__}): {error}. Use "
+                "`Standardize`, `Log` or no outcome transform, and a model of one "
+                "output."
+            ) from error
 
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
@@ -88,9 +119,13 @@ class GenericPosterior(MarginalPosterior):
         return cast("GPyTorchPosterior | TransformedPosterior", posterior)
 
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        return in_chunks(
+        mean, variance = in_chunks(
             self._chunk_moments, Z, self._bytes_per_row(Z), self.memory_budget
         )
+        if self.affine is None:
+            return mean, variance
+        weight = cast(Tensor, self.affine.weights).to(mean)
+        return self.affine.offset + weight * mean, weight.square() * variance
 
     def _chunk_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
@@ -101,15 +136,9 @@ class GenericPosterior(MarginalPosterior):
                 return mean.squeeze(-1).squeeze(-1), variance.squeeze(-1).squeeze(-1)
             pending = self.pending.to(Z).expand(len(Z), -1, -1)
             posterior = self._posterior(torch.cat([Z.unsqueeze(-2), pending], dim=-2))
-            if not isinstance(posterior, GPyTorchPosterior):
-                raise UnsupportedError(
-                    "Pending decisions need a Gaussian posterior, got "
-                    f"{type(posterior).__name__}. Use an outcome transform that keeps "
-                    "the posterior Gaussian (`Standardize`), or ask one decision at a "
-                    "time."
-                )
-            mean = posterior.distribution.mean  # N (x S) x (1 + p)
-            covariance = posterior.distribution.covariance_matrix
+            distribution = cast(GPyTorchPosterior, posterior).distribution
+            mean = distribution.mean  # N (x S) x (1 + p)
+            covariance = distribution.covariance_matrix
         observed = covariance[..., 1:, 1:] + torch.diag_embed(noise.to(Z))
         root = psd_safe_cholesky(observed)
         explained = torch.linalg.solve_triangular(
@@ -128,3 +157,12 @@ class GenericPosterior(MarginalPosterior):
         per_point = 1 + p
         floats = (t + per_point) * (4 * Z.shape[-1] + 16 * per_point)
         return Z.element_size() * floats
+
+
+def _check_gaussian(posterior: object) -> None:
+    if not isinstance(posterior, GPyTorchPosterior):
+        raise UnsupportedError(
+            f"Pending decisions need a Gaussian posterior, got "
+            f"{type(posterior).__name__}. Use an outcome transform that keeps the "
+            "posterior Gaussian (`Standardize`), or ask one decision at a time."
+        )
