@@ -94,6 +94,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
+        num_inputs: int | None = None,
         path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -117,6 +118,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             posterior_transform: Makes one output of several, or changes the sign.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             num_pending_contexts: Contexts that stand for a pending decision's own.
+            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
             path: How the posterior is computed; see ``marginal_posterior``.
             memory_budget: Bytes for the temporaries of the posterior.
 
@@ -135,6 +137,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             posterior_transform=posterior_transform,
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
+            num_inputs=num_inputs,
             path=path,
             memory_budget=memory_budget,
         )
@@ -227,12 +230,13 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             ``L(x)``, shape ``...`` (ensembles: ``... x S``); a lower bound of the
             maximum over all contexts.
         """
+        self._refresh()
         inner = self._in_model_dtype(X)
         return self._steepest(inner, self._slope_interpolant(inner)).to(X)
 
     def _steepest(self, X: Tensor, local: ContextInterpolant | None) -> Tensor:
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
-        score = partial(self.scores, pending=False)
+        score = partial(self._scores, pending=False)
         return self.lipschitz(score, X, partial(self._gradient, X, local))
 
     def _slope_interpolant(self, X: Tensor) -> ContextInterpolant | None:
@@ -257,7 +261,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             return None
         sigma = at.variance.clamp_min(MIN_VARIANCE).sqrt()
         share = (at.variance > MIN_VARIANCE) / (2 * sigma)
-        share = self.confidence_width().to(sigma) * share
+        share = self._confidence_width().to(sigma) * share
         return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
 
     def lipschitz_upper_bound(self) -> Tensor:

@@ -15,6 +15,7 @@ from botorch_drbo.posterior.view import (
     MomentSlopes,
     View,
 )
+from botorch_drbo.posterior.models import only_model
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
@@ -28,4 +29,5 @@ __all__ = [
     "View",
     "in_blocks",
     "marginal_posterior",
+    "only_model",
 ]

@@ -13,11 +13,13 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble
+from gpytorch.module import Module as GPyTorchModule
 from torch import Tensor
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.posterior.view import MarginalPosterior
 
@@ -37,7 +39,8 @@ def marginal_posterior(
     r"""Build the marginal posterior of a model over decisions x contexts.
 
     Args:
-        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``. Of a
+            list of one model that model is taken.
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
@@ -51,8 +54,9 @@ def marginal_posterior(
 
     Raises:
         UnsupportedError: A model of several outputs without a transform that makes one
-            of them, a batch of models, a model that adds points of its own, or
-            "product" or "exact" for a model that these do not cover.
+            of them, a batch of models, a model that adds points of its own, a model
+            whose posterior has no mean or no variance, or "product" or "exact" for a
+            model that these do not cover.
 
     Example:
         >>> import torch
@@ -64,6 +68,7 @@ def marginal_posterior(
         >>> mean.shape, view.method
         (torch.Size([5, 7]), 'exact')
     """
+    model = only_model(model)
     if posterior_transform is not None and not isinstance(
         posterior_transform, PosteriorTransform
     ):
@@ -96,6 +101,7 @@ def marginal_posterior(
             f"The model is a batch of models (batch_shape {tuple(_batch_shape(model))})"
             ". Pass one single-output model, or an ensemble."
         )
+    _forget_caches(model)
     options = {
         "posterior_transform": posterior_transform,
         "pending": pending,
@@ -121,8 +127,15 @@ def marginal_posterior(
     return GenericPosterior(model, context_indices, **options)
 
 
+def _forget_caches(model: Model) -> None:
+    """GPyTorch keeps factors of its last call, whatever happens to its parameters."""
+    for part in model.modules():
+        if isinstance(part, GPyTorchModule):
+            part._clear_cache()
+
+
 def _batch_shape(model: Model) -> Sequence[int]:
     try:
-        return model.batch_shape
+        return model.batch_shape or ()  # a deterministic model may have None
     except NotImplementedError:  # a model that does not say: it has no batch
         return ()

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
@@ -24,6 +27,7 @@ from botorch_drbo.posterior.view import (
     join_columns,
     slopes_by_autograd,
 )
+from botorch_drbo.posterior.models import some_inputs
 
 _PAIRS_PER_BLOCK = 2**14  # decisions x contexts, whose slopes are found at once
 
@@ -33,7 +37,8 @@ class GenericPosterior(MarginalPosterior):
 
     Every test point is a q-batch of one: the covariance between test points is never
     formed. Works for ensembles and for every input and outcome transform whose
-    posterior has a mean and a variance.
+    posterior has a mean and a variance. The weight and the offset of one output are
+    applied here, so that every such posterior can be minimised.
 
     Pending inputs are hallucinated [Desautels2014bucb]_: the mean stays, the variance
     is what it would be had they been observed,
@@ -60,11 +65,16 @@ class GenericPosterior(MarginalPosterior):
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
-        self.posterior_transform = posterior_transform
+        affine = isinstance(posterior_transform, ScalarizedPosteriorTransform)
+        self.affine = posterior_transform if affine and model.num_outputs == 1 else None
+        self.posterior_transform = None if self.affine else posterior_transform
+        self._check_moments()
         self.pending, self.pending_noise = pending, None
         if pending is not None:
             with torch.no_grad():
-                latent = self._posterior(pending).variance
+                posterior = self._posterior(pending)
+                _check_gaussian(posterior)
+                latent = posterior.variance
                 noisy = self._posterior(pending, observation_noise=True).variance
             # (S) x p x 1
             self.pending_noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
@@ -91,7 +101,30 @@ class GenericPosterior(MarginalPosterior):
             self._block, flat, self._bytes_per_row(flat), self.memory_budget
         )
         mean, variance = (m.reshape(*Z.shape[:-1], *m.shape[1:]) for m in found)
-        return mean, variance
+        if self.affine is None:
+            return mean, variance
+        weight = cast(Tensor, self.affine.weights).to(mean)
+        return self.affine.offset + weight * mean, weight.square() * variance
+
+    def _check_moments(self) -> None:
+        """Ask for both moments once, at a training input if there are any."""
+        inputs = some_inputs(self.model)
+        if inputs is None:
+            return
+        Z = inputs.reshape(-1, inputs.shape[-1])[:1]
+        try:
+            with torch.no_grad():
+                posterior = self._posterior(Z)
+                _ = posterior.mean, posterior.variance
+        except (AttributeError, NotImplementedError) as error:  # what BoTorch raises
+            transform = getattr(self.model, "outcome_transform", None)
+            raise UnsupportedError(
+                f"The posterior of this {type(self.model).__name__} has no mean and "
+                f"variance (outcome transform {type(transform).__name__}, posterior "
+                f"transform {type(self.posterior_transform).__name__}): {error}. Use "
+                "`Standardize`, `Log` or no outcome transform, and a model of one "
+                "output."
+            ) from error
 
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
@@ -112,15 +145,9 @@ class GenericPosterior(MarginalPosterior):
                 return mean.squeeze(-1).squeeze(-1), variance.squeeze(-1).squeeze(-1)
             pending = self.pending.to(Z).expand(len(Z), -1, -1)
             posterior = self._posterior(torch.cat([Z.unsqueeze(-2), pending], dim=-2))
-            if not isinstance(posterior, GPyTorchPosterior):
-                raise UnsupportedError(
-                    "Pending decisions need a Gaussian posterior, got "
-                    f"{type(posterior).__name__}. Use an outcome transform that keeps "
-                    "the posterior Gaussian (`Standardize`), or ask one decision at a "
-                    "time."
-                )
-            mean = posterior.distribution.mean  # N (x S) x (1 + p)
-            covariance = posterior.distribution.covariance_matrix
+            distribution = cast(GPyTorchPosterior, posterior).distribution
+            mean = distribution.mean  # N (x S) x (1 + p)
+            covariance = distribution.covariance_matrix
         observed = covariance[..., 1:, 1:] + torch.diag_embed(noise.to(Z))
         root = psd_safe_cholesky(observed)
         explained = torch.linalg.solve_triangular(
@@ -184,3 +211,10 @@ class _GenericMoments(LocalMoments):
         if mean.ndim > 2:
             mean, variance = mean.mT, variance.mT  # b x S x k
         return mean, variance
+def _check_gaussian(posterior: object) -> None:
+    if not isinstance(posterior, GPyTorchPosterior):
+        raise UnsupportedError(
+            f"Pending decisions need a Gaussian posterior, got "
+            f"{type(posterior).__name__}. Use an outcome transform that keeps the "
+            "posterior Gaussian (`Standardize`), or ask one decision at a time."
+        )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.sampling.pathwise.utils import get_train_inputs
@@ -70,6 +71,8 @@ class PosteriorPaths(Module):
         num_features: Frequencies of each path; each has a sine and a cosine.
         seed: Decides every random draw. The draws are made on the CPU by a generator
             of their own: equal seeds give equal paths on every device.
+        posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight:
+            a path is multiplied by it, and shifted by the offset.
         memory_budget: Bytes for the temporaries of one evaluation.
 
     Example:
@@ -100,6 +103,7 @@ class PosteriorPaths(Module):
         num_paths: int = 1,
         num_features: int = 1024,
         seed: int,
+        posterior_transform: PosteriorTransform | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Draw the paths.
@@ -110,6 +114,8 @@ class PosteriorPaths(Module):
             num_paths: How many paths ``P``.
             num_features: Frequencies of each path.
             seed: Decides every random draw.
+            posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one
+                weight: a path is multiplied by it, and shifted by the offset.
             memory_budget: Bytes for the temporaries of one evaluation.
 
         Raises:
@@ -119,7 +125,7 @@ class PosteriorPaths(Module):
             BotorchTensorDimensionError: Context columns that the model has not.
         """
         super().__init__()
-        reason = supports_paths(model)
+        reason = supports_paths(model, posterior_transform)
         if reason is not None:
             raise UnsupportedError(
                 f"Sample paths cannot be drawn from this model: {reason}. Use a "
@@ -168,7 +174,7 @@ class PosteriorPaths(Module):
             self.num_paths, len(Z), generator=generator, dtype=torch.double
         )
 
-        scale, offset = outcome_map(model, None)
+        scale, offset = outcome_map(model, posterior_transform)
         for name, buffer in {
             "centre": centre,
             "reference": raw[0].double(),  # an input at which the transform is defined
