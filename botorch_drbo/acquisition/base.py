@@ -1,11 +1,10 @@
-"""What all robust acquisition functions share: the checks, the posterior, pending."""
+"""What all confidence-bound acquisition functions share: the view, and pending."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import chain
-from typing import Any, NamedTuple, cast, get_args
+from typing import cast, get_args
 
 import torch
 from botorch.acquisition.objective import (
@@ -22,23 +21,24 @@ from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo import _arrays
+from botorch_drbo import _device
 from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.freshness import Snapshot
+from botorch_drbo.confidence import noise_precision
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
-    ContextInterpolant,
-    Path,
-    ProductPosterior,
+    MarginalPosterior,
+    Method,
+    View,
+    in_blocks,
     marginal_posterior,
-    noise_precision,
 )
-from botorch_drbo.posterior.hand import HandInterpolant
-from botorch_drbo.posterior.interpolant import Seen
 
 MIN_VARIANCE = 1e-12
+_TEMPORARIES = 16  # of b x n, forward and backward
 
 
 class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
@@ -61,12 +61,12 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     that is certain) the next decision may lie next to the pending one.
 
     *What is noticed.* At the start of each call all parameters and buffers of the model
-    and of the posterior transform, given noise, and ``misspecification`` are compared
-    with what the cached factors were made of (with pending decisions also the context
-    set); if any was trained, loaded from a file or filled in place, the factors are
-    computed again. ``beta`` is read at each call. Not noticed are other training data
-    (make a new acquisition function), an ``offset`` of the transform that is a plain
-    number, and whatever a model keeps as a plain number. On a GPU values are not
+    and of the posterior transform, and given noise, are compared with what the cached
+    factors were made of; if any was trained, loaded from a file or filled in place, the
+    factors are computed again. ``beta`` and ``misspecification`` are read at each call.
+    Not noticed are other training data, an ``offset`` of the transform that is a plain
+    number, and whatever a model keeps as a plain number. The context set is copied.
+    For other data or contexts make a new acquisition function. On a GPU values are not
     compared, because that would wait for the device at each call: there a change made
     through ``.data``, as GPyTorch's ``initialize`` makes it, is not noticed.
 
@@ -82,8 +82,15 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
         num_pending_contexts: Contexts that stand for each pending decision's own.
         num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-        path: How the posterior is computed; see ``marginal_posterior``.
+        method: How moments are computed; see ``marginal_posterior``.
         memory_budget: Bytes for the temporaries of the posterior.
+
+    Raises:
+        InputDataError: A negative beta or misspecification, or a context set that is
+            not one.
+        BotorchTensorDimensionError: Context columns that do not fit the model.
+        UnsupportedError: A model that is not single-output, or misspecification with a
+            model or a transform whose noise is not known.
     """
 
     beta: Tensor
@@ -101,31 +108,9 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
         num_inputs: int | None = None,
-        path: Path = "auto",
+        method: Method = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Check the arguments and prepare the posterior.
-
-        Args:
-            model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
-            beta: The squared width of the confidence bound.
-            context_set: The reference distribution of the context.
-            misspecification: How wrong the model may be, in the units of y.
-            context_indices: The model's input columns that hold the context.
-            posterior_transform: Makes one output of several, or changes the sign.
-            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-            num_pending_contexts: Contexts that stand for a pending decision's own.
-            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-            path: How the posterior is computed; see ``marginal_posterior``.
-            memory_budget: Bytes for the temporaries of the posterior.
-
-        Raises:
-            InputDataError: A negative beta or misspecification, or a context set that
-                is not one.
-            BotorchTensorDimensionError: Context columns that do not fit the model.
-            UnsupportedError: A model that is not single-output, or misspecification
-                with a model or a transform whose noise is not known.
-        """
         super().__init__(
             model,
             context_set,
@@ -135,58 +120,72 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         )
         beta = _check_scalar(beta, "beta")
         misspecification = _check_scalar(misspecification, "misspecification")
-        if path not in get_args(Path):
+        if method not in get_args(Method):
             raise InputDataError(
-                f"`path` must be one of {get_args(Path)}, got {path!r}."
+                f"`method` must be one of {get_args(Method)}, got {method!r}."
             )
-        check_count(memory_budget, "memory_budget")
-        check_count(num_pending_contexts, "num_pending_contexts")
         self.register_buffer("beta", beta)
         self.register_buffer("misspecification", misspecification)
-        self.num_pending_contexts = num_pending_contexts
-        self.path = path
-        self.memory_budget = memory_budget
+        self.num_pending_contexts = check_count(
+            num_pending_contexts, "num_pending_contexts"
+        )
+        self.method: Method = method
+        self.memory_budget = check_count(memory_budget, "memory_budget")
         self.ensemble = is_ensemble(self.model)
-        self._joined: Joined | None = None
-        self._number: tuple[tuple[float, float], float] | None = None
         self.set_X_pending(X_pending)
 
     def _condition(self, pending: Tensor | None) -> None:
-        options = {
-            "posterior_transform": self.posterior_transform,
-            "path": self.path,
-            "memory_budget": self.memory_budget,
-        }
         made_of: list[Module] = [self.model]
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
         with torch.inference_mode(False):  # it is kept
-            self.observed = self.posterior = marginal_posterior(
-                self.model, self.context_indices, **options
-            )
+            self.observed = self.posterior = self._posterior(None)
             if pending is not None:
-                made_of.append(self.context_set)
                 contexts = self.context_set.representatives(self.num_pending_contexts)
                 joint = self.observed.join(pending, contexts.to(pending))
-                self.posterior = marginal_posterior(
-                    self.model,
-                    self.context_indices,
-                    pending=joint.flatten(0, 1),  # m * k x d
-                    **options,
-                )
+                self.posterior = self._posterior(joint.flatten(0, 1))  # m * k x d
             self._made_of = Snapshot(*made_of)
-            self._find_precision()
+            self._precision: Tensor | None = None
+            if self.misspecification != 0.0:  # otherwise no model is refused
+                self._precision = self._find_precision()
+        self._views: tuple[View, View] | None = None
 
-    def _find_precision(self) -> None:
-        """Read the model's noise, if misspecification makes it count."""
-        self._misspecification = Seen.of(self.misspecification)
-        self._precision: Tensor | None = None
-        if self.misspecification != 0.0:  # otherwise no model is refused
-            precision = noise_precision(self.model)  # m, or S of an ensemble
-            if not self.ensemble:
-                used = _used_outputs(self.posterior_transform)
-                precision = precision[used].sum()
-            self._precision = precision.detach()
+    def _posterior(self, pending: Tensor | None) -> MarginalPosterior:
+        return marginal_posterior(
+            self.model,
+            self.context_indices,
+            posterior_transform=self.posterior_transform,
+            pending=pending,
+            method=self.method,
+            memory_budget=self.memory_budget,
+        )
+
+    def _contexts(self) -> Tensor:
+        """All contexts that a value needs, those of the context set first."""
+        return self.context_set.points
+
+    @property
+    def view(self) -> View:
+        """The posterior over the contexts, pending decisions counted as observed."""
+        return self._both_views()[0]
+
+    @property
+    def observed_view(self) -> View:
+        """The same without the pending decisions."""
+        return self._both_views()[1]
+
+    def _both_views(self) -> tuple[View, View]:
+        if self._views is None:
+            view = observed = self.posterior.over(self._contexts())
+            if self.posterior is not self.observed:
+                observed = self.observed.over(self._contexts())
+            self._views = view, observed
+        return self._views
+
+    @property
+    def bound(self) -> ConfidenceBound:
+        """The score ``mu + w sigma`` as it is now."""
+        return ConfidenceBound(self._width(), MIN_VARIANCE)
 
     def scores(
         self, X: Tensor, contexts: Tensor | None = None, *, pending: bool = True
@@ -199,132 +198,20 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
         Args:
             X: Decisions, ``... x d_x`` (without a q dimension).
-            contexts: ``n x d_c`` or ``... x n x d_c``; by default the context set.
+            contexts: ``n x d_c``; by default the context set.
             pending: Whether to count the pending decisions as observed.
 
         Returns:
             Scores ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
         self._refresh()
-        contexts = self.context_set.points if contexts is None else contexts
-        return self._scores(X, contexts, pending=pending)
-
-    def _scores(self, X: Tensor, contexts: Tensor, *, pending: bool = True) -> Tensor:
-        local = self._interpolant(X, contexts, pending=pending)
-        if local is not None:
-            width = self._width_for(local)
-            return local.confidence_bounds(width, MIN_VARIANCE).to(X)
-        mean, width = self._mean_and_width(X, contexts, pending=pending)
-        return mean + width
-
-    def _expected_score(self, X: Tensor) -> Tensor:
-        """The reference distribution's mean of ``scores``, ``...`` or ``... x S``."""
-        weights = self.context_set.weights.to(X)
-        local = self._interpolant(X, self.context_set.points)
-        if local is None:
-            return self._scores(X, self.context_set.points) @ weights
-        return self._expected_bound(local, weights)
-
-    def _expected_bound(self, local: ContextInterpolant, weights: Tensor) -> Tensor:
-        inner = weights.to(local.at_skeleton)
-        found = local.expected_bound(inner, self._width_for(local), MIN_VARIANCE)
-        return found.to(weights)
-
-    def _width_for(self, local: ContextInterpolant) -> float | Tensor:
-        """The confidence width as a number, unless that would wait for a device."""
-        number = self._number_width()
-        return number.to(local.at_skeleton) if isinstance(number, Tensor) else number
-
-    def _number_width(self) -> float | Tensor:
-        if not _arrays.on_cpu(self.beta):
-            return self._confidence_width()
-        parts = self.beta.item(), self._enlargement().item()
-        if self._number is None or self._number[0] != parts:
-            self._number = parts, self._confidence_width().item()
-        return self._number[1]
-
-    def _width_has_graph(self) -> bool:
-        """Whether gradients in the width are wanted: only autograd finds these."""
-        widths = self.beta, self.misspecification
-        differentiable = any(width.requires_grad for width in widths)
-        return differentiable and torch.is_grad_enabled()
-
-    def _interpolant(
-        self, X: Tensor, contexts: Tensor, *, pending: bool = True
-    ) -> ContextInterpolant | None:
-        """Moments at ``X`` as functions of the context, where there is a product path.
-
-        Args:
-            X: Decisions, ``... x d_x``.
-            contexts: ``n x d_c``, or ``... x n x d_c``.
-            pending: Whether to count the pending decisions as observed.
-        """
-        posterior = self.posterior if pending else self.observed
-        if not isinstance(posterior, ProductPosterior) or self._width_has_graph():
-            return None
-        inner = self._in_model_dtype(X)
-        return posterior.interpolant(inner, contexts.to(inner))
-
-    def _confidence_bounds(
-        self, X: Tensor, contexts: Tensor, *, pending: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        """The lower and the upper bound, each ``... x n`` or ``... x S x n``."""
-        mean, width = self._mean_and_width(X, contexts, pending=pending)
-        return mean - width, mean + width
-
-    def _mean_and_width(
-        self, X: Tensor, contexts: Tensor, *, pending: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        posterior = self.posterior if pending else self.observed
-        inner = self._in_model_dtype(X)
-        moments = posterior(inner, contexts.to(inner))
-        mean, variance = (moment.to(X) for moment in moments)
-        return mean, self._width(variance)
-
-    def _in_model_dtype(self, X: Tensor) -> Tensor:
-        """Casting the module instead would round the user's model for good."""
-        held = chain(self.model.parameters(), self.model.buffers())
-        dtypes = (tensor.dtype for tensor in held if tensor.is_floating_point())
-        return X.to(next(dtypes, X.dtype))
-
-    def _with_contexts(self, others: Tensor, X: Tensor) -> Tensor:
-        """The context set and others, put together again when one has changed."""
-        parts = self.context_set.points, others
-        if self._joined is None or not self._joined.holds(*parts):
-            with torch.inference_mode(False):  # it is kept
-                points = torch.cat([part.to(parts[0]) for part in parts])
-            self._joined = Joined.of(parts, points)
-        return self._joined.whole.to(X)
-
-    def _rows_by_hand(self, X: Tensor, contexts: Tensor) -> int | None:
-        """How many decisions to take at a time by hand; None if autograd has to."""
-        if not isinstance(self.posterior, ProductPosterior) or self._width_has_graph():
-            return None
-        return self.posterior.rows_by_hand(X, contexts)
-
-    def _hand_interpolant(
-        self, x: Any, contexts: Tensor, *, wanted: bool
-    ) -> HandInterpolant:
-        assert isinstance(self.posterior, ProductPosterior)
-        width = float(self._number_width())
-        return self.posterior.by_hand(
-            x, contexts, wanted=wanted, width=width, min_variance=MIN_VARIANCE
-        )
-
-    def _refresh(self) -> None:
-        """Compute again what was made of numbers that have changed since."""
-        if not self._made_of.same():
-            self._condition(self.X_pending)
-        elif not self._misspecification.same(self.misspecification):
-            with torch.inference_mode(False):  # it is kept
-                self._find_precision()
-
-    def _width(self, variance: Tensor) -> Tensor:
-        """Half the interval, ``w sigma``; tiny variances have no gradient."""
-        factor = self._confidence_width().to(variance)
-        if self.ensemble:
-            factor = factor.unsqueeze(-1)  # (S) x 1
-        return factor * variance.clamp_min(MIN_VARIANCE).sqrt()
+        if contexts is None:
+            view = self.view if pending else self.observed_view
+            moments = view.at(X).moments(slice(self.context_set.num_points))
+        else:
+            posterior = self.posterior if pending else self.observed
+            moments = posterior.over(contexts).at(X).moments()
+        return self.bound(*moments)
 
     def confidence_width(self) -> Tensor:
         r"""By how many standard deviations the score lies above the mean.
@@ -340,16 +227,29 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             one for each model, ``S``.
         """
         self._refresh()
-        return self._confidence_width()
+        return self._width()
 
-    def _confidence_width(self) -> Tensor:
-        return self.beta.sqrt() + self._enlargement().to(self.beta)
-
-    def _enlargement(self) -> Tensor:
-        """What misspecification adds to the width, a scalar or ``S``."""
+    def _width(self) -> Tensor:
         if self._precision is None:
-            return torch.zeros_like(self.misspecification)
-        return self.misspecification.to(self._precision) * self._precision.sqrt()
+            return self.beta.sqrt()
+        enlargement = self.misspecification.to(self._precision) * self._precision.sqrt()
+        return self.beta.sqrt() + enlargement.to(self.beta)
+
+    def _find_precision(self) -> Tensor:
+        """What the model says of its noise: a scalar, or one for each model, ``S``."""
+        precision = noise_precision(self.model)  # m, or S of an ensemble
+        if not self.ensemble:
+            precision = precision[_used_outputs(self.posterior_transform)].sum()
+        return precision.detach()
+
+    def _refresh(self) -> None:
+        """Compute again what was made of numbers that have changed since."""
+        if not self._made_of.same():
+            self._condition(self.X_pending)
+        elif self._precision is None and _device.on_cpu(self.misspecification):
+            if self.misspecification != 0.0:
+                with torch.inference_mode(False):  # it is kept
+                    self._precision = self._find_precision()
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
@@ -366,7 +266,13 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.beta.device != X.device:
             self.to(X.device)
         self._refresh()
-        values = self._values(self._in_model_dtype(X.squeeze(-2))).to(X)  # b (x S)
+        bytes_per_row = _TEMPORARIES * X.element_size() * len(self.view.contexts)
+        (values,) = in_blocks(
+            lambda rows: (self._values(rows),),
+            X.squeeze(-2),
+            bytes_per_row,
+            self.memory_budget,
+        )  # b (x S)
         return values.mean(-1) if self.ensemble else values
 
     @abstractmethod
@@ -394,19 +300,3 @@ def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
         f"{type(transform).__name__}: only a weighted sum of outputs has a noise that "
         "follows from theirs."
     )
-
-
-class Joined(NamedTuple):
-    """Tensors put together, and what they were made of."""
-
-    parts: tuple[Seen, ...]
-    whole: Tensor
-
-    @classmethod
-    def of(cls, parts: tuple[Tensor, ...], whole: Tensor) -> Joined:
-        """Remember what a tensor was made of."""
-        return cls(tuple(map(Seen.of, parts)), whole)
-
-    def holds(self, *parts: Tensor) -> bool:
-        """Whether it was made of these tensors, unchanged since."""
-        return all(map(Seen.same, self.parts, parts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import cast
 
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -124,17 +123,16 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         self.set_X_pending(X_pending)
 
     def _prepare(self) -> None:
-        self.posterior = marginal_posterior(
+        posterior = marginal_posterior(
             self.model,
             self.context_indices,
             posterior_transform=self.posterior_transform,
             memory_budget=self.memory_budget,
         )
+        self.view = posterior.over(self.context_set.points)
 
     def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
-        dtype = cast(Tensor, self.model.train_targets).dtype
-        mean, _ = self.posterior(X.to(dtype), contexts.to(dtype))
-        return mean.to(X)  # N x n
+        return self.view.at(X).moments()[0]  # N x n
 
     def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
         width = (self.beta.to(values) * math.pi / 2).sqrt()

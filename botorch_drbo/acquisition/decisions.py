@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -22,10 +23,11 @@ from botorch_drbo.acquisition.inputs import (
     count_inputs,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import MarginalPosterior, PosteriorPaths, only_model
+from botorch_drbo.posterior import only_model
+from botorch_drbo.sample_paths import PosteriorPaths
 
 # Belongs to the user, or was computed from what does.
-_OF_MODEL = (Model, PosteriorTransform, MarginalPosterior, PosteriorPaths)
+_OF_MODEL = (Model, PosteriorTransform, PosteriorPaths)
 
 
 class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
@@ -74,7 +76,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
             UnsupportedError: A model that does not tell its inputs.
         """
         super().__init__(model=only_model(model))
-        self.context_set = check_context_set(context_set)
+        self.context_set = copy.deepcopy(check_context_set(context_set))
         self.num_joint = count_inputs(self.model, num_inputs)
         self.context_indices = context_columns(
             context_indices, self.num_joint, context_set.dim

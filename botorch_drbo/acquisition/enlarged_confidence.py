@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import final
 
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
-from botorch_drbo.acquisition.inputs import check_objective, empty_context_set
+from botorch_drbo.acquisition.inputs import empty_context_set
+from botorch_drbo.acquisition.upper_confidence_bound import (
+    ObjectiveUpperConfidenceBound,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method
 
 
-class EnlargedConfidenceUCB(RobustAcquisitionFunction):
+@final
+class EnlargedConfidenceUCB(ObjectiveUpperConfidenceBound):
     r"""An upper confidence bound for a model that is wrong by at most ``epsilon``.
 
     The outcome need not be a function that the kernel can represent: it is one plus a
@@ -56,6 +60,34 @@ class EnlargedConfidenceUCB(RobustAcquisitionFunction):
     ``ScalarizedPosteriorTransform`` of several independent outputs, ``epsilon`` is that
     of each output; the sum then runs over the outcomes of all outputs that it weighs.
 
+    Args:
+        model: A fitted single-output BoTorch model: of decisions, or with a context set
+            of the joint input ``[x, c]``.
+        beta: The squared width of the plain confidence bound, BoTorch's convention.
+        misspecification: By how much the outcome may differ from every function that
+            the model can represent, in the units of y.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns; None
+            for a model of decisions alone.
+        objective: Collapses ``... x n`` scores and the weights to ``...``. It goes with
+            a context set.
+        context_indices: The model's input columns that hold the context; by default
+            the last ``d_c``.
+        posterior_transform: Makes one output of several, or changes the sign.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        num_pending_contexts: Contexts that stand for a pending decision's own.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        method: How moments are computed; see ``marginal_posterior``.
+        memory_budget: Bytes for the temporaries of the posterior.
+
+    Raises:
+        InputDataError: A negative beta or misspecification, a wrong context set or
+            objective, or one of the two without the other.
+        BotorchTensorDimensionError: Context columns that do not fit the model, or an
+            ambiguity set of other contexts.
+        UnsupportedError: A model that is not single-output, or whose noise is not
+            known: only Gaussian likelihoods, ``Standardize`` and
+            ``ScalarizedPosteriorTransform`` are covered.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -81,39 +113,9 @@ class EnlargedConfidenceUCB(RobustAcquisitionFunction):
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
         num_inputs: int | None = None,
-        path: Path = "auto",
+        method: Method = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Join a model and its possible error, and perhaps contexts.
-
-        Args:
-            model: A fitted single-output BoTorch model: of decisions, or with a
-                context set of the joint input ``[x, c]``.
-            beta: The squared width of the plain confidence bound, BoTorch's convention.
-            misspecification: By how much the outcome may differ from every function
-                that the model can represent, in the units of y.
-            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns;
-                None for a model of decisions alone.
-            objective: Collapses ``... x n`` scores and the weights to ``...``. It goes
-                with a context set.
-            context_indices: The model's input columns that hold the context; by
-                default the last ``d_c``.
-            posterior_transform: Makes one output of several, or changes the sign.
-            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-            num_pending_contexts: Contexts that stand for a pending decision's own.
-            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-            path: How the posterior is computed; see ``marginal_posterior``.
-            memory_budget: Bytes for the temporaries of the posterior.
-
-        Raises:
-            InputDataError: A negative beta or misspecification, a wrong context set or
-                objective, or one of the two without the other.
-            BotorchTensorDimensionError: Context columns that do not fit the model, or
-                an ambiguity set of other contexts.
-            UnsupportedError: A model that is not single-output, or whose noise is not
-                known: only Gaussian likelihoods, ``Standardize`` and
-                ``ScalarizedPosteriorTransform`` are covered.
-        """
         if (context_set is None) != (objective is None):
             given, missing = "context_set", "objective"
             if context_set is None:
@@ -128,17 +130,13 @@ class EnlargedConfidenceUCB(RobustAcquisitionFunction):
             model,
             beta,
             context_set,
+            objective,
             misspecification=misspecification,
             context_indices=context_indices,
             posterior_transform=posterior_transform,
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
             num_inputs=num_inputs,
-            path=path,
+            method=method,
             memory_budget=memory_budget,
         )
-        self.objective = check_objective(objective, context_set)
-
-    def _values(self, X: Tensor) -> Tensor:
-        scores = self._scores(X, self.context_set.points)
-        return self.objective(scores, self.context_set.weights.to(X))

@@ -14,7 +14,7 @@ from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Path
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method
 
 
 class FiniteDifferenceUCB(RobustAcquisitionFunction):
@@ -63,7 +63,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
         num_inputs: int | None = None,
-        path: Path = "auto",
+        method: Method = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Join a model, a context distribution, an objective and a step.
@@ -80,7 +80,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             num_pending_contexts: Contexts that stand for a pending decision's own.
             num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-            path: How the posterior is computed; see ``marginal_posterior``.
+            method: How moments are computed; see ``marginal_posterior``.
             memory_budget: Bytes for the temporaries of the posterior.
 
         Raises:
@@ -99,7 +99,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
             num_inputs=num_inputs,
-            path=path,
+            method=method,
             memory_budget=memory_budget,
         )
         if not isinstance(objective, UncertaintyObjective):
@@ -115,7 +115,8 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         self.step = float(step)
 
     def _values(self, X: Tensor) -> Tensor:
-        lower, upper = self._confidence_bounds(X, self.context_set.points)
+        moments, bound = self.view.at(X).moments(), self.bound
+        lower, upper = bound.lower(*moments), bound(*moments)  # b (x S) x n
         weights = self.context_set.weights.to(X)
         ball = self.objective.ambiguity_set
         value = ball.value(upper, weights)  # b (x S)

@@ -10,8 +10,7 @@ from botorch.models.model import Model
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo import _arrays
-from botorch_drbo.posterior.interpolant import version_of
+from botorch_drbo import _device
 
 
 class Snapshot:
@@ -55,8 +54,8 @@ class Snapshot:
         held += [value for _, _, value in self._attributes]
         self._tensors = [member for member in held if isinstance(member, Tensor)]
         # Arrays share memory with their tensors, and are read faster.
-        self._arrays = [_array(t) for t in self._tensors if _arrays.on_cpu(t)]
-        self._others = [t for t in self._tensors if not _arrays.on_cpu(t)]
+        self._arrays = [_array(t) for t in self._tensors if _device.on_cpu(t)]
+        self._others = [t for t in self._tensors if not _device.on_cpu(t)]
         self._state = self._read()
 
     def same(self) -> bool:
@@ -76,8 +75,13 @@ class Snapshot:
         return (
             [tensor.data_ptr() for tensor in self._tensors],
             [array.tobytes() for array in self._arrays],
-            [version_of(tensor) for tensor in self._others],
+            [_version(tensor) for tensor in self._others],
         )
+
+
+def _version(tensor: Tensor) -> int:
+    """How often a tensor was changed; -1 where that is not counted."""
+    return -1 if tensor.is_inference() else tensor._version
 
 
 def _array(tensor: Tensor) -> np.ndarray:

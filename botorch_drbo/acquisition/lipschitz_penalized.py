@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from typing import final
 
-import numpy as np
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import (
@@ -19,22 +16,16 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._by_hand import by_hand
 from botorch_drbo._validation import check_bounds, check_inside, check_nonnegative
-from botorch_drbo.acquisition.base import MIN_VARIANCE, RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
-from botorch_drbo.posterior import (
-    DEFAULT_MEMORY_BUDGET,
-    ContextInterpolant,
-    ExactPosterior,
-    Path,
-    ProductPosterior,
-)
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, LocalMoments, Method
 
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
 
+@final
 class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     r"""Wasserstein distributionally robust upper confidence bound (WDRBO).
 
@@ -57,6 +48,34 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
     With ``misspecification`` the score is that of ``EnlargedConfidenceUCB``, and its
     slope enters the penalty: WDRBO for a model that may be wrong.
+
+    Args:
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        beta: The squared width of the confidence bound, BoTorch's convention.
+        context_set: The reference distribution, inside ``context_bounds``.
+        radius: The Wasserstein radius, in units of the normalised context.
+        context_bounds: The box ``C`` of possible contexts, ``2 x d_c``.
+        lipschitz: How ``L(x)`` is searched for; by default
+            ``LipschitzConstant(context_bounds, support=...)`` with the points of
+            the context set, or 128 that represent a larger one; in one context
+            column, with a kernel that is RBF in it, one step from one start.
+        misspecification: By how much the outcome may differ from every function
+            that the model can represent, in the units of y; see
+            ``EnlargedConfidenceUCB``.
+        context_indices: The model's input columns that hold the context; by
+            default the last ``d_c``.
+        posterior_transform: Makes one output of several, or changes the sign.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        num_pending_contexts: Contexts that stand for a pending decision's own.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        method: How moments are computed; see ``marginal_posterior``.
+        memory_budget: Bytes for the temporaries of the posterior.
+
+    Raises:
+        InputDataError: A negative beta, misspecification or radius, bounds
+            reversed, contexts outside their bounds.
+        BotorchTensorDimensionError: Context columns that do not fit the model.
+        UnsupportedError: A model that is not single-output.
 
     Example:
         >>> import torch
@@ -95,39 +114,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
         num_inputs: int | None = None,
-        path: Path = "auto",
+        method: Method = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Join a model, a reference distribution and the radius of the ball.
-
-        Args:
-            model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
-            beta: The squared width of the confidence bound, BoTorch's convention.
-            context_set: The reference distribution, inside ``context_bounds``.
-            radius: The Wasserstein radius, in units of the normalised context.
-            context_bounds: The box ``C`` of possible contexts, ``2 x d_c``.
-            lipschitz: How ``L(x)`` is searched for; by default
-                ``LipschitzConstant(context_bounds, support=...)`` with the points of
-                the context set, or 128 that represent a larger one; in one context
-                column, with a kernel that is RBF in it, one step from one start.
-            misspecification: By how much the outcome may differ from every function
-                that the model can represent, in the units of y; see
-                ``EnlargedConfidenceUCB``.
-            context_indices: The model's input columns that hold the context; by
-                default the last ``d_c``.
-            posterior_transform: Makes one output of several, or changes the sign.
-            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-            num_pending_contexts: Contexts that stand for a pending decision's own.
-            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-            path: How the posterior is computed; see ``marginal_posterior``.
-            memory_budget: Bytes for the temporaries of the posterior.
-
-        Raises:
-            InputDataError: A negative beta, misspecification or radius, bounds
-                reversed, contexts outside their bounds.
-            BotorchTensorDimensionError: Context columns that do not fit the model.
-            UnsupportedError: A model that is not single-output.
-        """
         super().__init__(
             model,
             beta,
@@ -138,7 +127,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
             num_inputs=num_inputs,
-            path=path,
+            method=method,
             memory_budget=memory_budget,
         )
         bounds = check_bounds(
@@ -168,15 +157,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
     def _search(self, bounds: Tensor) -> LipschitzConstant:
         """By default; one step on a grid does for scores without kinks in the slope."""
-        components = ProductPosterior.components(
-            self.model, self.context_indices, self.posterior_transform
-        )
-        smooth = components is not None and all(
-            math.isinf(factor.smoothness) or not factor.weights.any()
-            for component in components
-            for factor in component.factors
-        )
-        once = 1 if smooth and bounds.shape[-1] == 1 else None
+        once = 1 if self.observed.smooth and bounds.shape[-1] == 1 else None
         return LipschitzConstant(
             bounds,
             support=self.context_set.representatives(_MAX_SUPPORT),
@@ -184,41 +165,18 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             num_ascent_steps=once,
         )
 
+    def _contexts(self) -> Tensor:
+        points = self.context_set.points
+        return torch.cat([points, self.lipschitz.candidates.to(points)])
+
     def _values(self, X: Tensor) -> Tensor:
-        if self.lipschitz.stays_on_grid and not self.radius.requires_grad:
-            joined = self._with_contexts(self.lipschitz.candidates, X)
-            rows = self._rows_by_hand(X, joined) if self.X_pending is None else None
-            if rows is not None and self.observed.smooth:
-                chain = partial(self._penalized, joined)
-                return by_hand(chain, self._by_autograd, X, rows)
-        return self._by_autograd(X)
-
-    def _penalized(self, contexts: Tensor, x: Any, wanted: bool) -> tuple[Any, Any]:
-        """A ``Chain``."""
-        local = self._hand_interpolant(x, contexts, wanted=wanted)
-        bounds = self.lipschitz.bounds
-        side = (bounds[1] - bounds[0]).item()
-        slopes = local.slopes(self.lipschitz.candidates.to(contexts))[0]  # b x M
-        own = local.own_slopes(self.lipschitz.tops(abs(slopes)))
-        norms = side * abs(own.value)  # 1 x b x k
-        expected = local.expected_bound(self.context_set.weights.to(contexts).numpy())
-        radius = self.radius.item()
-        values = expected.value - radius * norms[0].max(-1)
-        if not wanted:
-            return values, None
-        steepest = norms == norms.max(-1, keepdims=True)
-        share = np.sign(own.value) * steepest / steepest.sum(-1, keepdims=True)
-        gradient = expected.pull(np.ones(len(x), x.dtype))
-        gradient -= radius * side * own.pull(share)
-        return values, local.pull(gradient)
-
-    def _by_autograd(self, X: Tensor) -> Tensor:
-        local = self._slope_interpolant(X)
-        if local is None or self.X_pending is not None:
-            expected = self._expected_score(X)  # b (x S)
-        else:  # the support is the first part of what the interpolant is made for
-            expected = self._expected_bound(local, self.context_set.weights.to(X))
-        return expected - self.radius.to(X) * self._steepest(X, local)
+        here = self.view.at(X)
+        support = slice(self.context_set.num_points)
+        weights = self.context_set.weights.to(X)
+        expected = self.bound(*here.moments(support)) @ weights  # b (x S)
+        # Of the scores as observed: a hallucinated sigma is flatter than the real one.
+        observed = here if self.X_pending is None else self.observed_view.at(X)
+        return expected - self.radius.to(X) * self._steepest(observed)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
         r"""The steepest slope ``L(x)`` that was found, differentiable in ``X``.
@@ -231,38 +189,16 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             maximum over all contexts.
         """
         self._refresh()
-        inner = self._in_model_dtype(X)
-        return self._steepest(inner, self._slope_interpolant(inner)).to(X)
+        return self._steepest(self.observed_view.at(X))
 
-    def _steepest(self, X: Tensor, local: ContextInterpolant | None) -> Tensor:
-        # Of the scores as observed: a hallucinated sigma is flatter than the real one.
-        score = partial(self._scores, pending=False)
-        return self.lipschitz(score, X, partial(self._gradient, X, local))
+    def _steepest(self, here: LocalMoments) -> Tensor:
+        candidates = slice(self.context_set.num_points, None)
 
-    def _slope_interpolant(self, X: Tensor) -> ContextInterpolant | None:
-        """Moments at ``X`` over the support and the candidates of ``L``."""
-        if not isinstance(self.observed, ProductPosterior) or not self.observed.smooth:
-            return None
-        joined = self._with_contexts(self.lipschitz.candidates, X)
-        return self._interpolant(X, joined, pending=False)
+        def slopes(contexts: Tensor | None = None) -> Tensor:
+            at = here.slopes(candidates if contexts is None else contexts)
+            return self.bound.slope(at)
 
-    def _gradient(
-        self, X: Tensor, local: ContextInterpolant | None, contexts: Tensor
-    ) -> Tensor | None:
-        """Of the score in the context; None where autograd has to be asked."""
-        own = contexts.ndim > 2
-        if local is not None and (local.cheap if own else not torch.is_grad_enabled()):
-            return local.bound_slopes(contexts, self._width_for(local), MIN_VARIANCE)
-        if isinstance(self.observed, (ExactPosterior, ProductPosterior)):
-            at = self.observed.slopes(X, contexts)
-        else:
-            return None
-        if at is None:
-            return None
-        sigma = at.variance.clamp_min(MIN_VARIANCE).sqrt()
-        share = (at.variance > MIN_VARIANCE) / (2 * sigma)
-        share = self._confidence_width().to(sigma) * share
-        return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
+        return self.lipschitz(slopes)
 
     def lipschitz_upper_bound(self) -> Tensor:
         r"""A certified upper bound of ``L(x)`` for all decisions, a scalar.

@@ -17,11 +17,8 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import (
-    DEFAULT_MEMORY_BUDGET,
-    PosteriorPaths,
-    supports_paths,
-)
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
 
 
 class RobustThompsonSampling(DecisionAcquisitionFunction):

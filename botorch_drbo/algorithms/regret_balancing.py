@@ -18,12 +18,9 @@ from botorch_drbo.algorithms.known_prior import KnownPrior
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm, check_counts
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity
+from botorch_drbo.confidence import confidence_width
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.schedules import (
-    Schedule,
-    as_schedule,
-    confidence_width,
-)
+from botorch_drbo.schedules import Schedule, as_schedule
 
 _RANGE_ROUNDING = 1e-6  # of the reward range, so that float32 outcomes at its ends pass
 

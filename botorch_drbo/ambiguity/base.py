@@ -97,8 +97,12 @@ class AmbiguitySet(Module, ABC):
     """
 
     radius: Tensor
-    _keeps_support: ClassVar[bool] = False
+    keeps_support: ClassVar[bool] = False
     """Whether atoms of reference weight zero get no mass."""
+    knows_positions: ClassVar[bool] = True
+    """Whether the distance depends on where the contexts lie."""
+    finite_at_zero: ClassVar[bool] = True
+    """Whether the sensitivity at radius zero is finite."""
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the size of the ambiguity set.

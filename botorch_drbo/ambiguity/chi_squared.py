@@ -57,7 +57,9 @@ class ModifiedChiSquared(AmbiguitySet):
     Called modified chi-squared in [Tay2022minimax]_, with half of our radius.
     """
 
-    _keeps_support: ClassVar[bool] = True
+    knows_positions: ClassVar[bool] = False
+    finite_at_zero: ClassVar[bool] = False
+    keeps_support: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.
@@ -200,6 +202,9 @@ class ChiSquared(AmbiguitySet):
 
     The dual is that of a phi-divergence [BenTal2013]_.
     """
+
+    knows_positions: ClassVar[bool] = False
+    finite_at_zero: ClassVar[bool] = False
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.

@@ -55,7 +55,8 @@ class ConditionalValueAtRisk(AmbiguitySet):
     [RockafellarUryasev2000]_ for the dual.
     """
 
-    _keeps_support: ClassVar[bool] = True
+    knows_positions: ClassVar[bool] = False
+    keeps_support: ClassVar[bool] = True
 
     def __init__(self, alpha: float) -> None:
         r"""Turn the level into a radius.

@@ -65,7 +65,7 @@ class _WorstCase:
         radius = cp.Parameter(nonneg=True, name="radius")
         support = cp.Parameter(num_weights, nonneg=True, name="support")
         constraints = [cp.sum(q) == 1, *ambiguity._constraints(q, p, radius)]
-        if ambiguity._keeps_support:
+        if ambiguity.keeps_support:
             constraints.append(q <= support)
         problem = cp.Problem(cp.Minimize(f @ q), constraints)
         used = {parameter.id for parameter in problem.parameters()}
@@ -240,7 +240,7 @@ def solve(
             )
     q, slope, multiplier = (x.to(values) for x in (q, slope, multiplier))
     q = q.clamp_min(0.0)
-    if ambiguity._keeps_support:
+    if ambiguity.keeps_support:
         q = torch.where(p > 0, q, 0.0)
     total = q.sum(-1, keepdim=True)
     q = torch.where(total > 0, q / total, 1.0 / n)

@@ -58,7 +58,9 @@ class KullbackLeibler(AmbiguitySet):
     [HuHong2013]_ for the dual.
     """
 
-    _keeps_support: ClassVar[bool] = True
+    knows_positions: ClassVar[bool] = False
+    finite_at_zero: ClassVar[bool] = False
+    keeps_support: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.

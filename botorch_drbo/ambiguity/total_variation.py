@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -65,6 +65,7 @@ class TotalVariation(AmbiguitySet):
     the 1/2). With the floor, ``v`` is Proposition 2 of [Huang2024sbokde]_.
     """
 
+    knows_positions: ClassVar[bool] = False
     floor: Tensor | None
 
     def __init__(
@@ -108,7 +109,7 @@ class TotalVariation(AmbiguitySet):
         return equal_weights_value(atoms, support, budget)
 
     def _support(self, weights: Tensor) -> np.ndarray | None:
-        """See ``support_mask``; None too where a gradient in anything else is wanted."""
+        """See ``support_mask``; None where a gradient in anything else is wanted."""
         if weights.requires_grad or self.radius.requires_grad:
             return None
         return support_mask(weights) if _device.on_cpu(weights) else None

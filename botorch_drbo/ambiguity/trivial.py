@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -25,9 +25,25 @@ class NoAmbiguity(AmbiguitySet):
         tensor(2.)
     """
 
+    keeps_support: ClassVar[bool] = True
+    knows_positions: ClassVar[bool] = False
+
     def __init__(self) -> None:
         r"""Take no argument: the radius is zero."""
         super().__init__(radius=0.0)
+
+    def value(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The expectation, with gradients of every order.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            The value ``...``.
+        """
+        self._check(values, weights)
+        return torch.linalg.vecdot(values, weights)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         zeros = torch.zeros_like(values)
@@ -66,6 +82,8 @@ class FullSimplex(AmbiguitySet):
         >>> FullSimplex().worst_case(values, weights).value
         tensor(1.)
     """
+
+    knows_positions: ClassVar[bool] = False
 
     def __init__(self) -> None:
         r"""Take no argument: the radius 1 covers the simplex in this set's distance."""

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.ambiguity.base import SolverByHand
 
 
 class Objective(Module, ABC):
@@ -35,22 +34,6 @@ class Objective(Module, ABC):
                 f"{type(ambiguity_set).__name__}. NoAmbiguity() gives the expectation."
             )
         self.ambiguity_set = ambiguity_set
-
-    @property
-    def expectation_weight(self) -> float | None:
-        """``a``, if the objective is ``a`` times the expectation under the weights."""
-        return None
-
-    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
-        r"""A way from an array of scores to the objective without autograd.
-
-        Args:
-            weights: Reference weights, ``n``.
-
-        Returns:
-            See ``AmbiguitySet.solver_by_hand``; None where there is none.
-        """
-        return None
 
     @abstractmethod
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:

@@ -10,13 +10,9 @@ from torch import Tensor
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
-    ChiSquared,
     FullSimplex,
-    KullbackLeibler,
-    ModifiedChiSquared,
     NoAmbiguity,
 )
-from botorch_drbo.ambiguity.base import SolverByHand
 from botorch_drbo.objectives.base import Objective
 
 
@@ -137,22 +133,6 @@ class UncertaintyObjective(Objective):
         """
         return cls(ambiguity_set, 1.0, 1.0)
 
-    @property
-    def expectation_weight(self) -> float | None:
-        """``value_weight`` without ambiguity; the sensitivity is zero then."""
-        alone = isinstance(self.ambiguity_set, NoAmbiguity)
-        return self.value_weight if alone else None
-
-    def solver_by_hand(self, weights: Tensor) -> SolverByHand | None:
-        r"""That of the ambiguity set, if its value alone is the objective.
-
-        Args:
-            weights: Reference weights, ``n``.
-        """
-        if (self.value_weight, self.sensitivity_weight) != (1.0, 0.0):
-            return None
-        return self.ambiguity_set.solver_by_hand(weights)
-
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Collapse the scores over contexts.
 
@@ -175,16 +155,16 @@ class UncertaintyObjective(Objective):
 
 
 def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
-    if isinstance(ambiguity_set, (KullbackLeibler, ChiSquared, ModifiedChiSquared)):
+    if not isinstance(ambiguity_set, AmbiguitySet):
+        raise InputDataError(
+            "`ambiguity_set` must be an AmbiguitySet, got "
+            f"{type(ambiguity_set).__name__}."
+        )
+    if not ambiguity_set.finite_at_zero:
         raise InputDataError(
             f"{type(ambiguity_set).__name__} has no finite sensitivity at radius zero: "
             "its value falls like the square root of the radius there. Use "
             "UncertaintyObjective(ambiguity_set, ...) with a positive radius, or "
             "TotalVariation, MaximumMeanDiscrepancy or Wasserstein."
-        )
-    if not isinstance(ambiguity_set, AmbiguitySet):
-        raise InputDataError(
-            "`ambiguity_set` must be an AmbiguitySet, got "
-            f"{type(ambiguity_set).__name__}."
         )
     return ambiguity_set.with_radius(0.0)

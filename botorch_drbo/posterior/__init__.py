@@ -8,6 +8,7 @@ from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.posterior.view import (
     LocalMoments,
@@ -15,7 +16,6 @@ from botorch_drbo.posterior.view import (
     MomentSlopes,
     View,
 )
-from botorch_drbo.posterior.models import only_model
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",

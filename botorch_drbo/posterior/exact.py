@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -132,6 +133,12 @@ class ExactPosterior(MarginalPosterior):
         self.affine = affine_inputs(model)
         self.components = _components(model, Z.shape[-1])
         kernel = stationary_kernel(self.components or [], self.train_inputs)
+        columns = list(self.context_indices)
+        self.smooth = self.components is not None and all(
+            math.isinf(factor.smoothness) or not factor.weights[columns].any()
+            for component in self.components
+            for factor in component.factors
+        )
         self.system = kernel and StationarySystem(
             kernel, self.alpha, self.inverse_root, memory_budget
         )
@@ -240,8 +247,7 @@ class ExactView(View):
         super().__init__(contexts)
         self.posterior = posterior
 
-    def at(self, X: Tensor) -> LocalMoments:
-        """See ``View.at``."""
+    def _at(self, X: Tensor) -> LocalMoments:
         return _ExactMoments(self, X)
 
 

@@ -21,12 +21,13 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.product import ProductPosterior
-from botorch_drbo.posterior.view import MarginalPosterior
+from botorch_drbo.posterior.view import MarginalPosterior, outside_inference_mode
 
 Method = Literal["auto", "product", "exact", "generic"]
 """How moments are computed; "auto" takes the fastest that is right for the model."""
 
 
+@outside_inference_mode
 def marginal_posterior(
     model: Model,
     context_indices: Sequence[int],

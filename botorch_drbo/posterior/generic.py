@@ -18,6 +18,7 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.models import some_inputs
 from botorch_drbo.posterior.smooth_distances import SmoothDistances
 from botorch_drbo.posterior.view import (
     LocalMoments,
@@ -27,7 +28,6 @@ from botorch_drbo.posterior.view import (
     join_columns,
     slopes_by_autograd,
 )
-from botorch_drbo.posterior.models import some_inputs
 
 _PAIRS_PER_BLOCK = 2**14  # decisions x contexts, whose slopes are found at once
 
@@ -177,8 +177,7 @@ class GenericView(View):
         super().__init__(contexts)
         self.posterior = posterior
 
-    def at(self, X: Tensor) -> LocalMoments:
-        """See ``View.at``."""
+    def _at(self, X: Tensor) -> LocalMoments:
         return _GenericMoments(self, X)
 
 
@@ -197,7 +196,7 @@ class _GenericMoments(LocalMoments):
         if contexts.ndim == 2 and not (
             torch.is_grad_enabled() and self.X.requires_grad
         ):
-            rows = max(1, _PAIRS_PER_BLOCK // len(contexts))
+            rows = max(1, _PAIRS_PER_BLOCK // max(1, len(contexts)))
             parts = [
                 slopes_by_autograd(self._at, X, contexts) for X in self.X.split(rows)
             ]
@@ -211,6 +210,8 @@ class _GenericMoments(LocalMoments):
         if mean.ndim > 2:
             mean, variance = mean.mT, variance.mT  # b x S x k
         return mean, variance
+
+
 def _check_gaussian(posterior: object) -> None:
     if not isinstance(posterior, GPyTorchPosterior):
         raise UnsupportedError(

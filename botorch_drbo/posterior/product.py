@@ -128,6 +128,7 @@ class ProductPosterior(MarginalPosterior):
             pending=pending,
             memory_budget=memory_budget,
         )
+        self.smooth = self.exact.smooth
         inputs = self.exact.train_inputs
         self.context_kernel = ContextKernel(
             components, inputs[:, list(context_indices)].double()
@@ -251,15 +252,14 @@ class ProductView(View):
             scale=exact.mean_scale.item(),
             memory_budget=posterior.memory_budget,
         )
-        self._slope_matrices: dict[tuple[int, int], Tensor] = {}
+        self._slope_matrices: dict[tuple[int, int, int], Tensor] = {}
 
     @property
     def size(self) -> int:
         """At how many contexts the model itself is evaluated, ``r``."""
         return len(self.skeleton.chosen)
 
-    def at(self, X: Tensor) -> LocalMoments:
-        """See ``View.at``."""
+    def _at(self, X: Tensor) -> LocalMoments:
         return _InterpolatedMoments(self, X)
 
     def shared_matrices(self, part: slice) -> Tensor:
@@ -272,11 +272,10 @@ class ProductView(View):
             The interpolation and its derivatives in each column,
             ``(1 + d_c) x r x k``.
         """
-        key = part.indices(len(self.contexts))[:2]
+        key = part.indices(len(self.contexts))
         if key not in self._slope_matrices:
-            with torch.inference_mode(False), torch.no_grad():  # it is kept
-                matrices = self.matrices(self.contexts[part])
-                self._slope_matrices[key] = matrices.mT.contiguous()
+            matrices = self.matrices(self.contexts[part])
+            self._slope_matrices[key] = matrices.mT.contiguous()
         return self._slope_matrices[key]
 
     def matrices(self, contexts: Tensor) -> Tensor:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from functools import wraps
+from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -18,6 +19,32 @@ from botorch.models.model import Model
 from torch import Tensor
 
 ALL = slice(None)
+_Arguments, _Result = ParamSpec("_Arguments"), TypeVar("_Result")
+
+
+def outside_inference_mode(
+    function: Callable[_Arguments, _Result],
+) -> Callable[_Arguments, _Result]:
+    r"""Let a function work without a graph where its caller is in inference mode.
+
+    What inference mode makes can never be part of a graph again. Behind the door things
+    are kept for later, by GPyTorch too, and slopes may be found by autograd.
+
+    Args:
+        function: Any function.
+
+    Returns:
+        The same function.
+    """
+
+    @wraps(function)
+    def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        if not torch.is_inference_mode_enabled():
+            return function(*args, **kwargs)
+        with torch.inference_mode(False), torch.no_grad():
+            return function(*args, **kwargs)
+
+    return wrapped
 
 
 class MomentSlopes(NamedTuple):
@@ -46,8 +73,10 @@ class LocalMoments(ABC):
 
     def __init__(self, X: Tensor, dtype: torch.dtype) -> None:
         self._batch, self._dtype = X.shape[:-1], X.dtype
+        X = X.clone() if X.is_inference() else X
         self.X = X.reshape(-1, X.shape[-1]).to(dtype)  # b x d_x
 
+    @outside_inference_mode
     def moments(self, part: slice = ALL) -> tuple[Tensor, Tensor]:
         r"""Evaluate the marginal moments, differentiable in ``X``.
 
@@ -62,12 +91,14 @@ class LocalMoments(ABC):
             mean, variance = self._moments(part)
             return self._given_back(mean), self._given_back(variance)
 
+    @outside_inference_mode
     def slopes(self, contexts: slice | Tensor = ALL) -> MomentSlopes:
         r"""Evaluate moments and their slopes in the context, differentiable in ``X``.
 
         Args:
             contexts: Some of the view's contexts; or constants ``... x k x d_c`` that
-                each decision has of its own (ensembles: ``... x S x k x d_c``).
+                each decision has of its own (ensembles: ``... x S x k x d_c``), inside
+                the box that the view's contexts span.
 
         Returns:
             Moments ``... x k`` and slopes ``... x k x d_c``; ensembles ``... x S``
@@ -75,7 +106,7 @@ class LocalMoments(ABC):
         """
         if isinstance(contexts, Tensor):
             own = contexts.shape[len(self._batch) :]
-            contexts = contexts.reshape(-1, *own).to(self.X)  # b (x S) x k x d_c
+            contexts = contexts.detach().reshape(len(self.X), *own).to(self.X)
         with self._graph():
             return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
 
@@ -108,7 +139,7 @@ class View(ABC):
     def __init__(self, contexts: Tensor) -> None:
         self.contexts = contexts
 
-    @abstractmethod
+    @outside_inference_mode
     def at(self, X: Tensor) -> LocalMoments:
         r"""Look at decisions.
 
@@ -118,6 +149,11 @@ class View(ABC):
         Returns:
             Their moments, in the dtype of ``X``.
         """
+        return self._at(X)
+
+    @abstractmethod
+    def _at(self, X: Tensor) -> LocalMoments:
+        """See ``at``."""
 
 
 class MarginalPosterior(ABC):
@@ -130,11 +166,16 @@ class MarginalPosterior(ABC):
 
     A posterior is the model's as it was when the object was made.
 
+    ``smooth`` says whether its moments are known to have derivatives of every order in
+    the context.
+
     Args:
         model: A single-output BoTorch model of the joint input.
         context_indices: The model's input columns that hold the context.
         memory_budget: Bytes for the temporaries of one block.
     """
+
+    smooth: bool = False
 
     def __init__(
         self, model: Model, context_indices: Sequence[int], memory_budget: int
@@ -143,6 +184,7 @@ class MarginalPosterior(ABC):
         self.context_indices = tuple(context_indices)
         self.memory_budget = memory_budget
 
+    @outside_inference_mode
     def over(self, contexts: Tensor) -> View:
         r"""Prepare for a set of contexts.
 
@@ -160,7 +202,7 @@ class MarginalPosterior(ABC):
             raise BotorchTensorDimensionError(
                 f"Contexts must be `n x {d_c}`, got shape {tuple(contexts.shape)}."
             )
-        with torch.inference_mode(False), torch.no_grad():  # it is kept
+        with torch.no_grad():
             return self._over(contexts.detach().clone().to(self.dtype))
 
     @property

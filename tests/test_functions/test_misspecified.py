@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.schedules import confidence_width, information_gain
+from botorch_drbo.confidence import confidence_width, information_gain
 from botorch_drbo.test_functions import MisspecifiedFunction
 
 KINDS = ["waves", "bumps"]
