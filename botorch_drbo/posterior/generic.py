@@ -97,10 +97,15 @@ class GenericPosterior(MarginalPosterior):
             Means and variances, ``...`` each; of an ensemble ``... x S``.
         """
         flat = Z.reshape(-1, Z.shape[-1])
+        count = len(flat)
+        if count == 0:  # not every posterior of GPyTorch can be one of no points
+            flat = Z.new_zeros(1, Z.shape[-1])
         found = in_blocks(
             self._block, flat, self._bytes_per_row(flat), self.memory_budget
         )
-        mean, variance = (m.reshape(*Z.shape[:-1], *m.shape[1:]) for m in found)
+        mean, variance = (
+            part[:count].reshape(*Z.shape[:-1], *part.shape[1:]) for part in found
+        )
         if self.affine is None:
             return mean, variance
         weight = cast(Tensor, self.affine.weights).to(mean)
