@@ -13,7 +13,8 @@ from torch import Tensor
 
 from benchmarks.runner import one_thread
 from benchmarks.speed.tables import Section, report_sections, show
-from botorch_drbo.posterior import ProductPosterior, marginal_posterior
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.product import ProductView
 
 NOISE = 1e-6
 DECISIONS = 3
@@ -73,7 +74,7 @@ def run_accuracy(out: Path, *, quick: bool) -> int:
     )
     show(console, section)
     about = (
-        "`python -m benchmarks accuracy`: the product path against `model.posterior`, "
+        "`python -m benchmarks accuracy`: the product view against `model.posterior`, "
         f"one RBF kernel, noise variance {NOISE:g}, t inputs uniform in the unit cube, "
         f"{DECISIONS} decisions, the first quarter of the n contexts repeated."
     )
@@ -85,12 +86,13 @@ def compare(case: Case) -> list[str]:
     """One line of the table."""
     model, X, contexts = make_case(case)
     columns = [2 + i for i in range(case.d_c)]
-    product = marginal_posterior(model, columns, path="product")
-    assert isinstance(product, ProductPosterior)
+    product, exact = (
+        marginal_posterior(model, columns, method=method).over(contexts)
+        for method in ("product", "exact")
+    )
     with torch.no_grad():
         wanted = naive_moments(model, X, contexts)
-        found = [product(X, contexts), product.exact(X, contexts)]
-        rank = product.skeleton_size(X, contexts)
+        found = [product.at(X).moments(), exact.at(X).moments()]
     scales = model.train_targets.abs().max(), 1.0
     errors = [
         f"{((ours - theirs).abs().max() / scale).item():.0e}"
@@ -101,7 +103,8 @@ def compare(case: Case) -> list[str]:
     if case.distinct is not None:
         t += f", {case.distinct} different contexts"
     sizes = [t, f"{case.d_c}", f"{case.n}", f"{case.lengthscale:g}"]
-    return [*sizes, "exact path" if rank is None else f"{rank}", *errors]
+    rank = f"{product.size}" if isinstance(product, ProductView) else "exact"
+    return [*sizes, rank, *errors]
 
 
 def make_case(case: Case) -> tuple[SingleTaskGP, Tensor, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,8 +12,10 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.runner import one_thread
+from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
 from botorch_drbo.lipschitz import LipschitzConstant
-from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
+from botorch_drbo.posterior.view import ALL
 
 POINTS_PER_SIDE = {1: 4001, 2: 161, 3: 41}
 KERNELS = ("RBF", "Matern-5/2", "Matern-3/2")
@@ -22,7 +23,7 @@ ONE_STEP = "RBF, one step"  # what WDRBO asks for with one context column
 DECISIONS = 12
 NOISES = (1e-4, 1e-2, 1e-1, 1e-6)
 
-Score = Callable[[Tensor, Tensor], Tensor]
+BOUND = ConfidenceBound(torch.tensor(1.5, dtype=torch.double), 1e-12)
 
 
 def run_lipschitz(out: Path, *, models: int) -> int:
@@ -71,17 +72,19 @@ def shortfall(
     """``1 - L / (maximum on a dense grid)`` for the decisions of one random model."""
     generator = torch.Generator().manual_seed(seed)
     d_x = 1 + seed % 2
-    score, observed = _random_score(generator, seed, kernel, d_x, d_c)
+    posterior, observed = _random_posterior(generator, seed, kernel, d_x, d_c)
     X = torch.rand(DECISIONS, d_x, generator=generator, dtype=torch.double)
     box = torch.stack([torch.zeros(d_c), torch.ones(d_c)]).double()
+    search = LipschitzConstant(box, support=observed, **options)
+    here = posterior.over(search.candidates).at(X)
     with torch.no_grad():
-        found = LipschitzConstant(box, support=observed, **options)(score, X)
-    return 1 - found / _grid_maximum(score, X, d_c, per_side)
+        found = search(lambda c=None: BOUND.slope(here.slopes(ALL if c is None else c)))
+    return 1 - found / _grid_maximum(posterior, X, d_c, per_side)
 
 
-def _random_score(
+def _random_posterior(
     generator: torch.Generator, seed: int, kernel: str, d_x: int, d_c: int
-) -> tuple[Score, Tensor]:
+) -> tuple[MarginalPosterior, Tensor]:
     d = d_x + d_c
     t = int(torch.randint(3, 60, (1,), generator=generator))
     Z = torch.rand(t, d, generator=generator, dtype=torch.double)
@@ -96,21 +99,16 @@ def _random_score(
     spread = torch.rand(d, generator=generator, dtype=torch.double)
     base.lengthscale = torch.exp(2.2 * spread + math.log(0.12))  # .12 to 1.1
     model.likelihood.initialize(noise=NOISES[seed % 4])
-    posterior = marginal_posterior(model, list(range(d_x, d)))
-
-    def score(X: Tensor, contexts: Tensor) -> Tensor:
-        mean, variance = posterior(X, contexts)
-        return mean + 1.5 * variance.clamp_min(1e-12).sqrt()
-
-    return score, Z[:, d_x:]
+    return marginal_posterior(model, list(range(d_x, d))), Z[:, d_x:]
 
 
-def _grid_maximum(score: Score, X: Tensor, d_c: int, per_side: int) -> Tensor:
+def _grid_maximum(
+    posterior: MarginalPosterior, X: Tensor, d_c: int, per_side: int
+) -> Tensor:
     side = torch.linspace(0, 1, per_side, dtype=torch.double)
     grid = torch.cartesian_prod(*[side] * d_c).reshape(-1, d_c)
     best = torch.zeros(len(X), dtype=torch.double)
     for chunk in grid.split(20_000):
-        contexts = chunk.expand(len(X), -1, -1).clone().requires_grad_()
-        (slope,) = torch.autograd.grad(score(X, contexts).sum(), contexts)
-        best = torch.maximum(best, slope.norm(dim=-1).amax(-1))
+        slopes = BOUND.slope(posterior.over(chunk).at(X).slopes())  # b x k x d_c
+        best = torch.maximum(best, slopes.norm(dim=-1).amax(-1))
     return best

@@ -1,4 +1,4 @@
-"""Expected UCB, forward and backward, over a grid of sizes: every path, every floor."""
+"""Expected UCB, forward and backward, over a grid of sizes: every method, every floor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks.speed.job import PATHS, Job, Problem, Side
+from benchmarks.speed.job import METHODS, Job, Problem, Side
 from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, median_ratio, race, seconds
 from benchmarks.speed.work import Work, gemm_work
@@ -28,7 +28,7 @@ GRID = (
     Job(64, 1024, 500),
 )
 QUICK_GRID = (Job(1, 5, 5), Job(2, 60, 6))
-_GENERIC_LIMIT = 10**7  # b n t, above which the generic path would take too long
+_GENERIC_LIMIT = 10**7  # b n t, above which the generic method would take too long
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def measure_job(job: Job, repeats: int) -> Row:
     """
     problem = Problem(job)
     sides = {"auto": problem.ours("auto")}
-    for path in PATHS:
-        if path != "generic" or job.pairs * job.t <= _GENERIC_LIMIT:
-            sides[path] = problem.ours(path)
+    for method in METHODS:
+        if method != "generic" or job.pairs * job.t <= _GENERIC_LIMIT:
+            sides[method] = problem.ours(method)
     sides |= {IDIOM: problem.idiom(), GEMM: problem.gemm(), FIRST: problem.anew()}
     timed = race({k: v for k, v in sides.items() if v}, repeats, unlike=(GEMM,))
     return Row(
@@ -78,7 +78,7 @@ def measure_on(job: Job, device: str, repeats: int) -> dict[str, list[float]]:
     """Time auto, BoTorch's idiom and the GEMM on another device."""
     problem = Problem(job, device)
     auto = problem.ours("auto")
-    assert auto is not None  # a path is always found
+    assert auto is not None  # a method is always found
     sides = {"auto": auto, IDIOM: problem.idiom(), GEMM: problem.gemm()}
     return race(
         {name: _waited_for(side, device) for name, side in sides.items()},
@@ -105,11 +105,11 @@ def grid_sections(rows: Sequence[Row]) -> list[Section]:
 def _times(rows: Sequence[Row]) -> Section:
     slower = [str(row.job) for row in rows if row.speedup < 1.0]
     verdict = (
-        "No path that auto chose is slower than BoTorch's idiom: met."
+        "No method that auto chose is slower than BoTorch's idiom: met."
         if not slower
         else f"Auto is slower than BoTorch's idiom at {', '.join(slower)}: missed."
     )
-    head = ["(b, n, t, d_c)", "auto takes", "auto", "first call", *PATHS]
+    head = ["(b, n, t, d_c)", "auto takes", "auto", "first call", *METHODS]
     head += ["BoTorch's idiom", "one GEMM", "idiom / auto", "auto / GEMM"]
     head += ["slower than the idiom?", "GPU: auto (idiom, GEMM)"]
     body = [
@@ -118,7 +118,7 @@ def _times(rows: Sequence[Row]) -> Section:
             row.chosen,
             *(
                 seconds(row.seconds[side]) if side in row.seconds else ""
-                for side in ("auto", FIRST, *PATHS, IDIOM, GEMM)
+                for side in ("auto", FIRST, *METHODS, IDIOM, GEMM)
             ),
             digits(row.speedup),
             digits(row.of_floor),
@@ -133,8 +133,8 @@ def _times(rows: Sequence[Row]) -> Section:
         text=(
             "The mean upper confidence bound of b decisions over n contexts, with its "
             "gradient, from t observations. `auto` is what a user gets; its *first "
-            "call*, once per iteration, also builds what the others reuse. The paths "
-            "beside it are forced with `path=`, and empty where a path does not take "
+            "call*, once per iteration, also builds what the others reuse. The methods "
+            "beside it are forced with `method=`, empty where one does not take "
             "the job or would hand it to another (`generic`: where it would take too "
             "long). *BoTorch's idiom* is `model.posterior` of b x n x 1 x d, in slices "
             "of decisions where its arrays would be too large. *One GEMM* is the bare "
@@ -184,8 +184,8 @@ def _work(rows: Sequence[Row]) -> Section:
             "(b, n, t, d_c)",
             "dense: Mflop",
             "dense: MiB",
-            "product path: Mflop",
-            "product path: MiB",
+            "product view: Mflop",
+            "product view: MiB",
             "dense / auto, flops",
             "auto: Gflop/s",
             "GEMM: Gflop/s",

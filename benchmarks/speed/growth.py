@@ -21,7 +21,7 @@ Axis = Literal["t", "n", "b"]
 SIDES = ("auto", "exact", IDIOM, GEMM)
 _NAMES = {
     "auto": "ours (auto)",
-    "exact": "ours, path exact",
+    "exact": "ours, method exact",
     IDIOM: "BoTorch's idiom",
     GEMM: "one GEMM (b n x t) @ (t x t)",
 }

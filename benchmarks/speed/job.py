@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -22,12 +22,11 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
-from botorch_drbo.posterior import Path as PosteriorPath
+from botorch_drbo.posterior import Method
+from botorch_drbo.posterior.product import ProductView
 
 BETA = 2.25
-PATHS: tuple[PosteriorPath, ...] = tuple(
-    path for path in get_args(PosteriorPath) if path != "auto"
-)
+METHODS: tuple[Method, ...] = tuple(m for m in get_args(Method) if m != "auto")
 """The ways to the posterior that can be asked for."""
 _D_X = 2
 _SLICE = 2**28  # bytes of one N x t x d array of BoTorch's, above which it is sliced
@@ -89,7 +88,7 @@ class Problem:
         return self.acquisition()
 
     def acquisition(
-        self, path: PosteriorPath = "auto", objective: Objective | None = None
+        self, method: Method = "auto", objective: Objective | None = None
     ) -> DistributionallyRobustUCB:
         """Our acquisition function; the expectation, if no other objective is given."""
         return DistributionallyRobustUCB(
@@ -97,17 +96,17 @@ class Problem:
             beta=BETA,
             context_set=ContextSet(self.contexts),
             objective=objective or UncertaintyObjective(NoAmbiguity()),
-            path=path,
+            method=method,
         )
 
-    def ours(self, path: PosteriorPath) -> Side | None:
-        """Value and gradient by a path of ours; None if it does not take the job."""
+    def ours(self, method: Method) -> Side | None:
+        """Value and gradient by a method of ours; None if it does not take the job."""
         try:
-            acqf = self.auto if path == "auto" else self.acquisition(path)
+            acqf = self.auto if method == "auto" else self.acquisition(method)
         except UnsupportedError:
             return None
-        if path != "auto" and self._taken(acqf) != path:
-            return None  # it would hand the job over to another path
+        if method != "auto" and acqf.view.method != method:
+            return None  # it hands the job over to another one
         return lambda: value_and_gradient(acqf, self.X)
 
     def anew(self) -> Side:
@@ -116,14 +115,8 @@ class Problem:
 
     @property
     def chosen(self) -> str:
-        """The path that auto takes."""
-        return self._taken(self.auto)
-
-    def _taken(self, acqf: DistributionallyRobustUCB) -> str:
-        posterior: Any = acqf.posterior
-        if hasattr(posterior, "path_of"):  # it decides when it sees the contexts
-            return posterior.path_of(self.X.squeeze(-2), self.contexts)
-        return posterior.path
+        """The method that auto takes."""
+        return self.auto.view.method
 
     def idiom(self) -> Side:
         """Value and gradient by BoTorch, in slices of decisions if memory asks."""
@@ -145,13 +138,12 @@ class Problem:
         return lambda: torch.mm(left, right, out=product)
 
     def work(self) -> dict[str, Work]:
-        """Flops and bytes of the dense method, and of the product path if it serves."""
+        """Flops and bytes of the dense method, and of the product view if it serves."""
         job = self.job
         found = {"dense": dense_work(job.pairs, job.t, job.d)}
-        if self.chosen == "product":
-            posterior: Any = self.auto.posterior
-            rank = posterior.skeleton_size(self.X.squeeze(-2), self.contexts)
-            found["product"] = product_work(job.b, job.n, job.t, job.d, rank)
+        view = self.auto.view
+        if isinstance(view, ProductView):
+            found["product"] = product_work(job.b, job.n, job.t, job.d, view.size)
         return found
 
 

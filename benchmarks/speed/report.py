@@ -26,7 +26,6 @@ from benchmarks.speed.iterations import (
     model_based_recipes,
 )
 from benchmarks.speed.job import Job
-from benchmarks.speed.profile import RECIPES, measure_profile, profile_section
 from benchmarks.speed.tables import Section, report_sections, show
 from benchmarks.speed.targets import (
     OPTIMISATION_LIMITS,
@@ -54,7 +53,7 @@ class Sizes:
         memory: The job of which the peak memory is taken.
         large: The job with many observations.
         search: How acquisition functions are optimised.
-        iteration_t: Observations before whole iterations, and before the profile.
+        iteration_t: Observations before whole iterations.
         optimisation_t: Observations before the optimisations without a fit.
     """
 
@@ -145,13 +144,7 @@ def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Se
     write_csv(points, numbers)
     growth = growth_section(sizes.growth, points, plot.name, numbers.name)
 
-    with console.status("profile of the ascent"):
-        profiles = [
-            measure_profile(name, t=t, search=search, runs=min(repeats, 3))
-            for name in RECIPES
-        ]
-    profile = profile_section(profiles, t=t, search=search)
-    return [asked, *grid, iterations, *_shown(console, [growth, profile])]
+    return [asked, *grid, iterations, *_shown(console, [growth])]
 
 
 def _shown(console: Console, sections: list[Section]) -> list[Section]:

@@ -119,9 +119,7 @@ def test_assigned_pending_decisions_are_those_that_were_set(make):
 @pytest.mark.parametrize("make", PENDING.values(), ids=PENDING)
 def test_pending_decisions_through_botorchs_fixed_features(make):
     model, X, P = gp(), uniform(4, 1, 1, seed=3), uniform(2, 1, seed=4)
-    fixed = FixedFeatureAcquisitionFunction(
-        make(model), d=2, columns=[1], values=[0.3]
-    )
+    fixed = FixedFeatureAcquisitionFunction(make(model), d=2, columns=[1], values=[0.3])
     fixed.set_X_pending(P)
     full = torch.cat([P, torch.full_like(P, 0.3)], dim=-1)
     assert torch.equal(fixed.X_pending, full)

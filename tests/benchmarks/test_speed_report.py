@@ -22,7 +22,6 @@ from benchmarks.speed.iterations import (
 )
 from benchmarks.speed.job import BETA, Job, Problem, botorch_expected_ucb
 from benchmarks.speed.memory import measure_peak
-from benchmarks.speed.profile import RECIPES, measure_profile, profile_section
 from benchmarks.speed.targets import Target, grid_targets, targets_section
 from benchmarks.speed.work import Work
 
@@ -61,7 +60,7 @@ def test_gemm_has_the_size_of_the_job():
     assert Problem(Job(2, 3, 4)).gemm()().shape == (6, 4)
 
 
-def test_a_forced_path_that_would_hand_the_job_over_is_left_out(monkeypatch):
+def test_a_forced_method_that_would_hand_the_job_over_is_left_out(monkeypatch):
     problem = Problem(Job(1, 5, 4))
     monkeypatch.setattr(Problem, "_taken", lambda self, acqf: "exact")
     assert problem.ours("exact") is not None
@@ -69,8 +68,8 @@ def test_a_forced_path_that_would_hand_the_job_over_is_left_out(monkeypatch):
     assert problem.ours("auto") is not None
 
 
-def test_a_path_that_refuses_the_job_is_left_out(monkeypatch):
-    def refuse(self, path):
+def test_a_method_that_refuses_the_job_is_left_out(monkeypatch):
+    def refuse(self, method):
         raise UnsupportedError("not this model")
 
     problem = Problem(Job(1, 5, 4))
@@ -239,19 +238,6 @@ def test_numbers_of_the_plot(tmp_path: Path):
     assert {row["n"] for row in rows} == {"9"}
 
 
-def test_profile_of_an_ascent():
-    profile = measure_profile("wdrbo", t=4, search=TINY, runs=1)
-    assert profile.evaluations > 0
-    assert all(profile.seconds[part] > 0 for part in ("posterior", "Lipschitz search"))
-    assert profile.share("posterior", "Lipschitz search") == pytest.approx(
-        1 - profile.outside
-    )
-    section = profile_section([profile], t=4, search=TINY)
-    verdict = section.head.index("outside posterior and inner solve")
-    met = profile.outside <= 0.2
-    assert section.rows[0][verdict].endswith("met" if met else "**missed**")
-
-
 @pytest.mark.slow
 def test_speed_command_writes_its_report(tmp_path: Path):
     out = tmp_path / "folder" / "speed.md"
@@ -265,9 +251,7 @@ def test_speed_command_writes_its_report(tmp_path: Path):
         "### The work behind it",
         "### Whole iterations",
         "### Growth",
-        "### Where the time of an ascent goes",
         f"torch {torch.__version__}",
-        *RECIPES,
         *model_based_recipes(),
     ):
         assert word in text

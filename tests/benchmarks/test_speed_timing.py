@@ -6,11 +6,11 @@ import time
 
 import pytest
 import torch
+from benchmarks.speed.sections import REST, Stopwatch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.speed import timing
 from benchmarks.speed.job import Job, Problem
-from benchmarks.speed.sections import REST, Stopwatch
 from benchmarks.speed.timing import alternate, median_ratio, race, readable
 from benchmarks.speed.work import Work, dense_work, gemm_work, product_work
 
