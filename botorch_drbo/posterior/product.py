@@ -338,4 +338,9 @@ class _InterpolatedMoments(LocalMoments):
             found = self.at_skeleton.unsqueeze(1) @ matrices  # 2 x (1 + d_c) x b x k
         mean, variance = found[:, 0]
         mean_slope, variance_slope = found[:, 1:].movedim(1, -1)  # b x k x d_c
-        return MomentSlopes(mean, variance.clamp_min(0.0), mean_slope, variance_slope)
+        return MomentSlopes(
+            mean=mean,
+            variance=variance.clamp_min(0.0),
+            mean_slope=mean_slope,
+            variance_slope=variance_slope * (variance > 0.0).unsqueeze(-1),
+        )

@@ -162,6 +162,16 @@ CASES = {
         options={"pending": PENDING},
         oracle=with_pending,
     ),
+    "pending, sum": Case(
+        lambda: make_model(
+            ScaleKernel(RBFKernel(ard_num_dims=3)) + RBFKernel(active_dims=[2]),
+            units=True,
+        ),
+        units=True,
+        options={"pending": PENDING},
+        oracle=with_pending,
+        derivatives=0,
+    ),
     "sign": Case(
         lambda: make_model(units=True),
         units=True,

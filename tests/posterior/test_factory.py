@@ -1,0 +1,132 @@
+"""Which posterior a model gets, and which models are refused with what advice."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import ModelListGP, SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.input import AppendFeatures
+from botorch.models.transforms.outcome import Log
+from gpytorch.kernels import Kernel, MaternKernel, RQKernel, ScaleKernel
+from gpytorch.means import LinearMean
+
+from botorch_drbo.posterior import (
+    ExactPosterior,
+    GenericPosterior,
+    Method,
+    ProductPosterior,
+    marginal_posterior,
+)
+from tests.models import make_model
+
+Z = torch.rand(6, 3, dtype=torch.double)
+SPLIT = MaternKernel(active_dims=[0]) * MaternKernel(active_dims=[2])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (None, ProductPosterior),
+        (ScaleKernel(SPLIT), ProductPosterior),
+        (MaternKernel(ard_num_dims=3), ExactPosterior),
+        (RQKernel(), ExactPosterior),
+        (SPLIT + MaternKernel(active_dims=[1, 2]), ExactPosterior),
+    ],
+)
+def test_the_kernel_decides(kernel: Kernel | None, expected: type) -> None:
+    assert type(marginal_posterior(make_model(kernel), [2])) is expected
+
+
+def test_so_do_the_mean_and_the_outcome_transform() -> None:
+    linear = make_model(mean_module=LinearMean(3))
+    assert type(marginal_posterior(linear, [2])) is ExactPosterior
+    logged = make_model(units=True, outcome_transform=Log())
+    assert type(marginal_posterior(logged, [2])) is GenericPosterior
+
+
+def test_a_subclass_with_a_posterior_of_its_own_is_asked_for_it() -> None:
+    class Cautious(SingleTaskGP):
+        def posterior(self, *args, **kwargs):
+            return super().posterior(*args, **kwargs)
+
+    model = Cautious(Z, Z[:, :1])
+    assert type(marginal_posterior(model, [2])) is GenericPosterior
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("product", ProductPosterior),
+        ("exact", ExactPosterior),
+        ("generic", GenericPosterior),
+    ],
+)
+def test_a_method_can_be_asked_for(method: Method, expected: type) -> None:
+    assert type(marginal_posterior(make_model(), [2], method=method)) is expected
+
+
+def test_two_outputs_need_a_transform() -> None:
+    model = SingleTaskGP(Z, Z[:, :2])
+    with pytest.raises(UnsupportedError, match="posterior_transform"):
+        marginal_posterior(model, [2])
+    weights = ScalarizedPosteriorTransform(torch.tensor([0.5, 0.5]).double())
+    posterior = marginal_posterior(model, [2], posterior_transform=weights)
+    assert posterior(Z[:, :2], Z[:, 2:])[0].shape == (6, 6)
+    three = ScalarizedPosteriorTransform(torch.ones(3).double())
+    with pytest.raises(UnsupportedError, match="3 weights"):
+        marginal_posterior(model, [2], posterior_transform=three)
+
+
+def batch() -> Model:
+    return SingleTaskGP(Z.expand(2, -1, -1), Z[:, :1].expand(2, -1, -1))
+
+
+def two_models() -> Model:
+    return ModelListGP(SingleTaskGP(Z, Z[:, :1]), SingleTaskGP(Z, Z[:, 1:2]))
+
+
+def with_added_points() -> Model:
+    transform = AppendFeatures(torch.rand(4, 1, dtype=torch.double))
+    return SingleTaskGP(Z, Z[:, :1], input_transform=transform)
+
+
+@pytest.mark.parametrize(
+    ("make", "advice"),
+    [
+        (two_models, "2 outputs"),
+        (batch, "batch of models"),
+        (with_added_points, "ContextSet"),
+    ],
+)
+def test_models_that_no_posterior_takes(make, advice: str) -> None:
+    with pytest.raises(UnsupportedError, match=advice):
+        marginal_posterior(make(), [2])
+
+
+def test_methods_that_do_not_take_a_model() -> None:
+    logged = make_model(units=True, outcome_transform=Log())
+    with pytest.raises(UnsupportedError, match="method='auto'"):
+        marginal_posterior(logged, [2], method="exact")
+    rough = make_model(MaternKernel())
+    with pytest.raises(UnsupportedError, match="method='exact'"):
+        marginal_posterior(rough, [2], method="product")
+    with pytest.raises(UnsupportedError, match="factorises"):
+        ProductPosterior(rough, [2])
+
+
+def test_pending_needs_a_gaussian_posterior() -> None:
+    logged = make_model(units=True, outcome_transform=Log())
+    with pytest.raises(UnsupportedError, match="Gaussian"):
+        marginal_posterior(logged, [2], pending=Z[:1])
+
+
+def test_a_posterior_transform_is_one() -> None:
+    with pytest.raises(UnsupportedError, match="PosteriorTransform"):
+        marginal_posterior(
+            make_model(),
+            [2],
+            posterior_transform=torch.nn.Identity(),  # pyright: ignore
+        )

@@ -1,0 +1,87 @@
+"""Moments at a few contexts against plain sums over both sides of a kernel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_drbo.posterior import separable
+from botorch_drbo.posterior.separable import SkeletonSystem, separable_moments
+
+B, R, T = 4, 3, 5
+
+
+def uniform(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator, dtype=torch.double)
+
+
+def system(memory_budget: int = 2**30) -> SkeletonSystem:
+    lower = torch.eye(T).double() + uniform(T, T, seed=5).tril()
+    # So small a prior variance that all of it is explained at some of the pairs.
+    return SkeletonSystem(
+        context_side=uniform(2, R, T, seed=4),
+        alpha=uniform(T, 1, seed=6),
+        inverse_root=torch.linalg.inv(lower),
+        variance=0.35,
+        offset=0.3,
+        scale=1.2,
+        memory_budget=memory_budget,
+    )
+
+
+def plain_moments(A: Tensor) -> Tensor:
+    made = system()
+    K = torch.einsum("mbt,mrt->brt", A, made.context_side)
+    mean = made.offset + made.scale * (K @ made.alpha).squeeze(-1)
+    explained = (K @ made.inverse_root.mT).square().sum(-1)
+    left = (made.variance - explained).clamp_min(0.0)
+    return torch.stack([mean, made.scale**2 * left])
+
+
+A = uniform(2, B, T, seed=13)
+
+
+@pytest.fixture(params=["at once", "a decision at a time", "nothing kept"])
+def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    if request.param != "at once":
+        monkeypatch.setattr(separable, "_BLOCK_ELEMENTS", 1)
+        monkeypatch.setattr(separable, "_BLOCK_ROWS", 1)
+    rows, keep = system(1 if request.param == "nothing kept" else 2**30).blocks(B)
+    assert rows == (B if request.param == "at once" else 1) or rows > B
+    assert keep == (request.param != "nothing kept")
+    return 1 if request.param == "nothing kept" else 2**30
+
+
+def test_some_variances_are_cut_off() -> None:
+    variances = plain_moments(A)[1]
+    assert 0 < (variances == 0.0).sum() < variances.numel()
+
+
+def test_values_and_gradients(budget: int) -> None:
+    leaf = A.clone().requires_grad_()
+    found, expected = separable_moments(leaf, system(budget)), plain_moments(leaf)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(separable_moments(A, system(budget)), expected)
+    upstream = uniform(2, B, R, seed=20)
+    gradients = [torch.autograd.grad(f, leaf, upstream)[0] for f in (found, expected)]
+    torch.testing.assert_close(*gradients)
+    assert gradients[0].abs().max() > 0.01
+
+
+def test_second_derivatives(budget: int) -> None:
+    leaf = A.clone().requires_grad_()
+    # A sum has a constant as its incoming gradient, which autograd treats apart.
+    for scalar in (torch.sum, lambda value: value.square().sum()):
+        assert torch.autograd.gradgradcheck(
+            lambda a, scalar=scalar: scalar(separable_moments(a, system(budget))), leaf
+        )
+
+
+def test_jacobian_in_one_sweep(budget: int) -> None:
+    found = torch.autograd.functional.jacobian(
+        lambda a: separable_moments(a, system(budget)), A, vectorize=True
+    )
+    expected = torch.autograd.functional.jacobian(plain_moments, A)
+    torch.testing.assert_close(found, expected)
