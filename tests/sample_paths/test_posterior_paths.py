@@ -20,8 +20,7 @@ from botorch.models.transforms.input import (
     Normalize,
     Warp,
 )
-from botorch.models.transforms.outcome import Log, Standardize
-from botorch_drbo.posterior.spectral import allocate, spectral_components
+from botorch.models.transforms.outcome import Log
 from gpytorch.kernels import (
     AdditiveKernel,
     MaternKernel,
@@ -31,7 +30,9 @@ from gpytorch.kernels import (
 )
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
-from botorch_drbo.posterior import PosteriorPaths, supports_paths
+from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
+from tests import models
+from tests.models import join, observations
 
 
 def k_x(kind=RBFKernel, **options):
@@ -76,56 +77,26 @@ class SineMean(Mean):
         return torch.sin(3 * input).sum(-1)
 
 
-def make_model(
-    kernel="rbf",
-    *,
-    t=8,
-    noise=0.05,
-    fixed_noise=False,
-    transform=Normalize,
-    mean=None,
-    dtype=torch.double,
-):
-    generator = torch.Generator().manual_seed(1)
-    Z = torch.rand(t, 3, generator=generator, dtype=torch.double)
-    Z[:, 2] = 40 * Z[:, 2] - 10  # a context in units of its own
-    Y = 100 + 7 * ((5 * Z[:, :1]).sin() + Z[:, 1:2] * (Z[:, 2:] / 10).cos())
-    bounds = torch.tensor([[0.0, 0.0, -10.0], [1.0, 1.0, 30.0]]).double()
-    covar = KERNELS[kernel]()
-    number = 0
-    for module in covar.modules():  # no two hyper-parameters are equal
-        number += 1
-        if isinstance(module, ScaleKernel):
-            module.outputscale = 0.5 + 0.2 * number
-        elif getattr(module, "has_lengthscale", False):
-            size = module.lengthscale.shape[-1]
-            module.lengthscale = 0.3 + 0.1 * number + 0.2 * torch.arange(size)
-    Yvar = None
-    if fixed_noise:
-        Yvar = 49 * noise * (0.2 + 2 * Z[:, :1])
-    model = SingleTaskGP(
-        Z.to(dtype),
-        Y.to(dtype),
-        train_Yvar=Yvar,
-        covar_module=covar,
-        mean_module=mean,
-        input_transform=transform(3, bounds=bounds.to(dtype)) if transform else None,
-        outcome_transform=Standardize(1),
-    ).to(dtype)
-    if not fixed_noise:
-        model.likelihood.noise = noise
-    return model.eval()
+BOUNDS = torch.tensor([[0.0, 0.0, -10.0], [1.0, 1.0, 30.0]]).double()
 
 
-def make_inputs(num=3, n=4, dtype=torch.double):
-    generator = torch.Generator().manual_seed(2)
-    X = torch.rand(num, 2, generator=generator, dtype=torch.double)
-    C = 40 * torch.rand(n, 1, generator=generator, dtype=torch.double) - 10
-    return X.to(dtype), C.to(dtype)
+def make_model(kernel="rbf", *, transform=Normalize, t=8, noise=0.05, **options):
+    return models.make_model(
+        KERNELS[kernel](),
+        t=t,
+        noise=noise,
+        units=True,
+        input_transform=transform(3, bounds=BOUNDS) if transform else None,
+        **options,
+    )
+
+
+def make_inputs(num=3, n=4):
+    return models.make_inputs(num, n, units=True)
 
 
 def joint(X, C):
-    return torch.cat([X.repeat_interleave(len(C), 0), C.repeat(len(X), 1)], dim=-1)
+    return join(X, C, [2]).flatten(0, 1)
 
 
 def assert_moments(paths, model, X, C, bound=4.0):
@@ -177,7 +148,7 @@ def test_moments_with_means_transforms_and_noise(mean, transform, fixed_noise):
     module = mean(3) if mean is LinearMean else mean()
     if mean is ConstantMean:
         module.constant = 0.7
-    model = make_model(mean=module, transform=transform, fixed_noise=fixed_noise)
+    model = make_model(mean_module=module, transform=transform, fixed_noise=fixed_noise)
     paths = PosteriorPaths(model, [2], num_paths=5_000, num_features=4, seed=5)
     assert_moments(paths, model, *make_inputs(2, 2))
 
@@ -201,8 +172,7 @@ def test_with_tiny_noise_paths_go_through_the_data(kernel):
         "raw_noise", type(model.likelihood.noise_covar.raw_noise_constraint)(1e-10)
     )
     model.likelihood.noise = 1e-9
-    Z = model.input_transform.untransform(model.train_inputs[0])
-    Y = model.outcome_transform.untransform(model.train_targets[:, None])[0]
+    Z, Y = observations(model)
     paths = PosteriorPaths(model, [2], num_paths=3, num_features=64, seed=0)
     values = paths(Z[:, :2], Z[:, 2:])  # P x t x t: the diagonal is the data
     diagonal = values.diagonal(dim1=-2, dim2=-1)
@@ -241,7 +211,7 @@ def test_factorised_equals_dense(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_equals_matherons_formula_term_by_term(kernel):
-    """From the drawn waves and GPyTorch's kernel, without any of our algebra."""
+    """From the drawn features and GPyTorch's kernel, without any of our algebra."""
     model = make_model(kernel)
     X, C = make_inputs()
     paths = PosteriorPaths(model, [2], num_paths=2, num_features=16, seed=0)
@@ -249,9 +219,9 @@ def test_equals_matherons_formula_term_by_term(kernel):
     Z = model.train_inputs[0]
     with torch.no_grad():
         cross = model.covar_module(z, Z).to_dense()
-        angles = (z - Z.mean(0)) @ paths.waves.frequencies  # P x (N n) x m
-        prior = (angles.cos() * paths.waves.cosines[:, None]).sum(-1)
-        prior = prior + (angles.sin() * paths.waves.sines[:, None]).sum(-1)
+        angles = (z - Z.mean(0)) @ paths.features.frequencies  # P x (N n) x m
+        prior = (angles.cos() * paths.features.cosines[:, None]).sum(-1)
+        prior = prior + (angles.sin() * paths.features.sines[:, None]).sum(-1)
         update = paths.weights @ cross.mT
         latent = model.mean_module(z) + prior + update
     transform = model.outcome_transform
@@ -338,13 +308,13 @@ def test_many_contexts_are_prepared_once_without_a_graph(monkeypatch):
     X, C = make_inputs(400, 300)
     assert not paths.keeps(300) and paths.keeps(20)
     prepared = []
-    side = type(paths.waves).side
+    side = type(paths.features).side
 
     def seen(self, c):
         prepared.append(len(c))
         return side(self, c)
 
-    monkeypatch.setattr(type(paths.waves), "side", seen)
+    monkeypatch.setattr(type(paths.features), "side", seen)
     found = paths(X, C)
     assert sum(prepared) == 300
     monkeypatch.undo()
@@ -452,20 +422,6 @@ def test_paths_can_be_cast():
     assert single.dtype == torch.double
     assert not torch.equal(single, expected)
     torch.testing.assert_close(single, expected, rtol=1e-3, atol=1e-2)
-
-
-def test_products_are_multiplied_out():
-    kernel = KERNELS["product_of_sum"]()
-    kernel.outputscale = 2.0
-    kernel.base_kernel.kernels[1].kernels[0].outputscale = 3.0
-    kernel.base_kernel.kernels[1].kernels[1].outputscale = 5.0
-    components = spectral_components(kernel, 3)
-    variances = torch.tensor([component.variance for component in components])
-    torch.testing.assert_close(variances, torch.tensor([6.0, 10.0]))
-    assert [len(component.factors) for component in components] == [2, 2]
-    assert allocate(components, 100) == [43, 57]
-    assert allocate(components, 2) == [1, 1]
-    assert sum(allocate(components, 7)) == 7
 
 
 class TestRefusals:

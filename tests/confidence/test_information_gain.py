@@ -24,8 +24,8 @@ from gpytorch.kernels import (
 )
 from gpytorch.kernels.kernel import Kernel
 
-from botorch_drbo.posterior import GreedyVariance
-from botorch_drbo.schedules import (
+from botorch_drbo.confidence import (
+    GreedyVariance,
     information_gain,
     maximum_information_gain,
     model_information_gain,

@@ -13,7 +13,7 @@ from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.transforms import Normalize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from botorch_drbo.schedules import (
+from botorch_drbo.confidence import (
     abbasi_yadkori_width,
     confidence_width,
     information_gain,
