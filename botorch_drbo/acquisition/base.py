@@ -266,14 +266,15 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.beta.device != X.device:
             self.to(X.device)
         self._refresh()
-        bytes_per_row = _TEMPORARIES * X.element_size() * len(self.view.contexts)
+        contexts = self.view.contexts
+        bytes_per_row = _TEMPORARIES * contexts.element_size() * len(contexts)
         (values,) = in_blocks(
             lambda rows: (self._values(rows),),
-            X.squeeze(-2),
+            X.squeeze(-2).to(contexts.dtype),
             bytes_per_row,
             self.memory_budget,
         )  # b (x S)
-        return values.mean(-1) if self.ensemble else values
+        return (values.mean(-1) if self.ensemble else values).to(X)
 
     @abstractmethod
     def _values(self, X: Tensor) -> Tensor:

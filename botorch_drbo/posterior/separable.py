@@ -189,7 +189,7 @@ class SeparableMoments(torch.autograd.Function):
             # dk = g alpha' + h V L^-1, then through the products of both sides
             dk = h.reshape(-1, 1) * (V @ inverse_root)
             dk = dk + g.reshape(-1, 1) * system.alpha.mT  # b r x t
-            dk = dk.reshape(block.shape[1], -1, block.shape[-1])  # b x r x t
+            dk = dk.reshape(block.shape[1], *B.shape[1:])  # b x r x t
             slopes.append(torch.stack([(dk * side).sum(1) for side in B]))  # m x b x t
         return torch.cat(slopes, dim=1), None
 

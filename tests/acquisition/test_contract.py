@@ -313,17 +313,17 @@ def test_context_columns_in_front(make):
 
 def test_paths_agree(make):
     torch.testing.assert_close(
-        make(gp(), path="generic")(rows()),
-        make(gp(), path="exact")(rows()),
+        make(gp(), method="generic")(rows()),
+        make(gp(), method="exact")(rows()),
         rtol=1e-6,
         atol=1e-8,
     )
 
 
-@pytest.mark.parametrize("path", ["exact", "generic"])
-def test_small_memory_budget_changes_nothing(make, path):
+@pytest.mark.parametrize("method", ["exact", "generic"])
+def test_small_memory_budget_changes_nothing(make, method):
     X = rows().requires_grad_()
-    value = make(gp(), path=path, memory_budget=2000)(X)
+    value = make(gp(), method=method, memory_budget=2000)(X)
     plain = make(gp())(X)
     torch.testing.assert_close(value, plain, rtol=1e-7, atol=1e-8)
     torch.testing.assert_close(

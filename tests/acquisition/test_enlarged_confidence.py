@@ -31,7 +31,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, TotalVariation
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.posterior import noise_precision
+from botorch_drbo.confidence import noise_precision
 
 LENGTHSCALE, OUTPUTSCALE, NOISE = 0.4, 1.7, 0.03
 C_BOUNDS = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -105,10 +105,10 @@ def test_contexts_by_hand():
     np.testing.assert_allclose(acqf(X[:, None, :2]).detach(), expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("path", ["exact", "generic"])
-def test_without_misspecification_it_is_botorchs_ucb(path):
+@pytest.mark.parametrize("method", ["exact", "generic"])
+def test_without_misspecification_it_is_botorchs_ucb(method):
     model = gp(*data(), standardize=True)
-    acqf = EnlargedConfidenceUCB(model, 2.25, 0.0, path=path)
+    acqf = EnlargedConfidenceUCB(model, 2.25, 0.0, method=method)
     expected = UpperConfidenceBound(model, beta=2.25)(X.unsqueeze(-2))
     torch.testing.assert_close(acqf(X.unsqueeze(-2)), expected, rtol=1e-9, atol=1e-9)
 

@@ -18,7 +18,7 @@ from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
-from botorch_drbo.posterior.waves import RandomWaves
+from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -319,7 +319,7 @@ def test_values_of_all_paths_are_never_there_together(kind, graph, monkeypatch):
         points = torch.rand(n, 1, generator=generator, dtype=torch.double)
         acqf = make(kind, context_set=ContextSet(points), memory_budget=budget)
         sizes, angles = [], []
-        utility, side = type(acqf)._utility, RandomWaves.side
+        utility, side = type(acqf)._utility, RandomFourierFeatures.side
 
         def counted(self, values, *rest, utility=utility, sizes=sizes):
             sizes.append(values.numel())
@@ -330,7 +330,7 @@ def test_values_of_all_paths_are_never_there_together(kind, graph, monkeypatch):
             return side(self, c)
 
         monkeypatch.setattr(type(acqf), "_utility", counted)
-        monkeypatch.setattr(RandomWaves, "side", seen)
+        monkeypatch.setattr(RandomFourierFeatures, "side", seen)
         X = batches(b, 4).requires_grad_(graph)
         acqf(X)
         monkeypatch.undo()

@@ -61,7 +61,7 @@ def test_lipschitz_of_another_box_is_refused():
 
 
 @pytest.mark.parametrize(
-    "options", [{"path": "exat"}, {"memory_budget": 0}, {"context_indices": [2.0]}]
+    "options", [{"method": "exat"}, {"memory_budget": 0}, {"context_indices": [2.0]}]
 )
 def test_options_of_the_acquisition_are_checked(options):
     with pytest.raises(InputDataError, match=next(iter(options))):
@@ -96,8 +96,8 @@ def test_heteroskedastic_noise_of_pending_inputs():
     gp = SingleTaskGP(Z, Y, train_Yvar=0.01 + 0.2 * Z[:, :1])
     X, pending = torch.rand(5, 1, 2).double(), torch.rand(2, 2).double()
     torch.testing.assert_close(
-        expectation(gp, X_pending=pending, path="exact")(X),
-        expectation(gp, X_pending=pending, path="generic")(X),
+        expectation(gp, X_pending=pending, method="exact")(X),
+        expectation(gp, X_pending=pending, method="generic")(X),
     )
 
 
@@ -106,13 +106,13 @@ def test_no_nan_where_nothing_is_uncertain():
     generator = torch.Generator().manual_seed(0)
     Z = torch.rand(9, 3, generator=generator, dtype=torch.double)
     gp = SingleTaskGP(Z, Z.sum(-1, True), train_Yvar=torch.full((9, 1), 1e-10).double())
-    for path in ("exact", "generic"):
+    for method in ("exact", "generic"):
         acqf = DistributionallyRobustUCB(
             gp,
             2.25,
             ContextSet(Z[:, 2:]),
             UncertaintyObjective(NoAmbiguity()),
-            path=path,
+            method=method,
         )
         X = Z[:, None, :2].clone().requires_grad_()
         (gradient,) = torch.autograd.grad(acqf(X).sum(), X)

@@ -10,7 +10,7 @@ import torch
 from botorch.models import SingleTaskGP
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from botorch_drbo import _arrays
+from botorch_drbo import _device
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import (
     ConditionalValueAtRisk,
@@ -68,11 +68,11 @@ def forward_and_backward(acqf, X):
     return torch.autograd.grad(acqf(X).sum(), X)
 
 
-@pytest.mark.parametrize("n", [8, 300])  # exact path and product path
+@pytest.mark.parametrize("n", [8, 300])  # exact view and product view
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_read_off(name, n, monkeypatch):
     # What is done where reading is free must not be done here.
-    monkeypatch.setattr(_arrays, "on_cpu", lambda tensor: False)
+    monkeypatch.setattr(_device, "on_cpu", lambda tensor: False)
     acqf = make(name, "cpu", n)
     X = torch.rand(5, 1, 1, dtype=torch.double, requires_grad=True)
     forward_and_backward(acqf, X)
@@ -89,8 +89,8 @@ def test_what_a_device_does_is_the_same(name, n, monkeypatch):
     generator = torch.Generator().manual_seed(1)
     X = torch.rand(70, 1, 1, generator=generator, dtype=torch.double)
     found = []
-    for on_cpu in (_arrays.on_cpu, lambda tensor: False):
-        monkeypatch.setattr(_arrays, "on_cpu", on_cpu)
+    for on_cpu in (_device.on_cpu, lambda tensor: False):
+        monkeypatch.setattr(_device, "on_cpu", on_cpu)
         acqf = make(name, "cpu", n)
         leaf = X.clone().requires_grad_()
         found.append((acqf(X), acqf(leaf), *forward_and_backward(acqf, leaf)))

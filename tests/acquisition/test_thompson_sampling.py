@@ -27,7 +27,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.posterior import PosteriorPaths
+from botorch_drbo.sample_paths import PosteriorPaths
 
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 
