@@ -1,4 +1,4 @@
-"""Expected UCB, forward and backward, over a grid of sizes: every method, every floor."""
+"""Expected UCB, forward and backward, over a grid of sizes, by every method."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ from botorch_drbo import _device
 from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
-from botorch_drbo.acquisition.freshness import Snapshot
 from botorch_drbo.confidence import noise_precision
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
@@ -36,6 +35,7 @@ from botorch_drbo.posterior import (
     in_blocks,
     marginal_posterior,
 )
+from botorch_drbo.posterior.freshness import Snapshot
 
 MIN_VARIANCE = 1e-12
 _TEMPORARIES = 16  # of b x n, forward and backward

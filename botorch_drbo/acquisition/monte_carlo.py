@@ -21,10 +21,10 @@ from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
-from botorch_drbo.acquisition.freshness import Snapshot
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
 
 _BYTES = 8  # of a float64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from botorch.acquisition.objective import (
@@ -234,7 +234,7 @@ class ExactPosterior(MarginalPosterior):
 
     def _covariance(self, left: Tensor, right: Tensor) -> Tensor:
         with SmoothDistances():
-            kernel = cast(Callable[..., Kernel], self.gp.covar_module)
+            kernel = cast(Callable[..., Any], self.gp.covar_module)
             return kernel(left, right).to_dense()
 
 

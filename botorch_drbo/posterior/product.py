@@ -299,7 +299,7 @@ class ProductView(View):
             units = torch.cat([torch.ones_like(scale[:, :1]), scale], dim=-1)
             return (matrix * units.mT.unsqueeze(-1)).to(contexts)
 
-    def has_slopes(self, own: bool) -> bool:
+    def has_slopes(self, *, own: bool) -> bool:
         """Whether slopes are interpolated too: where they exist, and cost less."""
         if not self.posterior.context_kernel.smooth:
             return False
@@ -324,11 +324,12 @@ class _InterpolatedMoments(LocalMoments):
         return mean, variance.clamp_min(0.0)
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
-        view, own = self.view, isinstance(contexts, Tensor)
-        if not view.has_slopes(own):
-            places = contexts if own else view.contexts[contexts]
-            return view.posterior.exact.slopes(self.X, places)
-        if own:
+        view = self.view
+        if not view.has_slopes(own=isinstance(contexts, Tensor)):
+            if isinstance(contexts, slice):
+                contexts = view.contexts[contexts]
+            return view.posterior.exact.slopes(self.X, contexts)
+        if isinstance(contexts, Tensor):
             # (1 + d_c) x b x k x r, then (1 + d_c) x b x k x 2
             flat = view.matrices(contexts.flatten(0, 1))
             matrices = flat.unflatten(1, contexts.shape[:2])

@@ -19,7 +19,8 @@ from botorch.models.model import Model
 from torch import Tensor
 
 ALL = slice(None)
-_Arguments, _Result = ParamSpec("_Arguments"), TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 def outside_inference_mode(

@@ -30,8 +30,8 @@ from botorch_drbo.acquisition import (
     LipschitzPenalizedUCB,
 )
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, TotalVariation
-from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 from botorch_drbo.confidence import noise_precision
+from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 
 LENGTHSCALE, OUTPUTSCALE, NOISE = 0.4, 1.7, 0.03
 C_BOUNDS = torch.tensor([[0.0], [1.0]], dtype=torch.double)

@@ -18,7 +18,6 @@ from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
-from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +30,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, UncertaintyObjective
+from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 
 BETA, BEST = 2.25, 1.0
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)

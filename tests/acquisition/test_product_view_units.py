@@ -1,4 +1,4 @@
-"""Acquisition functions in units of their own: the product view against the exact one."""
+"""Acquisition functions in their own units: product view against exact view."""
 
 from __future__ import annotations
 
