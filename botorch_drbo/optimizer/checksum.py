@@ -33,7 +33,7 @@ def state_checksum(state: dict[str, Any]) -> str:
     between 1 and 1.0.
 
     Args:
-        state: Its configuration, environment and events are covered.
+        state: Its configuration and events are covered.
 
     Returns:
         16 hexadecimal digits.
@@ -41,7 +41,7 @@ def state_checksum(state: dict[str, Any]) -> str:
     Raises:
         InputDataError: It holds something that is not JSON, or is nested too deeply.
     """
-    content = [state.get(key) for key in ("config", "environment", "events")]
+    content = [state.get(key) for key in ("config", "events")]
     try:
         text = json.dumps(_canonical(content), sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:

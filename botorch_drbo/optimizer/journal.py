@@ -195,7 +195,8 @@ class Journal:
                 f"The journal {self.path} belongs to process {self._owner}, and this "
                 f"is process {os.getpid()}, forked from it: two writers would destroy "
                 "the run. Ask and tell in the process that opened the journal, and "
-                "send it the outcomes."
+                "send it the outcomes. If that process has ended, call `close()` here "
+                "and `RobustOptimizer.resume(path)`."
             )
         here, end = os.fstat(self._descriptor), self._lines[-1].end
         try:
@@ -221,19 +222,19 @@ class Journal:
 
     def _write(self, records: Sequence[dict[str, Any]]) -> None:
         start, check = self._lines[-1] if self._lines else (0, "")
-        written: list[_Line] = []
-        data = b""
+        end, written, lines = start, list[_Line](), list[bytes]()
         for record in records:
             body = json.dumps(record, allow_nan=False).encode().removesuffix(b"}")
             check = checksum(check, body)
-            data += _sealed(body, check) + b"\n"
-            written.append(_Line(start + len(data), check))
+            lines.append(_with_check(body, check) + b"\n")
+            end += len(lines[-1])
+            written.append(_Line(end, check))
         if os.fstat(self._descriptor).st_size > start:
             os.ftruncate(self._descriptor, start)
-        self._reach = start + len(data)
+        self._reach = end
         with ExitStack() as on_failure:
             on_failure.callback(os.ftruncate, self._descriptor, start)
-            left = memoryview(data)
+            left = memoryview(b"".join(lines))
             while left:
                 left = left[os.write(self._descriptor, left) :]
             os.fsync(self._descriptor)
@@ -301,7 +302,7 @@ class Journal:
         if self._sealed:
             body = line[:-_SEAL_LENGTH]
         check = checksum(check, body)
-        if self._sealed and line != _sealed(body, check):
+        if self._sealed and line != _with_check(body, check):
             raise self._damaged(number, line, "does not fit its checksum")
         self._lines.append(_Line(end + len(line) + 1, check))
         record.pop("check", None)
@@ -321,7 +322,7 @@ class Journal:
         )
 
 
-def _sealed(body: bytes, check: str) -> bytes:
+def _with_check(body: bytes, check: str) -> bytes:
     """A line from its JSON object without the closing brace, and its checksum."""
     return body + b', "check": "%s"}' % check.encode()
 
@@ -341,7 +342,8 @@ def _check_header(header: dict[str, Any], path: Path) -> int:
     if type(version) is not int or version not in _READS:
         raise InputDataError(
             f"Line 1 of the journal {path} has version {version!r}; this library reads "
-            f"the versions {_READS}. Resume it with the library that wrote it."
+            f"the versions {_READS}. Resume it with the library that wrote it, or "
+            "restore the file from a copy if it was damaged."
         )
     if not isinstance(header.get("config"), dict):
         raise InputDataError(

@@ -67,7 +67,8 @@ class RobustOptimizer:
     returns. After a crash at any moment, ``RobustOptimizer.resume(path)`` has every
     observation and asks what the dead run would have asked next. A decision that was
     written when the process died but never reached you is in ``pending`` after
-    ``resume``: execute it, or leave it.
+    ``resume``: execute it, or leave it. One process writes: in a forked child ``ask``
+    and ``tell`` raise. A damaged journal is refused and left as it is.
 
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
