@@ -462,7 +462,9 @@ class RobustOptimizer:
             optimizer = cls._restored(header["config"], events, device, name)
             space = optimizer.space
             compare_bounds(bounds, space.bounds, "bounds", name)
-            compare_bounds(context_bounds, space.context_bounds, "context_bounds", name)
+            compare_bounds(
+                context_bounds, optimizer._context_bounds, "context_bounds", name
+            )
             compare_environment(header.get("environment"), name)
             journal.repair()
             optimizer._journal = journal

@@ -98,8 +98,12 @@ def test_bounds_of_a_resumed_run(
             RobustOptimizer.resume(path, bounds=wrong)
 
 
-def test_float32_bounds_of_the_context_in_a_float64_run() -> None:
+def test_float32_bounds_of_the_context_in_a_float64_run(tmp_path: Path) -> None:
     opt = RobustOptimizer("random", BOUNDS, CONTEXTS.float(), num_initial=1)
+    path = tmp_path / "run.jsonl"
+    RobustOptimizer.from_state_dict(opt.state_dict(), journal=path).close()
+    for contexts in (CONTEXTS, CONTEXTS.float()):
+        RobustOptimizer.resume(path, context_bounds=contexts).close()
     for _ in range(2):
         opt.tell(opt.ask(), CONTEXTS[:1], 1.0)
         opt.tell(opt.ask(), CONTEXTS[1:], 1.0)
