@@ -35,19 +35,18 @@ def coarser_dtypes(run: Tensor, **values: Tensor) -> dict[str, Any]:
     return {_ENTRY: names} if names else {}
 
 
-def stored_dtypes(record: dict[str, Any]) -> dict[str, Any]:
+def as_dtypes(value: object, name: str = _ENTRY) -> dict[str, str]:
     """The same entry of a stored record, checked."""
-    if _ENTRY not in record:
-        return {}
-    names = record[_ENTRY]
-    if not isinstance(names, dict) or not all(n in DTYPES for n in names.values()):
-        raise InputDataError(f"`{_ENTRY}` must name dtypes, got {names!r}.")
-    return {_ENTRY: dict(names)}
+    if not isinstance(value, dict) or not all(
+        isinstance(dtype, str) and dtype in DTYPES for dtype in value.values()
+    ):
+        raise InputDataError(f"`{name}` must map names to {sorted(DTYPES)}.")
+    return value
 
 
 def stored_dtype(
     record: dict[str, Any], name: str, default: torch.dtype
 ) -> torch.dtype:
     """The dtype in which a value of a record was given."""
-    names = stored_dtypes(record).get(_ENTRY, {})
+    names = as_dtypes(record.get(_ENTRY, {}))
     return DTYPES[names[name]] if name in names else default

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import (
@@ -28,6 +28,7 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     algorithm_from_dict,
     derive_seed,
+    standard_dtype,
 )
 from botorch_drbo.algorithms.candidates import best_rows, check_candidates, without
 from botorch_drbo.optimizer.checks import (
@@ -40,19 +41,20 @@ from botorch_drbo.optimizer.checks import (
     compare_environment,
     environment,
 )
+from botorch_drbo.optimizer.checksum import state_checksum
 from botorch_drbo.optimizer.dtypes import (
     DTYPES,
     coarser_dtypes,
     dtype_name,
     stored_dtype,
-    stored_dtypes,
 )
+from botorch_drbo.optimizer.events import as_matrix, read_event
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.trials import Trial
 
-_STATE_FORMAT, _STATE_VERSION = "botorch_drbo state", 1
+_STATE_FORMAT, _STATE_VERSION, _READS = "botorch_drbo state", 2, (1, 2)
 _DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
 
 
@@ -72,13 +74,14 @@ class RobustOptimizer:
     **Reproducible.** The decisions that ``ask`` returns are a function of the
     configuration and of the events (asks, tells, withdrawals) so far: same machine,
     same library versions, same number of threads, same decisions. The global random
-    number generators are neither used nor changed.
+    number generators and torch's default dtype are neither used nor changed.
 
     **Durable.** With ``journal`` each event is on the disk before the call returns.
     After a crash at any moment, ``RobustOptimizer.resume(path)`` has every observation
     and asks what the dead run would have asked next. A decision that was written when
     the process died but never reached you is in ``pending`` after ``resume``: execute
-    it, leave it, or ``withdraw`` it.
+    it, leave it, or ``withdraw`` it. One process writes: in a forked child ``ask`` and
+    ``tell`` raise. A damaged journal is refused and left as it is.
 
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
@@ -379,13 +382,14 @@ class RobustOptimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Configuration and events in plain JSON types; see ``from_state_dict``."""
-        return {
+        state = {
             "format": _STATE_FORMAT,
             "version": _STATE_VERSION,
             "config": self._config(),
             "environment": environment(),
             "events": copy.deepcopy(list(self._ledger.events)),
         }
+        return {**state, "check": state_checksum(state)}
 
     @classmethod
     def from_state_dict(
@@ -412,10 +416,17 @@ class RobustOptimizer:
             raise InputDataError(
                 "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
             )
-        if state.get("version") != _STATE_VERSION:
+        version = state.get("version")
+        if type(version) is not int or version not in _READS:
             raise InputDataError(
-                f"The state has version {state.get('version')!r}; this library reads "
-                f"version {_STATE_VERSION}. Load it with the library that made it."
+                f"The state has version {version!r}; this library reads the versions "
+                f"{_READS}. Load it with the library that made it."
+            )
+        # A state of version 1 has no checksum.
+        if version > 1 and state.get("check") != state_checksum(state):
+            raise InputDataError(
+                "The state does not fit its checksum: it was damaged or edited after "
+                "`state_dict()`. Restore it from a copy."
             )
         events = state.get("events")
         if not isinstance(events, list):
@@ -451,15 +462,18 @@ class RobustOptimizer:
             decisions that were asked and have no outcome.
 
         Raises:
-            InputDataError: The file is in use, damaged before its last line, or the
-                journal of another problem or version.
+            InputDataError: The file is in use, damaged in any other way than by a
+                write that was stopped midway, no journal, or the journal of another
+                problem or version. It is left as it is.
             OSError: The file cannot be read.
         """
         journal, header, events = Journal.open(path)
         with ExitStack() as on_failure:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
-            optimizer = cls._restored(header["config"], events, device, name)
+            optimizer = cls._restored(
+                header["config"], events, device, name, in_lines=True
+            )
             space = optimizer.space
             compare_bounds(bounds, space.bounds, "bounds", name)
             compare_bounds(
@@ -499,7 +513,8 @@ class RobustOptimizer:
         if num == 0:
             return lower.new_empty(0, self._space.d_x)
         seed = derive_seed(self._seed, _DESIGN, 0)
-        engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
+        with standard_dtype():  # the engine rounds its first point to the default
+            engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
         unit = engine.fast_forward(first).draw(num, dtype=lower.dtype).to(lower)
         return (lower + unit * (upper - lower)).clamp(lower, upper)
 
@@ -580,61 +595,77 @@ class RobustOptimizer:
         events: Sequence[object],
         device: torch.device | str,
         source: str,
+        *,
+        in_lines: bool = False,
     ) -> RobustOptimizer:
         try:
-            optimizer = cls._configured(cast(dict[str, Any], config), device)
-        except (KeyError, TypeError) as error:
+            optimizer = cls._configured(config, device)
+        except BotorchError as error:
             raise InputDataError(
-                f"The configuration in {source} is damaged: {error!r}."
+                f"The configuration in {source} cannot be used: {error}"
             ) from error
         for number, event in enumerate(events, start=1):
             try:
-                optimizer._replay(cast(dict[str, Any], event))
-            except (KeyError, TypeError, ValueError, BotorchError) as error:
+                optimizer._replay(event)
+            except BotorchError as error:
+                line = f" (line {number + 1})" if in_lines else ""
                 raise InputDataError(
-                    f"Event {number} of {source} does not fit its configuration: "
-                    f"{error} It is damaged, or mixed with another run."
+                    f"Event {number}{line} of {source} does not fit its configuration: "
+                    f"{error} It is damaged, or mixed with another run. Restore it "
+                    "from a copy."
                 ) from error
         return optimizer
 
     @classmethod
-    def _configured(
-        cls, config: dict[str, Any], device: torch.device | str
-    ) -> RobustOptimizer:
-        dtype = DTYPES[config["dtype"]]
-        own = stored_dtype(config, "context_bounds", dtype)
+    def _configured(cls, config: object, device: torch.device | str) -> RobustOptimizer:
+        if not isinstance(config, dict):
+            raise InputDataError("it is no JSON object.")
+        try:
+            dtype = DTYPES[config["dtype"]]
+            own = stored_dtype(config, "context_bounds", dtype)
+            bounds = as_matrix(config["bounds"], "bounds")
+            context_bounds = as_matrix(config["context_bounds"], "context_bounds")
+            rest = {name: config[name] for name in ("seed", "maximize", "num_initial")}
+            as_count(rest["num_initial"], "num_initial")  # None is not stored
+            algorithm = algorithm_from_dict(config["algorithm"])
+        except (  # whatever a recipe stumbles over in a damaged option
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise InputDataError(
+                f"{error!r}. It is damaged: restore it from a copy."
+            ) from error
         return cls(
-            algorithm_from_dict(config["algorithm"]),
-            torch.tensor(config["bounds"], dtype=dtype, device=device),
-            torch.tensor(config["context_bounds"], dtype=own, device=device),
-            seed=config["seed"],
-            maximize=config["maximize"],
-            num_initial=config["num_initial"],
+            algorithm,
+            bounds.to(device, dtype),
+            context_bounds.to(device, own),
+            **rest,
         )
 
-    def _replay(self, event: dict[str, Any]) -> None:
+    def _replay(self, event: object) -> None:
         """Apply a stored event, under the checks that it passed when it was new."""
-        kind, bounds = event["event"], self._space.bounds
+        kind, fields = read_event(event, len(self._ledger.events) + 1)
         if kind == "withdraw":
-            self.withdraw(event["trial"])
+            self.withdraw(**fields)
             return
-        if kind not in ("ask", "tell", "fail"):
-            raise InputDataError(f"There is no event {kind!r}.")
-        x = torch.tensor(event["x"], dtype=torch.double)
-        dtypes = stored_dtypes(event)
+        x, bounds = fields["x"], self._space.bounds
+        dtypes = {"dtypes": fields["dtypes"]} if "dtypes" in fields else {}
         if kind == "ask":
             x = as_rows(x, bounds, "x", "bounds").to(bounds)
             asked = {"event": "ask", "x": x.tolist(), **dtypes}
-            if "actions" in event:
-                actions = torch.tensor(event["actions"], dtype=torch.double)
-                asked["actions"] = check_candidates(actions, self._space).tolist()
+            if "actions" in fields:
+                actions = check_candidates(fields["actions"], self._space)
+                asked["actions"] = actions.tolist()
             self._record(asked)
             return
-        x, c = self._told_rows(x, torch.tensor(event["c"], dtype=torch.double))
-        y = None if kind == "fail" else event["y"]
-        if y is not None:
-            y = as_outcomes(torch.tensor(y, dtype=torch.double), len(x))
-        self._record_told(x, c, y, kind == "fail", event["closes_pending"], dtypes)
+        x, c = self._told_rows(x, fields["c"])
+        y = fields.get("y")  # one that version 0.1.0 took may be too large for `tell`
+        y = None if y is None else as_outcomes(y, len(x))
+        self._record_told(x, c, y, kind == "fail", fields["closes_pending"], dtypes)
 
 
 def _own_arguments() -> list[str]:
