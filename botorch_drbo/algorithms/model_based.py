@@ -298,7 +298,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.beta)
+        as_schedule(self.beta, "beta")
 
     @abstractmethod
     def acquisition(
@@ -402,7 +402,7 @@ class AmbiguityOptions(ModelBasedAlgorithm):
                 f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
             )
         if self.radius is not None:
-            as_schedule(self.radius)
+            as_schedule(self.radius, "radius")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

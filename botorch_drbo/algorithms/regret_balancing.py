@@ -179,7 +179,7 @@ class RegretBalancing(ModelBasedAlgorithm):
         check_counts(horizon=self.horizon)
         if self.num_design is not None:
             check_counts(num_design=self.num_design)
-        as_schedule(self.beta)
+        as_schedule(self.beta, "beta")
         low, high = _numbers(self, "reward_range", 2)
         if not low < high:
             raise InputDataError(

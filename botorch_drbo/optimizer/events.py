@@ -13,6 +13,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.optimizer.dtypes import as_dtypes
+
 
 def as_matrix(value: object, name: str) -> Tensor:
     """Rows of numbers, all of one length, in float64; there is at least one."""
@@ -53,6 +55,13 @@ def as_flag(value: object, name: str) -> bool:
     return value
 
 
+def as_trial(value: object, name: str) -> int:
+    """The number of a trial."""
+    if type(value) is not int:
+        raise InputDataError(f"`{name}` must be a number, got {_brief(value)}.")
+    return value
+
+
 @dataclass(frozen=True)
 class Field:
     """A field of a stored event.
@@ -68,17 +77,23 @@ class Field:
     required: bool = True
 
 
+_DTYPES = {"dtypes": Field(as_dtypes, required=False)}
+_TOLD = {
+    "x": Field(as_matrix),
+    "c": Field(as_matrix),
+    "closes_pending": Field(as_flag),
+    **_DTYPES,
+}
+
 EVENTS: dict[str, dict[str, Field]] = {
     "ask": {
         "x": Field(as_matrix),
         "actions": Field(as_matrix, required=False),
+        **_DTYPES,
     },
-    "tell": {
-        "x": Field(as_matrix),
-        "c": Field(as_matrix),
-        "y": Field(as_vector, nullable=True),
-        "closes_pending": Field(as_flag),
-    },
+    "tell": {**_TOLD, "y": Field(as_vector, nullable=True)},
+    "fail": _TOLD,
+    "withdraw": {"trial": Field(as_trial)},
 }
 """The fields of each kind of event, beside ``event`` and ``number``."""
 

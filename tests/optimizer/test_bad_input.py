@@ -37,6 +37,11 @@ CALLS: dict[str, tuple[Callable[[RobustOptimizer], Any], type[Exception], str]] 
     "c columns": (lambda o: o.tell(X, X, 1.0), SHAPE, "`c`.*1 columns"),
     "c outside": (lambda o: o.tell(X, -C, 1.0), DATA, "`c`.*outside `context_bounds`"),
     "c integer": (lambda o: o.tell(X, C.int(), 1.0), DATA, "`c`.*floating"),
+    "c one row for many": (
+        lambda o: o.tell(X.repeat(40, 1), torch.rand(40), torch.rand(40)),
+        SHAPE,
+        r"`c` must have 1 columns, got shape \(40,\).*unsqueeze",
+    ),
     "rows": (lambda o: o.tell(X, C.repeat(2, 1), 1.0), SHAPE, "one row per trial"),
     "y nan": (lambda o: o.tell(X, C, NAN), DATA, "`y`.*NaN"),
     "y infinite": (lambda o: o.tell(X, C, torch.tensor([INF])), DATA, "`y`"),
@@ -86,7 +91,21 @@ CONSTRUCTIONS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "unknown name": ({"algorithm": "bo"}, DATA, "choices are"),
     "no algorithm": ({"algorithm": 3}, DATA, "name or an Algorithm"),
     "algorithm class": ({"algorithm": RandomSearch}, DATA, "name or an Algorithm"),
+    "misspelt name": ({"algorithm": "wdrb"}, DATA, "Did you mean `wdrbo`"),
     "unknown option": ({"radios": 1.0}, DATA, "no option radios"),
+    "misspelt option": ({"raw_sample": 1}, DATA, "Did you mean `raw_samples`"),
+    "misspelt argument": ({"num_inital": 1}, DATA, "Did you mean `num_initial`"),
+    "minimize": ({"minimize": True}, DATA, "Did you mean `maximize=False`"),
+    "lists arguments": (
+        {"x": 0},
+        DATA,
+        r"'seed', 'journal', 'maximize', 'num_initial'",
+    ),
+    "negative radius": (
+        {"algorithm": "wdrbo", "radius": -1},
+        DATA,
+        "^`radius` must not be negative",
+    ),
     "option twice": (
         {"algorithm": RandomSearch(), "num_restarts": 1},
         DATA,
@@ -213,6 +232,18 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "Event 1 .*`actions`",
     ),
     "event of the future": (with_event(failed=True), "Event 2 .*unknown.*failed"),
+    "event dtypes": (with_event(dtypes={"x": "int8"}), "Event 2 .*`dtypes`"),
+    "event dtypes a list": (with_event(dtypes=["x"]), "Event 2 .*`dtypes`"),
+    "event dtype a list": (with_event(dtypes={"x": []}), "Event 2 .*`dtypes`"),
+    "config dtypes": (with_config(dtypes=None), "configuration.*`dtypes`"),
+    "withdrawn trial": (
+        lambda s: {**s, "events": [{"event": "withdraw", "number": 1, "trial": 7}]},
+        "Event 1 .*no trial 7",
+    ),
+    "withdrawn text": (
+        lambda s: {**s, "events": [{"event": "withdraw", "number": 1, "trial": "7"}]},
+        "Event 1 .*`trial`",
+    ),
     "event number": (with_event(number=3), "Event 2 .*number must be 2"),
     "event kind a list": (with_event(event=["tell"]), "Event 2 .*no event"),
 }
