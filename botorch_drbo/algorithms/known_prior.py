@@ -68,7 +68,8 @@ class KnownPrior:
             self.lengthscale, self.noise_variance, self.outputscale
         )
         model = prior.model(X, Y, space.bounds, space.d_x)
-        cast(ConstantMean, model.mean_module).initialize(constant=self.mean)
+        mean = self.mean / self.prior_std  # the model's unit of y
+        cast(ConstantMean, model.mean_module).initialize(constant=mean)
         return model.requires_grad_(False)
 
     def information_gains(self, num: int) -> tuple[float, ...]:
