@@ -248,9 +248,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         """Of the score in the context; None where autograd has to be asked."""
         own = contexts.ndim > 2
         if local is not None and (local.cheap if own else not torch.is_grad_enabled()):
-            return local.bound_slopes(
-                contexts, self._width_for(local), self.min_variance
-            )
+            width = self._width_for(local)
+            return local.bound_slopes(contexts, width, self.min_variance)
         if isinstance(self.observed, (ExactPosterior, ProductPosterior)):
             at = self.observed.slopes(X, contexts)
         else:

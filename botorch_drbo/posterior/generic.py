@@ -95,10 +95,8 @@ class GenericPosterior(MarginalPosterior):
 
     def _chunk_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
-        with (
-            SmoothDistances(),
-            any_variance(),
-        ):  # GPyTorch evaluates lazily: the moments belong inside
+        # GPyTorch evaluates lazily: the moments belong inside.
+        with SmoothDistances(), any_variance():
             if self.pending is None or noise is None:
                 posterior = self._posterior(Z.unsqueeze(-2))  # N (x S) x 1 x 1
                 mean, variance = posterior.mean, posterior.variance

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
+from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.settings import prior_mode
 from torch import Tensor
@@ -51,5 +54,8 @@ def prior_variance(
             inputs = inputs[0]
         at = inputs.reshape(-1, inputs.shape[-1])[:_FEW]
     with torch.no_grad(), prior_mode(), any_variance():
-        posterior = model.posterior(at, posterior_transform=posterior_transform)
+        posterior = cast(
+            GPyTorchPosterior,
+            model.posterior(at, posterior_transform=posterior_transform),
+        )
         return posterior.variance.mean().item()
