@@ -182,8 +182,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
                 pending=pending.flatten(0, 1),  # m * k x d
                 **options,
             )
-        self.min_variance = self._find_min_variance()
         self._enlargement = self._find_enlargement()
+        self.min_variance = self._find_min_variance()
         self._seen = _Hyperparameters(self.model)
 
     def scores(

@@ -31,6 +31,7 @@ _START_DISTANCE = 0.15  # between climbs, in widths of the box
 _PAIRS_PER_CHUNK = 2**14  # decisions x contexts
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 _NEWTON_STEPS = 2
+_BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
 # Values at -2..2 times this are the derivative of the polynomial through them, as
 # coefficients of 1, t, t^2 and t^3.
 _STENCIL = (
@@ -277,7 +278,8 @@ class LipschitzConstant(Module):
             slope = first + at * (second + at * (third + at * fourth))
             bend = second + at * (2.0 * third + 3.0 * at * fourth)
             # Where it bends upwards the step goes to the end of the interval.
-            at = at + slope / (-bend).clip(tiny)
+            least = abs(slope) / _BEYOND
+            at = at + slope / xp.maximum(-bend, least).clip(tiny)
             at = xp.minimum(xp.maximum(at, low), high)
         place = ((middle + at) / last).clip(0.0, 1.0)[..., None]  # in the unit box
         tops = bounds[0] + place * (bounds[1] - bounds[0])
