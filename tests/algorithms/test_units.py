@@ -123,7 +123,7 @@ def test_two_contexts_in_other_units(name: str) -> None:
 exponents = st.floats(-6.0, 6.0)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(exponents, exponents, exponents, st.floats(-100.0, 100.0), st.floats(-5.0, 5.0))
 def test_any_units(x: float, x2: float, c: float, y: float, shift: float) -> None:
     units = Units((10**x, 10**x2), (10**c, 1.0), 10**y, shift)
