@@ -163,9 +163,11 @@ def test_no_grad_and_rows_are_independent():
     torch.testing.assert_close(together, alone, rtol=1e-7, atol=1e-9)
 
 
-def test_constant_score_has_zero_slope_and_no_nan():
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_constant_score_has_zero_slope_and_no_nan(d_c):
     X = torch.rand(3, 1, dtype=torch.double, requires_grad=True)
-    value = LipschitzConstant(UNIT)(lambda X, c: X + 0 * c.squeeze(-1), X)
+    search = LipschitzConstant(torch.cat([UNIT] * d_c, dim=-1))
+    value = search(lambda X, c: X + 0 * X * c.sum(-1), X)
     (gradient,) = torch.autograd.grad((X.squeeze(-1) - value).sum(), X)
     assert (value <= 1e-14).all()
     torch.testing.assert_close(gradient, torch.ones_like(gradient))
@@ -182,6 +184,23 @@ def test_units_of_the_context_do_not_matter():
     narrow = LipschitzConstant(UNIT)(score, X)
     scaled = LipschitzConstant(wide)(lambda X, c: score(X, (c - 10) / 40), X)
     torch.testing.assert_close(narrow, scaled, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_units_of_the_score_do_not_matter(d_c):
+    score, _ = make_score(d_c)
+    search = LipschitzConstant(torch.cat([UNIT] * d_c, dim=-1))
+    X = torch.rand(4, 1, dtype=torch.double).requires_grad_()
+
+    def steepest(unit):
+        L = search(lambda X, contexts: unit * score(X, contexts), X)
+        return L.detach(), torch.autograd.grad(L.sum(), X)[0]
+
+    L, slope = steepest(1.0)
+    for unit in (1e-40, 1e-9, 1e9):
+        same, other = steepest(unit)
+        torch.testing.assert_close(same / unit, L, rtol=1e-10, atol=0)
+        torch.testing.assert_close(other / unit, slope, rtol=1e-8, atol=1e-10)
 
 
 def test_ensemble_members_are_searched_apart():

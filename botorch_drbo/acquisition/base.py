@@ -37,11 +37,12 @@ from botorch_drbo.posterior import (
     ProductPosterior,
     marginal_posterior,
     noise_precision,
+    prior_variance,
 )
 from botorch_drbo.posterior.hand import HandInterpolant
 from botorch_drbo.posterior.interpolant import Seen, version_of
 
-MIN_VARIANCE = 1e-12
+_NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 
 
 class RobustAcquisitionFunction(AcquisitionFunction, ABC):
@@ -182,6 +183,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
                 **options,
             )
         self._enlargement = self._find_enlargement()
+        self.min_variance = self._find_min_variance()
         self._seen = _Hyperparameters(self.model)
 
     def scores(
@@ -205,7 +207,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         local = self._interpolant(X, contexts, pending=pending)
         if local is not None:
             width = self._width_for(local)
-            return local.confidence_bounds(width, MIN_VARIANCE).to(X)
+            return local.confidence_bounds(width, self.min_variance).to(X)
         mean, width = self._mean_and_width(X, contexts, pending=pending)
         return mean + width
 
@@ -219,7 +221,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _expected_bound(self, local: ContextInterpolant, weights: Tensor) -> Tensor:
         inner = weights.to(local.at_skeleton)
-        found = local.expected_bound(inner, self._width_for(local), MIN_VARIANCE)
+        found = local.expected_bound(inner, self._width_for(local), self.min_variance)
         return found.to(weights)
 
     def _width_for(self, local: ContextInterpolant) -> float | Tensor:
@@ -301,7 +303,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         assert isinstance(self.posterior, ProductPosterior)
         width = float(self._number_width())
         return self.posterior.by_hand(
-            x, contexts, wanted=wanted, width=width, min_variance=MIN_VARIANCE
+            x, contexts, wanted=wanted, width=width, min_variance=self.min_variance
         )
 
     def _refresh(self) -> None:
@@ -315,7 +317,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         factor = self.confidence_width().to(variance)
         if self.ensemble:
             factor = factor.unsqueeze(-1)  # (S) x 1
-        return factor * variance.clamp_min(MIN_VARIANCE).sqrt()
+        return factor * variance.clamp_min(self.min_variance).sqrt()
 
     def confidence_width(self) -> Tensor:
         r"""By how many standard deviations the score lies above the mean.
@@ -331,6 +333,13 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             one for each model, ``S``.
         """
         return self.beta.sqrt() + self._enlargement.to(self.beta)
+
+    def _find_min_variance(self) -> float:
+        """Below it variances are rounding errors, whatever the units of y."""
+        dtypes = [parameter.dtype for parameter in self.model.parameters()]
+        tiny = torch.finfo(dtypes[0] if dtypes else torch.float).tiny
+        scale = prior_variance(self.model, self.posterior_transform)
+        return max(_NEGLIGIBLE * scale, tiny)  # a certain model has no scale
 
     def _find_enlargement(self) -> Tensor:
         """What misspecification adds to the width, a scalar or ``S``."""

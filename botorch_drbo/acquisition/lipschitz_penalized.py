@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_drbo._by_hand import by_hand
 from botorch_drbo._validation import check_bounds, check_inside, check_nonnegative
-from botorch_drbo.acquisition.base import MIN_VARIANCE, RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
 from botorch_drbo.posterior import (
@@ -248,15 +248,16 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         """Of the score in the context; None where autograd has to be asked."""
         own = contexts.ndim > 2
         if local is not None and (local.cheap if own else not torch.is_grad_enabled()):
-            return local.bound_slopes(contexts, self._width_for(local), MIN_VARIANCE)
+            width = self._width_for(local)
+            return local.bound_slopes(contexts, width, self.min_variance)
         if isinstance(self.observed, (ExactPosterior, ProductPosterior)):
             at = self.observed.slopes(X, contexts)
         else:
             return None
         if at is None:
             return None
-        sigma = at.variance.clamp_min(MIN_VARIANCE).sqrt()
-        share = (at.variance > MIN_VARIANCE) / (2 * sigma)
+        sigma = at.variance.clamp_min(self.min_variance).sqrt()
+        share = (at.variance > self.min_variance) / (2 * sigma)
         share = self.confidence_width().to(sigma) * share
         return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
 

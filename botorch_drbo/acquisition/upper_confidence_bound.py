@@ -16,7 +16,6 @@ from torch import Tensor
 from botorch_drbo._by_hand import Chain, by_hand
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import (
-    MIN_VARIANCE,
     Joined,
     RobustAcquisitionFunction,
 )
@@ -205,9 +204,9 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         local = self._interpolant(X, joined)
         if local is not None:  # all contexts from one skeleton
             n, width = len(weights), self._width_for(local)
-            scores = local.confidence_bounds(width, MIN_VARIANCE, slice(n))
+            scores = local.confidence_bounds(width, self.min_variance, slice(n))
             # Only the lowest score needs a gradient.
-            lowest = local.lowest_contexts(width, MIN_VARIANCE, slice(n, None))
+            lowest = local.lowest_contexts(width, self.min_variance, slice(n, None))
             column = local.interpolation.mT[n + lowest]  # ... x r
             mean, variance = (local.at_skeleton * column).sum(-1)
             lowest = mean + self._width(variance)

@@ -16,6 +16,7 @@ from botorch_drbo.posterior.interpolant import ContextInterpolant
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
+from botorch_drbo.posterior.prior_variance import prior_variance
 from botorch_drbo.posterior.product_kernel import ProductPosterior
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "ProductPosterior",
     "marginal_posterior",
     "noise_precision",
+    "prior_variance",
     "supports_paths",
 ]

@@ -18,6 +18,7 @@ from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
     MarginalPosterior,
     SmoothDistances,
+    any_variance,
     in_chunks,
 )
 
@@ -71,7 +72,7 @@ class GenericPosterior(MarginalPosterior):
         self.register_buffer("pending", pending, persistent=False)
         self.register_buffer("pending_noise", None, persistent=False)
         if pending is not None:
-            with torch.no_grad():
+            with torch.no_grad(), any_variance():
                 latent = self._posterior(pending).variance
                 noisy = self._posterior(pending, observation_noise=True).variance
             # (S x) p x 1 -> (S x) p
@@ -94,7 +95,8 @@ class GenericPosterior(MarginalPosterior):
 
     def _chunk_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
-        with SmoothDistances():  # GPyTorch evaluates lazily: the moments belong inside
+        # GPyTorch evaluates lazily: the moments belong inside.
+        with SmoothDistances(), any_variance():
             if self.pending is None or noise is None:
                 posterior = self._posterior(Z.unsqueeze(-2))  # N (x S) x 1 x 1
                 mean, variance = posterior.mean, posterior.variance
@@ -111,9 +113,12 @@ class GenericPosterior(MarginalPosterior):
             mean = posterior.distribution.mean  # N (x S) x (1 + p)
             covariance = posterior.distribution.covariance_matrix
         observed = covariance[..., 1:, 1:] + torch.diag_embed(noise.to(Z))
-        root = psd_safe_cholesky(observed)
+        # In units of its own size: what is added to a singular matrix is 1e-8 in any.
+        unit = observed.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
+        unit = unit.clamp_min(torch.finfo(unit.dtype).tiny)  # a model that is certain
+        root = psd_safe_cholesky(observed / unit)
         explained = torch.linalg.solve_triangular(
-            root, covariance[..., 1:, :1], upper=False
+            root, covariance[..., 1:, :1] / unit.sqrt(), upper=False
         )
         variance = covariance[..., 0, 0] - explained.square().sum((-1, -2))
         return mean[..., 0], variance

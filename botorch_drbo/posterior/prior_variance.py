@@ -1,0 +1,61 @@
+"""How large a model's outcomes are before it has seen any: its scale, in units of y."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+from botorch.sampling.pathwise.utils import get_train_inputs
+from gpytorch.settings import prior_mode
+from torch import Tensor
+
+from botorch_drbo.posterior.base import any_variance
+
+_FEW = 4  # inputs: the prior variance of a stationary kernel is the same everywhere
+
+
+def prior_variance(
+    model: Model,
+    posterior_transform: PosteriorTransform | None = None,
+    *,
+    at: Tensor | None = None,
+) -> float:
+    r"""Average the prior variance of a model's outcome over a few inputs.
+
+    .. math:: \bar\sigma_0^2 = \frac1k \sum_{i=1}^k
+        \operatorname{Var}_{\text{prior}} f(z_i)
+
+    In other units of the outcome, ``a y + b``, it is ``a^2`` times as large: what is
+    small or large compared with it does not depend on units.
+
+    Args:
+        model: A BoTorch model, or an ensemble. One that is no exact Gaussian process
+            has no prior without data: then it is the variance with the data.
+        posterior_transform: Makes one output of several, or changes the sign.
+        at: Inputs ``k x d``; by default the first training inputs.
+
+    Returns:
+        The variance in squared units of the outcome, noise not included; zero for a
+        model that is certain.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> y = torch.tensor([[0.0], [0.0], [3.0], [6.0], [6.0]]).double()
+        >>> round(prior_variance(SingleTaskGP(Z, y)), 6)  # that of the outcomes
+        9.0
+    """
+    if at is None:
+        inputs = get_train_inputs(model, transformed=False)
+        while not isinstance(inputs, Tensor):  # of a list of models the first
+            inputs = inputs[0]
+        at = inputs.reshape(-1, inputs.shape[-1])[:_FEW]
+    with torch.no_grad(), prior_mode(), any_variance():
+        posterior = cast(
+            GPyTorchPosterior,
+            model.posterior(at, posterior_transform=posterior_transform),
+        )
+        return posterior.variance.mean().item()
