@@ -48,6 +48,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     width ``w = sqrt(beta)``; with ``misspecification`` it is enlarged, see
     ``confidence_width``.
     ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
+    ``OverJointInputs`` makes a function of ``[x, c]`` of it.
 
     *Ensembles.* The robust value is taken for each model first, the mean over models
     last: the minimum over an ambiguity set and the mean do not commute.
@@ -59,6 +60,14 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     confidence bound shrinks around a pending decision, for all contexts, and the next
     decision goes elsewhere. Where nothing is left to explore (``beta`` zero, or a model
     that is certain) the next decision may lie next to the pending one.
+
+    *Batches* are chosen one decision at a time, each with the earlier ones pending
+    (``optimize_acqf(..., q=q, sequential=True)``). So the value of a batch is
+
+    .. math:: \alpha(x_1, \dots, x_q) = \sum_{j=1}^q
+        \alpha(x_j \mid x_1, \dots, x_{j-1} \text{ pending}),
+
+    the sum of what sequential maximisation makes large, and it depends on the order.
 
     *What is noticed.* At the start of each call all parameters and buffers of the model
     and of the posterior transform, given noise, and ``misspecification`` are compared
@@ -352,22 +361,51 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return self.misspecification.to(self._precision) * self._precision.sqrt()
 
     # BoTorch types its decorator for the base class only.
-    @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def forward(self, X: Tensor) -> Tensor:
         r"""Evaluate the acquisition function.
 
         Args:
-            X: Decisions, ``b x 1 x d_x``.
+            X: Decisions, ``b x 1 x d_x``; or one batch of several, ``1 x q x d_x``,
+                without a gradient.
 
         Returns:
-            One value per decision, ``b``; higher is better.
+            One value per decision, ``b``; higher is better. Of a batch the sum of what
+            each decision was worth when the earlier ones were pending.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+            UnsupportedError: Several batches, or gradients, of several decisions.
         """
         self._check_decisions(X)
+        if X.shape[-2] != 1:
+            return self._one_after_another(X)
         if self.beta.device != X.device:
             self.to(X.device)
         self._refresh()
         values = self._values(self._in_model_dtype(X.squeeze(-2))).to(X)  # b (x S)
         return values.mean(-1) if self.ensemble else values
+
+    def _one_after_another(self, X: Tensor) -> Tensor:
+        """The value of one batch, ``... x q x d_x`` to ``...``, all ones."""
+        wants_gradient = X.requires_grad and torch.is_grad_enabled()
+        if X.shape[:-2].numel() != 1 or X.shape[-2] == 0 or wants_gradient:
+            raise UnsupportedError(
+                f"{type(self).__name__} is maximised one decision at a time, got `X` "
+                f"of shape {tuple(X.shape)} with q = {X.shape[-2]}. Pass "
+                "`sequential=True` to `optimize_acqf`; only the value of a single "
+                "batch can be asked for, without a gradient."
+            )
+        rows, given = X.reshape(-1, X.shape[-1]), self.X_pending
+        earlier = rows[:0] if given is None else given.to(rows)
+        try:
+            total = X.new_zeros(X.shape[:-2])
+            for number, row in enumerate(rows):
+                self.set_X_pending(torch.cat([earlier, rows[:number]]))
+                total = total + self(row.unsqueeze(0))
+        finally:
+            self.set_X_pending(given)
+        return total
 
     @abstractmethod
     def _values(self, X: Tensor) -> Tensor:
