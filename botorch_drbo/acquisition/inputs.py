@@ -24,7 +24,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_count
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.models import some_inputs, without_inference_tensors
 
 
 def check_context_set(context_set: ContextSet) -> ContextSet:
@@ -38,7 +38,7 @@ def check_context_set(context_set: ContextSet) -> ContextSet:
             f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
             " Build one with ContextSet(points, weights) or ContextSet.empirical."
         )
-    return context_set
+    return without_inference_tensors(context_set)
 
 
 def empty_context_set() -> ContextSet:
@@ -69,7 +69,7 @@ def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
             f"{type(objective.ambiguity_set).__name__} from the {n} points of this "
             "context set."
         ) from error
-    return objective
+    return without_inference_tensors(objective)
 
 
 def check_decision_columns(X: Tensor, d_x: int) -> None:

@@ -31,6 +31,7 @@ from botorch_drbo.posterior import (
     Path,
     ProductPosterior,
 )
+from botorch_drbo.posterior.models import without_inference_tensors
 
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
@@ -164,7 +165,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             )
         self.register_buffer("radius", radius.detach().clone().reshape(()))
         self.register_buffer("context_bounds", bounds.detach().clone())
-        self.lipschitz = self._search(bounds) if lipschitz is None else lipschitz
+        if lipschitz is None:
+            lipschitz = self._search(bounds)
+        self.lipschitz = without_inference_tensors(lipschitz)
 
     def _search(self, bounds: Tensor) -> LipschitzConstant:
         """By default; one step on a grid does for scores without kinks in the slope."""

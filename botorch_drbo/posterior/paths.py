@@ -23,6 +23,7 @@ from botorch_drbo.posterior.base import (
     join_columns,
 )
 from botorch_drbo.posterior.exact import outcome_map, training_system
+from botorch_drbo.posterior.models import settle
 from botorch_drbo.posterior.path_support import is_columnwise, supports_paths
 from botorch_drbo.posterior.spectral import spectral_components
 from botorch_drbo.posterior.split_kernel import KernelSide, SplitComponent
@@ -138,6 +139,7 @@ class PosteriorPaths(Module):
         self.num_features = num_features
         self.memory_budget = memory_budget
         generator = Generator().manual_seed(check_count(seed, "seed", 0))
+        settle(model)
         system = training_system(model)
         raw = get_train_inputs(model, transformed=False)[0]
         self.context_indices = tuple(context_indices)

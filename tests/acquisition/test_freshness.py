@@ -50,9 +50,7 @@ def contexts(n: int) -> ContextSet:
 
 def dr_ucb(model, path, **options):
     n = 200 if path == "product" else 5
-    return DistributionallyRobustUCB(
-        model, BETA, contexts(n), SO, path=path, **options
-    )
+    return DistributionallyRobustUCB(model, BETA, contexts(n), SO, path=path, **options)
 
 
 def expected(model, points, sign: float = 1.0) -> torch.Tensor:

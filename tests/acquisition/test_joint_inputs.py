@@ -60,9 +60,7 @@ ANALYTIC = {
     "lipschitz": lambda **o: LipschitzPenalizedUCB(
         gp(), 2.0, contexts(), 0.1, BOX, **o
     ),
-    "enlarged": lambda **o: EnlargedConfidenceUCB(
-        gp(), 2.0, 0.02, contexts(), RO, **o
-    ),
+    "enlarged": lambda **o: EnlargedConfidenceUCB(gp(), 2.0, 0.02, contexts(), RO, **o),
     "difference": lambda **o: FiniteDifferenceUCB(
         gp(),
         2.0,
