@@ -12,12 +12,7 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import MultiTaskGP
-from botorch.models.deterministic import (
-    AffineDeterministicModel,
-    FixedSingleSampleModel,
-    MatheronPathModel,
-    PosteriorMeanModel,
-)
+from botorch.models.deterministic import AffineDeterministicModel
 from botorch.models.model import Model, ModelList
 from torch import Tensor
 
@@ -98,7 +93,7 @@ def count_inputs(model: Model, given: int | None) -> int:
     """
     if given is not None:
         check_count(given, "num_inputs")
-    if isinstance(model, MultiTaskGP):
+    if any(isinstance(part, MultiTaskGP) for part in model.modules()):
         raise UnsupportedError(
             "MultiTaskGP has a task column among its inputs, which is neither decision "
             "nor context. Fit a SingleTaskGP on [x, c], one per task."
@@ -119,13 +114,9 @@ def count_inputs(model: Model, given: int | None) -> int:
 
 def _read_off(model: Model) -> int | None:
     if isinstance(model, ModelList):
-        return count_inputs(cast(Model, model.models[0]), None)
+        return _read_off(cast(Model, model.models[0]))
     if isinstance(model, AffineDeterministicModel):
         return cast(Tensor, model.a).shape[0]
-    if isinstance(
-        model, PosteriorMeanModel | FixedSingleSampleModel | MatheronPathModel
-    ):
-        return count_inputs(model.model, None)
     inputs = some_inputs(model)
     return None if inputs is None else inputs.shape[-1]
 

@@ -6,12 +6,19 @@ from typing import TypeVar, cast
 
 import torch
 from botorch.models import SingleTaskVariationalGP
+from botorch.models.deterministic import (
+    FixedSingleSampleModel,
+    MatheronPathModel,
+    PosteriorMeanModel,
+)
 from botorch.models.model import Model, ModelList
 from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.models import ExactGP
 from gpytorch.module import Module as GPyTorchModule
 from torch import Tensor
 from torch.nn import Module, Parameter
+
+_MADE_OF_A_MODEL = (PosteriorMeanModel, FixedSingleSampleModel, MatheronPathModel)
 
 AnyModule = TypeVar("AnyModule", bound=Module)
 
@@ -37,10 +44,13 @@ def some_inputs(model: Model) -> Tensor | None:
         model: A BoTorch model.
 
     Returns:
-        Those of the first model of a list.
+        Those of the first model of a list, or of the model that a deterministic one was
+        made of.
     """
     if isinstance(model, ModelList):
         return some_inputs(cast(Model, model.models[0]))
+    if isinstance(model, _MADE_OF_A_MODEL):
+        return some_inputs(model.model)
     if isinstance(model, SingleTaskVariationalGP) or (
         getattr(model, "train_inputs", None) is not None
     ):
