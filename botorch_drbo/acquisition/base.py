@@ -170,6 +170,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
         with torch.inference_mode(False):  # it is kept
+            self._find_precision()
             self.observed = self.posterior = marginal_posterior(
                 self.model, self.context_indices, **options
             )
@@ -184,7 +185,6 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
                     **options,
                 )
             self._made_of = Snapshot(*made_of)
-            self._find_precision()
 
     def _find_precision(self) -> None:
         """Read the model's noise, if misspecification makes it count."""

@@ -97,5 +97,5 @@ def without_inference_tensors(module: AnyModule) -> AnyModule:
                 part._buffers[name] = None if buffer is None else ordinary(buffer)
             if isinstance(part, ExactGP) and part.train_inputs is not None:
                 part.train_inputs = tuple(map(ordinary, part.train_inputs))
-                part.train_targets = ordinary(part.train_targets)
+                part.train_targets = ordinary(cast(Tensor, part.train_targets))
     return module
