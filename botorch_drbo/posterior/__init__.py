@@ -13,6 +13,7 @@ from botorch_drbo.posterior.factory import Path, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.greedy_variance import GreedyVariance
 from botorch_drbo.posterior.interpolant import ContextInterpolant
+from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.noise import noise_precision
 from botorch_drbo.posterior.path_support import supports_paths
 from botorch_drbo.posterior.paths import PosteriorPaths
@@ -32,6 +33,7 @@ __all__ = [
     "ProductPosterior",
     "marginal_posterior",
     "noise_precision",
+    "only_model",
     "prior_variance",
     "supports_paths",
 ]

@@ -6,13 +6,14 @@ from typing import cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
-from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.settings import prior_mode
 from torch import Tensor
 
 from botorch_drbo.posterior.base import any_variance
+from botorch_drbo.posterior.models import some_inputs
 
 _FEW = 4  # inputs: the prior variance of a stationary kernel is the same everywhere
 
@@ -41,6 +42,9 @@ def prior_variance(
         The variance in squared units of the outcome, noise not included; zero for a
         model that is certain.
 
+    Raises:
+        UnsupportedError: No inputs for a model that has none of its own.
+
     Example:
         >>> from botorch.models import SingleTaskGP
         >>> Z = torch.rand(5, 2, dtype=torch.double)
@@ -49,9 +53,12 @@ def prior_variance(
         9.0
     """
     if at is None:
-        inputs = get_train_inputs(model, transformed=False)
-        while not isinstance(inputs, Tensor):  # of a list of models the first
-            inputs = inputs[0]
+        inputs = some_inputs(model)
+        if inputs is None:
+            raise UnsupportedError(
+                f"{type(model).__name__} has no training inputs at which its prior "
+                "variance could be asked for. Pass `at`."
+            )
         at = inputs.reshape(-1, inputs.shape[-1])[:_FEW]
     with torch.no_grad(), prior_mode(), any_variance():
         posterior = cast(
