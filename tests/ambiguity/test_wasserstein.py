@@ -198,6 +198,32 @@ def test_many_pieces_with_the_radius_on_each_breakpoint():
         spent += (x[k] / 9).item()
 
 
+def test_a_radius_that_just_pays_for_the_cheapest_plan_is_not_too_small():
+    """All atoms are .1 from the only candidate; how the sum of n times .1 / n rounds
+    is no reason to call the ball empty. Less is."""
+    f = torch.ones(1, dtype=torch.double)
+    for n in range(2, 60):
+        p = torch.full((n,), 1 / n, dtype=torch.double)
+        cost = torch.full((n, 1), 0.1, dtype=torch.double)
+        assert Wasserstein(0.1, cost).worst_case(f, p).value.item() == pytest.approx(1)
+        with pytest.raises(InputDataError, match="empty"):
+            Wasserstein(0.1 * (1 - 1e-9), cost).worst_case(f, p)
+
+
+def test_a_radius_that_just_pays_for_everything_is_saturated():
+    """A further bit buys nothing, though .1 + .1 + .1 is more than .3."""
+    x = torch.linspace(0, 1, 11, dtype=torch.double)
+    f, cost = x.clone(), (x[:, None] - x).abs()
+    generator = torch.Generator().manual_seed(0)
+    p = torch.rand(200, 11, generator=generator, dtype=torch.double)
+    p = p / p.sum(-1, keepdim=True)
+    radius = (p * x).flip(-1).cumsum(-1)[:, -1]  # what all moves to zero cost
+    robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)
+    assert (robust.multiplier == 0).all()
+    robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius * (1 - 1e-9))
+    torch.testing.assert_close(robust.multiplier, torch.ones(200).double())
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("radius", [0.01, 0.1, 0.4])
 def test_a_cost_that_is_no_metric(seed, radius):

@@ -153,6 +153,15 @@ def test_a_mean_on_the_target_has_the_sensitivity_at_zero():
     torch.testing.assert_close(k, TotalVariation(0.0).sensitivity(f, p))
 
 
+@pytest.mark.parametrize("name", ["kl", "modified_chi_squared", "chi_squared"])
+def test_a_mean_on_the_target_falls_at_once_where_the_sensitivity_is_infinite(name):
+    """v = target - sqrt(radius variance) and so on: no finite slope lies below it."""
+    f = torch.tensor([[0.0, 4.0], [1.0, 9.0]], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    k = RobustSatisficing(SETS[name], 2.0)(f, p)
+    assert k[0] == -torch.inf and -torch.inf < k[1] < 0
+
+
 def test_shapes_and_dtype():
     f, p = instance(6)
     objective = RobustSatisficing(SETS["tv"], between(f, p, 0.4))
