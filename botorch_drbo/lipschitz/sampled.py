@@ -325,14 +325,8 @@ class LipschitzConstant(Module):
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
-        if gradient.shape[-1] == 1:
-            return (
-                (gradient * (self.bounds[1] - self.bounds[0]).to(gradient))
-                .abs()
-                .squeeze(-1)
-            )
         widths = (self.bounds[1] - self.bounds[0]).to(gradient)
-        return (gradient * widths).square().sum(-1).clamp_min(_TINY).sqrt()
+        return torch.linalg.vector_norm(gradient * widths, dim=-1)
 
     def _climb(
         self,
