@@ -258,9 +258,9 @@ class ExactPosterior(MarginalPosterior):
             variance=self.mean_scale.square()
             * at.variance.clamp_min(0.0).reshape(shape),
             mean_slope=(units * inner(at.mean_slope)).reshape(*shape, len(units)),
-            variance_slope=(
-                self.mean_scale * units * inner(at.variance_slope)
-            ).reshape(*shape, len(units)),
+            variance_slope=(self.mean_scale * units * inner(at.variance_slope)).reshape(
+                *shape, len(units)
+            ),
         )
 
     def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
