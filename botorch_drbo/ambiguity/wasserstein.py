@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from scipy.optimize import linprog
-from scipy.sparse import eye_array, kron, vstack
+from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
@@ -231,11 +231,12 @@ class Wasserstein(AmbiguitySet):
         self._check_sizes(q.shape[-1], p.shape[-1])
         batch = torch.broadcast_shapes(p.shape[:-1], q.shape[:-1])
         cost = self.cost.detach().double().cpu().numpy()
-        rows = (
+        sources, targets = (
             x.expand(*batch, -1).reshape(-1, x.shape[-1]).detach().cpu().numpy()
             for x in (p, q)
         )
-        found = [_transport(*row, cost) for row in zip(*rows, strict=True)]
+        pairs = zip(sources, targets, strict=True)
+        found = [_transport(source, target, cost) for source, target in pairs]
         return torch.tensor(found, dtype=torch.double).reshape(batch)
 
 
@@ -249,7 +250,7 @@ def _transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
     kept = np.arange(n + m) != n + q.argmax()
     solved = linprog(
         cost.ravel() / largest,
-        A_eq=vstack(masses, format="csr")[kept],
+        A_eq=csr_array(vstack(masses))[kept],
         b_eq=_UNIT_MASS * np.concatenate([p, q])[kept],
         method="highs",
         options=dict.fromkeys(
