@@ -226,6 +226,10 @@ class Wasserstein(AmbiguitySet):
         Returns:
             The distances, ``...``, to rounding, relative to the largest cost; on the
             CPU, without gradients.
+
+        Raises:
+            InputDataError: Negative, not finite, or zero-sum weights.
+            RuntimeError: HiGHS found no optimum.
         """
         p, q = check_distributions(p, q)
         self._check_sizes(q.shape[-1], p.shape[-1])
