@@ -83,7 +83,8 @@ class MomentSlopes(NamedTuple):
         mean: ``... x n``.
         variance: ``... x n``, not negative.
         mean_slope: ``... x n x d_c``.
-        variance_slope: ``... x n x d_c``.
+        variance_slope: ``... x n x d_c``; that of the variance before it was cut off
+            at zero.
     """
 
     mean: Tensor
