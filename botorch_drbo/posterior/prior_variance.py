@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
@@ -60,9 +63,15 @@ def prior_variance(
                 "variance could be asked for. Pass `at`."
             )
         at = inputs.reshape(-1, inputs.shape[-1])[:_FEW]
+    square = 1.0
+    if model.num_outputs == 1 and isinstance(
+        posterior_transform, ScalarizedPosteriorTransform
+    ):  # BoTorch applies it to Gaussian posteriors alone
+        square = cast(Tensor, posterior_transform.weights).square().item()
+        posterior_transform = None
     with torch.no_grad(), prior_mode(), any_variance():
         posterior = cast(
             GPyTorchPosterior,
             model.posterior(at, posterior_transform=posterior_transform),
         )
-        return posterior.variance.mean().item()
+        return square * posterior.variance.mean().item()
