@@ -34,10 +34,12 @@ from botorch_drbo.posterior import (
     View,
     in_blocks,
     marginal_posterior,
+    prior_variance,
 )
 from botorch_drbo.posterior.freshness import Snapshot
+from botorch_drbo.posterior.models import some_inputs
 
-MIN_VARIANCE = 1e-12
+_NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES = 16  # of b x n, forward and backward
 
 
@@ -48,6 +50,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     width ``w = sqrt(beta)``; with ``misspecification`` it is enlarged, see
     ``confidence_width``.
     ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
+    ``OverJointInputs`` makes a function of ``[x, c]`` of it.
 
     *Ensembles.* The robust value is taken for each model first, the mean over models
     last: the minimum over an ambiguity set and the mean do not commute.
@@ -59,6 +62,14 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     confidence bound shrinks around a pending decision, for all contexts, and the next
     decision goes elsewhere. Where nothing is left to explore (``beta`` zero, or a model
     that is certain) the next decision may lie next to the pending one.
+
+    *Batches* are chosen one decision at a time, each with the earlier ones pending
+    (``optimize_acqf(..., q=q, sequential=True)``). So the value of a batch is
+
+    .. math:: \alpha(x_1, \dots, x_q) = \sum_{j=1}^q
+        \alpha(x_j \mid x_1, \dots, x_{j-1} \text{ pending}),
+
+    the sum of what sequential maximisation makes large, and it depends on the order.
 
     *What is noticed.* At the start of each call all parameters and buffers of the model
     and of the posterior transform, and given noise, are compared with what the cached
@@ -139,15 +150,16 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
         with torch.inference_mode(False):  # it is kept
+            self._precision: Tensor | None = None
+            if self.misspecification != 0.0:  # otherwise no model is refused
+                self._precision = self._find_precision()
             self.observed = self.posterior = self._posterior(None)
             if pending is not None:
                 contexts = self.context_set.representatives(self.num_pending_contexts)
                 joint = self.observed.join(pending, contexts.to(pending))
                 self.posterior = self._posterior(joint.flatten(0, 1))  # m * k x d
+            self.min_variance = self._find_min_variance()
             self._made_of = Snapshot(*made_of)
-            self._precision: Tensor | None = None
-            if self.misspecification != 0.0:  # otherwise no model is refused
-                self._precision = self._find_precision()
         self._views: tuple[View, View] | None = None
 
     def _posterior(self, pending: Tensor | None) -> MarginalPosterior:
@@ -185,7 +197,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     @property
     def bound(self) -> ConfidenceBound:
         """The score ``mu + w sigma`` as it is now."""
-        return ConfidenceBound(self._width(), MIN_VARIANCE)
+        return ConfidenceBound(self._width(), self.min_variance)
 
     def scores(
         self, X: Tensor, contexts: Tensor | None = None, *, pending: bool = True
@@ -229,6 +241,17 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         self._refresh()
         return self._width()
 
+    def _find_min_variance(self) -> float:
+        """Below it variances are rounding errors, whatever the units of y."""
+        dtypes = (parameter.dtype for parameter in self.model.parameters())
+        dtype = next(dtypes, torch.double)
+        at = None
+        if some_inputs(self.model) is None:
+            at = torch.zeros(1, self.num_joint, dtype=dtype)
+        scale = prior_variance(self.model, self.posterior_transform, at=at)
+        # A certain model has no scale.
+        return max(_NEGLIGIBLE * scale, torch.finfo(dtype).tiny)
+
     def _width(self) -> Tensor:
         if self._precision is None:
             return self.beta.sqrt()
@@ -252,17 +275,25 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
                     self._precision = self._find_precision()
 
     # BoTorch types its decorator for the base class only.
-    @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def forward(self, X: Tensor) -> Tensor:
         r"""Evaluate the acquisition function.
 
         Args:
-            X: Decisions, ``b x 1 x d_x``.
+            X: Decisions, ``b x 1 x d_x``; or one batch of several, ``1 x q x d_x``,
+                without a gradient.
 
         Returns:
-            One value per decision, ``b``; higher is better.
+            One value per decision, ``b``; higher is better. Of a batch the sum of what
+            each decision was worth when the earlier ones were pending.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+            UnsupportedError: Several batches, or gradients, of several decisions.
         """
         self._check_decisions(X)
+        if X.shape[-2] != 1:
+            return self._one_after_another(X)
         if self.beta.device != X.device:
             self.to(X.device)
         self._refresh()
@@ -275,6 +306,27 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.memory_budget,
         )  # b (x S)
         return (values.mean(-1) if self.ensemble else values).to(X)
+
+    def _one_after_another(self, X: Tensor) -> Tensor:
+        """The value of one batch, ``... x q x d_x`` to ``...``, all ones."""
+        wants_gradient = X.requires_grad and torch.is_grad_enabled()
+        if X.shape[:-2].numel() != 1 or X.shape[-2] == 0 or wants_gradient:
+            raise UnsupportedError(
+                f"{type(self).__name__} is maximised one decision at a time, got `X` "
+                f"of shape {tuple(X.shape)} with q = {X.shape[-2]}. Pass "
+                "`sequential=True` to `optimize_acqf`; only the value of a single "
+                "batch can be asked for, without a gradient."
+            )
+        rows, given = X.reshape(-1, X.shape[-1]), self.X_pending
+        earlier = rows[:0] if given is None else given.to(rows)
+        try:
+            total = X.new_zeros(X.shape[:-2])
+            for number, row in enumerate(rows):
+                self.set_X_pending(torch.cat([earlier, rows[:number]]))
+                total = total + self(row.unsqueeze(0))
+        finally:
+            self.set_X_pending(given)
+        return total
 
     @abstractmethod
     def _values(self, X: Tensor) -> Tensor:

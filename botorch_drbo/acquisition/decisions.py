@@ -6,8 +6,9 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -24,6 +25,7 @@ from botorch_drbo.acquisition.inputs import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import only_model
+from botorch_drbo.posterior.models import without_inference_tensors
 from botorch_drbo.sample_paths import PosteriorPaths
 
 # Belongs to the user, or was computed from what does.
@@ -38,6 +40,9 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
     Casts (``acqf.float()``) reach the numbers of the acquisition function itself. The
     model keeps its dtype, and what is computed from it: values are computed in that
     dtype, and returned in the one of ``X``. To another device all of it moves.
+
+    In inference mode values are found without a graph, and what is kept (all of it,
+    where the object is made there) can give gradients later.
 
     Args:
         model: A BoTorch model of the joint input ``[x, c]``; a ``ModelListGP`` of one
@@ -81,8 +86,23 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         self.context_indices = context_columns(
             context_indices, self.num_joint, context_set.dim
         )
+        if isinstance(posterior_transform, PosteriorTransform):
+            without_inference_tensors(posterior_transform)
         self.posterior_transform = posterior_transform
         self._X_pending: Tensor | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Whatever is built is built outside inference mode, for later gradients."""
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = torch.inference_mode(False)(cls.__init__)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate outside inference mode too: what is cached on the way stays."""
+        if not torch.is_inference_mode_enabled():
+            return super().__call__(X)
+        with torch.inference_mode(False), torch.no_grad():
+            return super().__call__(X.clone())
 
     @property
     def num_decision_columns(self) -> int:

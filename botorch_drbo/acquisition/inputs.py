@@ -12,19 +12,14 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import MultiTaskGP
-from botorch.models.deterministic import (
-    AffineDeterministicModel,
-    FixedSingleSampleModel,
-    MatheronPathModel,
-    PosteriorMeanModel,
-)
+from botorch.models.deterministic import AffineDeterministicModel
 from botorch.models.model import Model, ModelList
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.models import some_inputs, without_inference_tensors
 
 
 def check_context_set(context_set: ContextSet) -> ContextSet:
@@ -38,7 +33,7 @@ def check_context_set(context_set: ContextSet) -> ContextSet:
             f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
             " Build one with ContextSet(points, weights) or ContextSet.empirical."
         )
-    return context_set
+    return without_inference_tensors(context_set)
 
 
 def empty_context_set() -> ContextSet:
@@ -69,7 +64,7 @@ def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
             f"{type(objective.ambiguity_set).__name__} from the {n} points of this "
             "context set."
         ) from error
-    return objective
+    return without_inference_tensors(objective)
 
 
 def check_decision_columns(X: Tensor, d_x: int) -> None:
@@ -98,7 +93,7 @@ def count_inputs(model: Model, given: int | None) -> int:
     """
     if given is not None:
         check_count(given, "num_inputs")
-    if isinstance(model, MultiTaskGP):
+    if any(isinstance(part, MultiTaskGP) for part in model.modules()):
         raise UnsupportedError(
             "MultiTaskGP has a task column among its inputs, which is neither decision "
             "nor context. Fit a SingleTaskGP on [x, c], one per task."
@@ -119,13 +114,9 @@ def count_inputs(model: Model, given: int | None) -> int:
 
 def _read_off(model: Model) -> int | None:
     if isinstance(model, ModelList):
-        return count_inputs(cast(Model, model.models[0]), None)
+        return _read_off(cast(Model, model.models[0]))
     if isinstance(model, AffineDeterministicModel):
         return cast(Tensor, model.a).shape[0]
-    if isinstance(
-        model, PosteriorMeanModel | FixedSingleSampleModel | MatheronPathModel
-    ):
-        return count_inputs(model.model, None)
     inputs = some_inputs(model)
     return None if inputs is None else inputs.shape[-1]
 

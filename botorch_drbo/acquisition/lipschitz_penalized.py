@@ -21,6 +21,7 @@ from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, LocalMoments, Method
+from botorch_drbo.posterior.models import without_inference_tensors
 
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
@@ -153,7 +154,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             )
         self.register_buffer("radius", radius.detach().clone().reshape(()))
         self.register_buffer("context_bounds", bounds.detach().clone())
-        self.lipschitz = self._search(bounds) if lipschitz is None else lipschitz
+        if lipschitz is None:
+            lipschitz = self._search(bounds)
+        self.lipschitz = without_inference_tensors(lipschitz)
 
     def _search(self, bounds: Tensor) -> LipschitzConstant:
         """By default; one step on a grid does for scores without kinks in the slope."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo._validation import check_bounds, check_count, check_inside
+from botorch_drbo.lipschitz.climb import SlopeClimb
 
 Slopes = Callable[[Tensor | None], Tensor]
 """``None -> ... x M x d_c`` at the candidates; ``... x k x d_c -> ... x k x d_c`` at
@@ -20,10 +21,12 @@ The slope of a score in the context, for decisions that are fixed; differentiabl
 them. With an ensemble of ``S`` models ``... x S x k x d_c``, contexts too."""
 
 _MAX_CORNER_DIMENSIONS = 6
-_START_DISTANCE = 0.15  # between climbs, in widths of the box
-_TINY = 1e-30
+_START_DISTANCE = 0.1  # between climbs, in widths of the box
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
+# By context columns; with more than three as with three.
+_DEFAULTS = {1: (128, 2, 4), 2: (128, 8, 12), 3: (512, 16, 12)}
 _NEWTON_STEPS = 2
+_BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
 # Values at -2..2 times this are the derivative of the polynomial through them, as
 # coefficients of 1, t, t^2 and t^3.
 _STENCIL = (
@@ -103,10 +106,8 @@ class LipschitzConstant(Module):
         super().__init__()
         bounds = check_bounds(context_bounds, "context_bounds").detach().clone()
         d_c = bounds.shape[-1]
-        defaults = (128, 2, 4)  # on a line
-        if d_c > 1:
-            defaults = 64 * 2 ** min(d_c - 1, 3), min(1 + d_c, 4), 2 + d_c
         given = (num_sobol, num_starts, num_ascent_steps)
+        defaults = _DEFAULTS.get(d_c, _DEFAULTS[3])
         counts = [
             check_count(default if count is None else count, name, minimum=minimum)
             for count, default, (name, minimum) in zip(
@@ -131,6 +132,7 @@ class LipschitzConstant(Module):
         self.register_buffer("candidates", torch.cat(parts))
         stencil = torch.tensor(_STENCIL, dtype=torch.double).to(bounds)
         self.register_buffer("stencil", stencil, persistent=False)
+        self.climb = SlopeClimb(d_c)
 
     def forward(self, slopes: Slopes) -> Tensor:
         r"""Evaluate ``L(x)``.
@@ -152,19 +154,27 @@ class LipschitzConstant(Module):
 
         Returns:
             The best context seen, and the ends of the climbs, for each decision and
-            ensemble member: ``... (x S) x (1 + num_starts) x d_c``.
+            ensemble member: ``... (x S) x k x d_c``.
         """
         with torch.no_grad():
             norms = self._norm(slopes(None))  # ... (x S) x M
-            starts, best, highest = self._starts(norms)
-            steps, reach = self.num_ascent_steps, self.spacing / 2
-            if self._steps_on_grid:
-                steps -= 1
+            starts, best = self._starts(norms)
+            num_steps = self.num_ascent_steps - self._steps_on_grid
+            if num_steps == 0:
+                return torch.cat([best, starts], dim=-2)
+            lower, widths = self._box(norms)
 
-            def heights(contexts: Tensor) -> Tensor:
-                return self._norm(slopes(contexts))
+            def in_unit_box(points: Tensor) -> Tensor:
+                contexts = lower + points.flatten(-3, -2) * widths
+                return (slopes(contexts) * widths).reshape(points.shape)
 
-            return self._climb(heights, starts, best, highest, steps, reach)
+            unit = (starts - lower) / widths
+            ends, place, highest = self.climb(
+                in_unit_box, unit, num_steps, self.spacing
+            )
+            higher = (highest > norms.amax(-1, keepdim=True)).unsqueeze(-1)
+            best = torch.where(higher, lower + place * widths, best)
+            return torch.cat([best, lower + ends * widths], dim=-2)
 
     @property
     def _steps_on_grid(self) -> bool:
@@ -172,30 +182,29 @@ class LipschitzConstant(Module):
         on_line = self.bounds.shape[-1] == 1 and self.num_sobol >= len(_STENCIL)
         return on_line and self.num_ascent_steps > 0
 
-    def _starts(self, norms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _starts(self, norms: Tensor) -> tuple[Tensor, Tensor]:
         """The steepest candidates that do not lie on each other's doorstep.
 
         Returns:
-            Starts ``... (x S) x R x d_c``, on a line after their first step; the best
-            candidate, ``... (x S) x 1 x d_c``; its norm, ``... (x S) x 1``.
+            Starts ``... (x S) x R x d_c``, on a line after their first step; and the
+            best candidate, ``... (x S) x 1 x d_c``.
         """
         places = self.candidates.to(norms)  # M x d_c
-        widths = (self.bounds[1] - self.bounds[0]).to(norms)
-        highest = norms.amax(-1, keepdim=True)
+        unit = places / self._box(norms)[1]
         indices, rest = [], norms
         for remaining in reversed(range(min(self.num_starts, len(places)))):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
-                away = (places - places[index].unsqueeze(-2)) / widths
-                near = away.square().sum(-1) < _START_DISTANCE**2  # ... (x S) x M
+                away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
+                near = away.square().sum(-1) < _START_DISTANCE**2
                 rest = torch.where(near, 0.0, rest)
         index = torch.stack(indices, -1)  # ... (x S) x R
         starts = places[index]  # ... (x S) x R x d_c
         best = starts[..., :1, :]
         if self._steps_on_grid:
             starts = self._step_on_grid(norms, starts, index)
-        return starts, best, highest
+        return starts, best
 
     def _step_on_grid(self, norms: Tensor, starts: Tensor, index: Tensor) -> Tensor:
         """To the top of a polynomial through five points of the grid.
@@ -210,11 +219,13 @@ class LipschitzConstant(Module):
         first, second, third, fourth = (near @ stencil).unbind(-1)  # ... (x S) x R
         at = (index - middle).to(norms)  # in steps of the grid
         low, high = (at - 1.0).clamp_min(-reach), (at + 1.0).clamp(-reach, reach)
+        tiny = torch.finfo(at.dtype).tiny
         for _ in range(_NEWTON_STEPS):
             slope = first + at * (second + at * (third + at * fourth))
             bend = second + at * (2.0 * third + 3.0 * at * fourth)
             # Where it bends upwards the step goes to the end of the interval.
-            at = at + slope / (-bend).clamp_min(_TINY)
+            least = slope.abs() / _BEYOND
+            at = at + slope / torch.maximum(-bend, least).clamp_min(tiny)
             at = torch.minimum(torch.maximum(at, low), high)
         place = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # in the unit box
         tops = torch.lerp(bounds[0], bounds[1], place)
@@ -222,52 +233,9 @@ class LipschitzConstant(Module):
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
-        if gradient.shape[-1] == 1:
-            return (
-                (gradient * (self.bounds[1] - self.bounds[0]).to(gradient))
-                .abs()
-                .squeeze(-1)
-            )
-        widths = (self.bounds[1] - self.bounds[0]).to(gradient)
-        return (gradient * widths).square().sum(-1).clamp_min(_TINY).sqrt()
+        return torch.linalg.vector_norm(gradient * self._box(gradient)[1], dim=-1)
 
-    def _climb(
-        self,
-        norms: Callable[[Tensor], Tensor],
-        starts: Tensor,
-        best: Tensor,
-        highest: Tensor,
-        num_steps: int,
-        reach: float,
-    ) -> Tensor:
-        """Climb by parabolas through a shrinking cross, all decisions at once.
-
-        The first cross has arms of ``reach`` widths of the box.
-        """
-        if num_steps == 0:
-            return torch.cat([best, starts], dim=-2)
-        d_c = starts.shape[-1]
-        lower = self.bounds[0].to(starts)
-        widths = (self.bounds[1] - self.bounds[0]).to(starts)
-        arms = torch.eye(d_c, dtype=starts.dtype, device=starts.device)
-        cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])  # 2 d_c + 1 points
-        centre = (starts - lower) / widths  # ... (x S) x R x d_c
-        for _ in range(num_steps):
-            points = (centre.unsqueeze(-2) + reach * cross).clamp(0.0, 1.0)
-            tried = (lower + points * widths).flatten(-3, -2)  # ... (x S) x R (2 d_c+1)
-            heights = norms(tried)
-            top, index = heights.max(dim=-1, keepdim=True)
-            index = index.unsqueeze(-1).expand(*index.shape, d_c)
-            best = torch.where(
-                (top > highest).unsqueeze(-1), tried.gather(-2, index), best
-            )
-            highest = torch.maximum(top, highest)
-            heights = heights.unflatten(-1, points.shape[-3:-1])
-            middle, up, down = heights.split([1, d_c, d_c], dim=-1)
-            bend = 2 * middle - up - down
-            vertex = (up - down) / (2 * torch.where(bend > 0, bend, torch.inf))
-            uphill = 2 * (up - down).sign()
-            step = torch.where(bend > 0, vertex, uphill).clamp(-2.0, 2.0)
-            centre = (centre + reach * step).clamp(0.0, 1.0)
-            reach = reach / 3
-        return torch.cat([best, lower + centre * widths], dim=-2)
+    def _box(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Its lower corner and its widths, ``d_c`` each."""
+        lower, upper = self.bounds.to(like)
+        return lower, upper - lower

@@ -9,6 +9,7 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.models import only_model
+from botorch_drbo.posterior.prior_variance import prior_variance
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.posterior.view import (
     LocalMoments,
@@ -30,4 +31,5 @@ __all__ = [
     "in_blocks",
     "marginal_posterior",
     "only_model",
+    "prior_variance",
 ]

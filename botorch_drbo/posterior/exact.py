@@ -24,7 +24,7 @@ from torch import Tensor
 from botorch_drbo.kernels import KernelComponent, kernel_components, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.smooth_distances import SmoothDistances
+from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
 from botorch_drbo.posterior.stationary_moments import (
     StationarySystem,
     stationary_moments,

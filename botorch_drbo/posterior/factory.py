@@ -13,13 +13,12 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble
-from gpytorch.module import Module as GPyTorchModule
 from torch import Tensor
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
-from botorch_drbo.posterior.models import only_model
+from botorch_drbo.posterior.models import only_model, settle
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.posterior.view import MarginalPosterior, outside_inference_mode
 
@@ -102,7 +101,7 @@ def marginal_posterior(
             f"The model is a batch of models (batch_shape {tuple(_batch_shape(model))})"
             ". Pass one single-output model, or an ensemble."
         )
-    _forget_caches(model)
+    settle(model)
     options = {
         "posterior_transform": posterior_transform,
         "pending": pending,
@@ -126,13 +125,6 @@ def marginal_posterior(
     if isinstance(model, SingleTaskGP) and exact and method != "generic":
         return ExactPosterior(model, context_indices, **options)
     return GenericPosterior(model, context_indices, **options)
-
-
-def _forget_caches(model: Model) -> None:
-    """GPyTorch keeps factors of its last call, whatever happens to its parameters."""
-    for part in model.modules():
-        if isinstance(part, GPyTorchModule):
-            part._clear_cache()
 
 
 def _batch_shape(model: Model) -> Sequence[int]:

@@ -11,15 +11,18 @@ from botorch.acquisition.objective import (
     ScalarizedPosteriorTransform,
 )
 from botorch.exceptions.errors import UnsupportedError
+from botorch.models.deterministic import DeterministicModel
+from botorch.models.ensemble import EnsembleModel
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.transformed import TransformedPosterior
+from botorch.utils.transforms import is_ensemble
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.gpytorch_settings import SmoothDistances, any_variance
 from botorch_drbo.posterior.models import some_inputs
-from botorch_drbo.posterior.smooth_distances import SmoothDistances
 from botorch_drbo.posterior.view import (
     LocalMoments,
     MarginalPosterior,
@@ -68,16 +71,37 @@ class GenericPosterior(MarginalPosterior):
         affine = isinstance(posterior_transform, ScalarizedPosteriorTransform)
         self.affine = posterior_transform if affine and model.num_outputs == 1 else None
         self.posterior_transform = None if self.affine else posterior_transform
-        self._check_moments()
+        inputs = some_inputs(model)
+        if isinstance(model, DeterministicModel) and is_ensemble(model):
+            raise UnsupportedError(
+                f"The {type(model).__name__} is a sample of several functions. Make it "
+                "of one, or pass the model that was sampled."
+            )
+        if inputs is not None:
+            self._check_moments(inputs.reshape(-1, inputs.shape[-1])[:1])
+        elif isinstance(model, EnsembleModel) and self.posterior_transform is not None:
+            raise UnsupportedError(
+                f"The posterior of a {type(model).__name__} takes no "
+                f"{type(posterior_transform).__name__}. Let the model itself return "
+                "one output."
+            )
+        if isinstance(model, DeterministicModel):
+            pending = None  # nothing is left to be learned
         self.pending, self.pending_noise = pending, None
         if pending is not None:
-            with torch.no_grad():
-                posterior = self._posterior(pending)
-                _check_gaussian(posterior)
-                latent = posterior.variance
-                noisy = self._posterior(pending, observation_noise=True).variance
-            # (S) x p x 1
-            self.pending_noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
+            with torch.no_grad(), any_variance():
+                latent = self._moments_of(pending)
+                if not isinstance(latent, GPyTorchPosterior):
+                    raise UnsupportedError(
+                        "Pending decisions need a Gaussian posterior, got "
+                        f"{type(latent).__name__}. Use an outcome transform that keeps "
+                        "the posterior Gaussian (`Standardize`), or ask one decision "
+                        "at a time."
+                    )
+                noisy = self._posterior(pending, observation_noise=True)
+            # (S x) p x 1 -> (S x) p
+            noise = (noisy.variance - latent.variance).squeeze(-1)
+            self.pending_noise = noise.clamp_min(0.0)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -111,25 +135,33 @@ class GenericPosterior(MarginalPosterior):
         weight = cast(Tensor, self.affine.weights).to(mean)
         return self.affine.offset + weight * mean, weight.square() * variance
 
-    def _check_moments(self) -> None:
-        """Ask for both moments once, at a training input if there are any."""
-        inputs = some_inputs(self.model)
-        if inputs is None:
-            return
-        Z = inputs.reshape(-1, inputs.shape[-1])[:1]
+    def _check_moments(self, Z: Tensor) -> None:
+        """Ask for both moments once, at one input twice, ``1 x d``."""
+        with torch.no_grad():
+            shape = self._moments_of(Z.expand(2, 1, -1)).mean.shape
+        num_dimensions = 4 if is_ensemble(self.model) else 3  # 2 (x S) x 1 x 1
+        if len(shape) != num_dimensions or shape[0] != 2 or shape[-2:] != (1, 1):
+            raise UnsupportedError(
+                f"At two batches of one input the posterior of this "
+                f"{type(self.model).__name__} has a mean of shape {tuple(shape)}, not "
+                "one number for each. Use a model of one output."
+            )
+
+    def _moments_of(self, Z: Tensor) -> GPyTorchPosterior | TransformedPosterior:
+        """A posterior that was found to have a mean and a variance."""
         try:
-            with torch.no_grad():
-                posterior = self._posterior(Z)
-                _ = posterior.mean, posterior.variance
+            posterior = self._posterior(Z)
+            _ = posterior.mean, posterior.variance
         except (AttributeError, NotImplementedError) as error:  # what BoTorch raises
             transform = getattr(self.model, "outcome_transform", None)
             raise UnsupportedError(
                 f"The posterior of this {type(self.model).__name__} has no mean and "
                 f"variance (outcome transform {type(transform).__name__}, posterior "
-                f"transform {type(self.posterior_transform).__name__}): {error}. Use "
+                f"transform {type(self.posterior_transform).__name__}): {error} Use "
                 "`Standardize`, `Log` or no outcome transform, and a model of one "
                 "output."
             ) from error
+        return posterior
 
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
@@ -143,7 +175,8 @@ class GenericPosterior(MarginalPosterior):
 
     def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
-        with SmoothDistances():  # GPyTorch evaluates lazily: the moments belong inside
+        # GPyTorch evaluates lazily: the moments belong inside.
+        with SmoothDistances(), any_variance():
             if self.pending is None or noise is None:
                 posterior = self._posterior(Z.unsqueeze(-2))  # N (x S) x 1 x 1
                 mean, variance = posterior.mean, posterior.variance
@@ -154,9 +187,12 @@ class GenericPosterior(MarginalPosterior):
             mean = distribution.mean  # N (x S) x (1 + p)
             covariance = distribution.covariance_matrix
         observed = covariance[..., 1:, 1:] + torch.diag_embed(noise.to(Z))
-        root = psd_safe_cholesky(observed)
+        # In units of its own size: what is added to a singular matrix is 1e-8 in any.
+        unit = observed.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
+        unit = unit.clamp_min(torch.finfo(unit.dtype).tiny)  # a model that is certain
+        root = psd_safe_cholesky(observed / unit)
         explained = torch.linalg.solve_triangular(
-            root, covariance[..., 1:, :1], upper=False
+            root, covariance[..., 1:, :1] / unit.sqrt(), upper=False
         )
         variance = covariance[..., 0, 0] - explained.square().sum((-1, -2))
         return mean[..., 0], variance
@@ -215,12 +251,3 @@ class _GenericMoments(LocalMoments):
         if mean.ndim > 2:
             mean, variance = mean.mT, variance.mT  # b x S x k
         return mean, variance
-
-
-def _check_gaussian(posterior: object) -> None:
-    if not isinstance(posterior, GPyTorchPosterior):
-        raise UnsupportedError(
-            f"Pending decisions need a Gaussian posterior, got "
-            f"{type(posterior).__name__}. Use an outcome transform that keeps the "
-            "posterior Gaussian (`Standardize`), or ask one decision at a time."
-        )

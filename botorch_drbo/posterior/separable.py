@@ -82,12 +82,10 @@ class SeparableKernel:
         rows = []
         for summand in self.summands:
             row = summand.side(inputs, group).correlation
-            # A summand that does not look at this side is the same everywhere on it.
-            rows.append(
-                inputs.new_ones(len(inputs), len(summand.points))
-                if row is None
-                else row
-            )
+            if row is None:  # does not look at this side: the same everywhere on it
+                row = inputs.new_ones(len(inputs), len(summand.points))
+                row = row + 0.0 * inputs.sum(-1, keepdim=True)  # of slope zero
+            rows.append(row)
         return rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
 
 

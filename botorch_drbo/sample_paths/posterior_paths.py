@@ -21,6 +21,7 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.kernels import KernelSide, SplitComponent, kernel_components
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.columnwise import is_columnwise
+from botorch_drbo.posterior.models import settle
 from botorch_drbo.posterior.training import outcome_map, training_system
 from botorch_drbo.posterior.view import join_columns
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
@@ -136,6 +137,7 @@ class PosteriorPaths(Module):
         self.num_features = num_features
         self.memory_budget = memory_budget
         generator = Generator().manual_seed(check_count(seed, "seed", 0))
+        settle(model)
         system = training_system(model)
         raw = get_train_inputs(model, transformed=False)[0]
         self.context_indices = tuple(context_indices)
