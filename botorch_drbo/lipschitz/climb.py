@@ -30,7 +30,7 @@ _SURVIVORS = 2  # climbs that are never given up
 _SAME_PEAK = (
     0.05  # so near, in widths of the box, the lower one of two climbs is given up
 )
-_ARRIVED = 1e-3  # after a Newton step as short as this the error is about its square
+_ARRIVED = 3e-4  # after a Newton step as short as this, the error is about its square
 _BEATEN = 0.05  # a climb that will end so much lower, in logarithms, need not arrive
 
 
@@ -38,49 +38,49 @@ class LogLength(NamedTuple):
     r"""The logarithm of the length of the slope near a place, to second order.
 
     Args:
-        centre: The place in the unit box, ``... x R x d``.
+        place: Where, in the unit box, ``... x R x d``.
         height: The logarithm there, ``... x R``.
         gradient: ``... x R x d``.
         hessian: ``... x R x d x d``.
     """
 
-    centre: Tensor
+    place: Tensor
     height: Tensor
     gradient: Tensor
     hessian: Tensor
 
-    def step(self, radius: Tensor, margin: float) -> tuple[Tensor, Tensor]:
-        r"""Find the top of the parabola within a distance.
+    def after(self, step: Tensor) -> Tensor:
+        """The height that the parabola has after a step, ``... x R``."""
+        rise = self.gradient + 0.5 * _times(self.hessian, step)
+        return self.height + (step * rise).sum(-1)
+
+    def top(self, radius: Tensor, margin: float) -> Tensor:
+        r"""Find the top of the parabola within a distance, in the box.
 
         Along axes in which the parabola opens upwards the step goes uphill by the same
         rule, with the size of the curvature. From near a face of the box that lies
-        uphill the step goes to the face, and along it.
+        uphill it goes to the face, and along it.
 
         Args:
             radius: The longest step, ``... x R``.
-            margin: How near a face a centre can be.
+            margin: How near a face is near.
 
         Returns:
-            The top in the unit box, ``... x R x d``, and the height expected there,
-            ``... x R``.
+            ``... x R x d``.
         """
-        face = (self.gradient > 0).to(self.centre) - self.centre
-        stopped = face.abs() <= 1.5 * margin
+        face = (self.gradient > 0).to(self.place) - self.place
+        stopped = face.abs() <= margin
         free = (~stopped).to(face)
         to_face = torch.where(stopped, face, 0.0)
         slope = free * (self.gradient + _times(self.hessian, to_face))
         bend, axes = torch.linalg.eigh(
             self.hessian * free.unsqueeze(-1) * free.unsqueeze(-2)
         )
-        least = torch.finfo(slope.dtype).eps  # a curvature; the step is cut anyway
+        least = torch.finfo(slope.dtype).eps  # of a curvature; the step is cut anyway
         along = _times(axes.mT, slope) / bend.abs().clamp_min(least)
         share = (radius / along.norm(dim=-1).clamp_min(least)).clamp_max(1.0)
-        along = share.unsqueeze(-1) * along
-        top = self.centre + to_face + free * _times(axes, along)
-        top = top.clamp(0.0, 1.0)
-        step = top - self.centre
-        rise = self.gradient + 0.5 * _times(self.hessian, step)
-        return top, self.height + (step * rise).sum(-1)
+        step = to_face + free * _times(axes, share.unsqueeze(-1) * along)
+        return (self.place + step).clamp(0.0, 1.0)
 
 
 class SlopeClimb(Module):
@@ -127,15 +127,16 @@ class SlopeClimb(Module):
         here = self._look(slopes, starts, reach)
         radii = torch.full_like(here.height, radius)
         highest, best = _highest(here)
-        points, expected = here.step(radii, reach)
+        ends = here.top(radii, reach)
         for _ in range(num_steps - 1):
-            if points.shape[-2] > _SURVIVORS:
-                index = _survivors(points, expected)
+            expected = here.after(ends - here.place)
+            if ends.shape[-2] > _SURVIVORS:
+                index = _survivors(ends, expected)
                 here = LogLength(*(_taken(part, index) for part in here))
-                points, radii = _taken(points, index), _taken(radii, index)
-            elif on_cpu(points) and _have_arrived(here.centre, points, expected):
+                ends, radii = _taken(ends, index), _taken(radii, index)
+            elif on_cpu(ends) and _have_arrived(ends - here.place, expected):
                 break
-            there = self._look(slopes, points, reach)
+            there = self._look(slopes, ends, reach)
             lower = there.height < here.height
             radii = torch.where(lower, radii / 4, radii)
             here = LogLength(
@@ -147,13 +148,13 @@ class SlopeClimb(Module):
             top, place = _highest(here)
             best = torch.where((top > highest).unsqueeze(-1), place, best)
             highest = torch.maximum(top, highest)
-            points, expected = here.step(radii, reach)
-        return points, best, highest.exp()
+            ends = here.top(radii, reach)
+        return ends, best, highest.exp()
 
-    def _look(self, slopes: UnitSlopes, points: Tensor, reach: float) -> LogLength:
-        """Differences over a cross with arms of length ``reach``, inside the box."""
-        d, arms = points.shape[-1], reach * self.arms.to(points)
-        centre = points.clamp(reach, 1.0 - reach)
+    def _look(self, slopes: UnitSlopes, places: Tensor, reach: float) -> LogLength:
+        """By differences over a cross with arms of length ``reach``, inside the box."""
+        d, arms = places.shape[-1], reach * self.arms.to(places)
+        centre = places.clamp(reach, 1.0 - reach)
         cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])
         found = slopes(centre.unsqueeze(-2) + cross)  # ... x R x (1 + 2 p) x d
         lengths = found.norm(dim=-1)  # ... x R x (1 + 2 p)
@@ -166,11 +167,13 @@ class SlopeClimb(Module):
         J = ((up - down) / (2.0 * reach))[..., :d, :]
         J = 0.5 * (J + J.mT)
         second = (up + down - 2.0 * middle) / reach**2  # ... x R x p x d
-        T = (second.flatten(-2) @ self.third.to(points)).unflatten(-1, (d, d, d))
+        T = (second.flatten(-2) @ self.third.to(places)).unflatten(-1, (d, d, d))
         gradient = _times(J, g)
         hessian = J @ J + _times(T, g.unsqueeze(-2))
         hessian = hessian - 2.0 * gradient.unsqueeze(-1) * gradient.unsqueeze(-2)
-        return LogLength(centre, length.log(), gradient, hessian)
+        step = places - centre  # none but near a face
+        height = LogLength(centre, length.log(), gradient, hessian).after(step)
+        return LogLength(places, height, gradient + _times(hessian, step), hessian)
 
 
 def _third_derivatives(arms: Tensor) -> Tensor:
@@ -195,23 +198,23 @@ def _third_derivatives(arms: Tensor) -> Tensor:
 
 
 def _highest(here: LogLength) -> tuple[Tensor, Tensor]:
-    """The highest centre, and its height: ``... x 1`` and ``... x 1 x d``."""
+    """The highest place, and its height: ``... x 1`` and ``... x 1 x d``."""
     height, index = here.height.max(-1, keepdim=True)
-    return height, _taken(here.centre, index)
+    return height, _taken(here.place, index)
 
 
-def _survivors(points: Tensor, expected: Tensor) -> Tensor:
+def _survivors(ends: Tensor, expected: Tensor) -> Tensor:
     """Which climbs go on: the better half, of climbs to one peak only the best."""
-    count = max(_SURVIVORS, (points.shape[-2] + 1) // 2)
-    gaps = (points.unsqueeze(-2) - points.unsqueeze(-3)).norm(dim=-1)  # ... x R x R
+    count = max(_SURVIVORS, (ends.shape[-2] + 1) // 2)
+    gaps = (ends.unsqueeze(-2) - ends.unsqueeze(-3)).norm(dim=-1)  # ... x R x R
     lower = expected.unsqueeze(-1) < expected.unsqueeze(-2)
     second = ((gaps < _SAME_PEAK) & lower).any(-1)
     return torch.where(second, -torch.inf, expected).topk(count, -1).indices
 
 
-def _have_arrived(centre: Tensor, points: Tensor, expected: Tensor) -> bool:
+def _have_arrived(steps: Tensor, expected: Tensor) -> bool:
     """Whether all steps are short, but those of climbs that cannot win."""
-    short = (points - centre).abs().amax(-1) <= _ARRIVED
+    short = steps.abs().amax(-1) <= _ARRIVED
     beaten = expected < expected.amax(-1, keepdim=True) - _BEATEN
     return bool((short | beaten).all())
 

@@ -21,10 +21,11 @@ The slope of a score in the context, for decisions that are fixed; differentiabl
 them. With an ensemble of ``S`` models ``... x S x k x d_c``, contexts too."""
 
 _MAX_CORNER_DIMENSIONS = 6
-_START_DISTANCE = 0.1  # between climbs, in widths of the box
+_START_DISTANCE = 1.2  # between climbs, in spacings of the Sobol set, but ...
+_LEAST_DISTANCE = 0.1  # ... at least so many widths of the box
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 # By context columns; with more than three as with three.
-_DEFAULTS = {1: (128, 2, 4), 2: (128, 8, 12), 3: (512, 16, 12)}
+_DEFAULTS = {1: (128, 2, 4), 2: (128, 8, 12), 3: (512, 12, 12)}
 _NEWTON_STEPS = 2
 _BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
 # Values at -2..2 times this are the derivative of the polynomial through them, as
@@ -191,13 +192,14 @@ class LipschitzConstant(Module):
         """
         places = self.candidates.to(norms)  # M x d_c
         unit = places / self._box(norms)[1]
+        apart = max(_LEAST_DISTANCE, _START_DISTANCE * self.spacing)
         indices, rest = [], norms
         for remaining in reversed(range(min(self.num_starts, len(places)))):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
                 away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
-                near = away.square().sum(-1) < _START_DISTANCE**2
+                near = away.square().sum(-1) < apart**2
                 rest = torch.where(near, 0.0, rest)
         index = torch.stack(indices, -1)  # ... (x S) x R
         starts = places[index]  # ... (x S) x R x d_c

@@ -237,7 +237,7 @@ def gradient(acqf, X):
 
 
 PATHS = [
-    *((name, {"path": path}) for name in ANALYTIC for path in ("exact", "generic")),
+    *((name, {"method": path}) for name in ANALYTIC for path in ("exact", "generic")),
     *((name, {}) for name in ALL),
 ]
 

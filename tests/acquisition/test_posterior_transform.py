@@ -22,7 +22,7 @@ from botorch_drbo.acquisition import (
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import PosteriorPaths
+from botorch_drbo.sample_paths import PosteriorPaths
 
 SO, RO = UncertaintyObjective.so(), UncertaintyObjective.ro()
 MANY = {"num_paths": 4096, "num_features": 64, "seed": 0}

@@ -163,11 +163,11 @@ def test_a_kernel_that_ignores_the_decision_has_slope_zero(name, warped) -> None
     def make(path):
         if name == "wdrbo":
             return LipschitzPenalizedUCB(
-                model, 2.0, context_set, 0.1, bounds, path=path
+                model, 2.0, context_set, 0.1, bounds, method=path
             )
         ambiguity = NoAmbiguity() if name == "expectation" else FullSimplex()
         objective = UncertaintyObjective(ambiguity)
-        return DistributionallyRobustUCB(model, 2.0, context_set, objective, path=path)
+        return DistributionallyRobustUCB(model, 2.0, context_set, objective, method=path)
 
     X = uniform(3, 1, 2, seed=7).requires_grad_()
     value = make("product")(X)

@@ -108,14 +108,14 @@ def check(make: Callable[[float], AcquisitionFunction], units: list[float]) -> N
 @pytest.mark.parametrize("path", ["product", "exact", "generic"])
 @pytest.mark.parametrize("name", MEMBERS)
 def test_every_unit_of_the_outcome(name: str, path: str) -> None:
-    check(lambda unit: MEMBERS[name](model(unit), unit, path=path), UNITS)
+    check(lambda unit: MEMBERS[name](model(unit), unit, method=path), UNITS)
 
 
 @pytest.mark.parametrize("path", ["exact", "generic"])
 def test_with_pending_decisions(path: str) -> None:
     pending = draw(2, 2, seed=6)
     make = MEMBERS["expectation"]
-    check(lambda u: make(model(u), u, path=path, X_pending=pending), UNITS)
+    check(lambda u: make(model(u), u, method=path, X_pending=pending), UNITS)
 
 
 def test_thompson_sampling() -> None:

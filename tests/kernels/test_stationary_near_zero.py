@@ -6,9 +6,10 @@ import math
 
 import pytest
 import torch
-from botorch_drbo.posterior.stationary import StationaryKernel
+from botorch_drbo.kernels import StationaryKernel
 from torch import Tensor
 
+NU = {"rbf": math.inf, "matern32": 1.5, "matern52": 2.5}
 RADII = torch.logspace(-12, 0, 13, dtype=torch.double)
 
 
@@ -30,7 +31,7 @@ def test_value_and_slope_and_its_derivative_at_any_distance(kind):
     """Down to 1e-12 lengthscales: the floor that mends a root at zero is below."""
     scale, lengthscale = 1.75, torch.tensor([0.5, 2.0], dtype=torch.double)
     point = torch.tensor([[3.0, -4.0]], dtype=torch.double)
-    kernel = StationaryKernel(kind, lengthscale, torch.tensor(scale).double(), point)
+    kernel = StationaryKernel(NU[kind], 1 / lengthscale, scale, point)
     towards = torch.tensor([0.6, 0.8], dtype=torch.double)
     scaled = (RADII[:, None] * towards).requires_grad_()  # from the point, its centre
     value, slope = kernel.value_and_slope(scaled)
@@ -49,7 +50,7 @@ def test_value_and_slope_and_its_derivative_at_any_distance(kind):
 def test_derivatives_at_a_training_input_are_finite(kind):
     points = torch.tensor([[0.3], [0.7]], dtype=torch.double)
     one = torch.ones((), dtype=torch.double)
-    kernel = StationaryKernel(kind, one.reshape(1), one, points)
+    kernel = StationaryKernel(NU[kind], one.reshape(1), 1.0, points)
     scaled = kernel.scale(points).requires_grad_()
     value, slope = kernel.value_and_slope(scaled)
     for part in (value, slope):
