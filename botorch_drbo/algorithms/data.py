@@ -9,6 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_finite
+from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
 
@@ -142,3 +143,5 @@ class Recommendation:
     worst_case_value: float
     worst_case_weights: Tensor
     context_set: ContextSet
+    worst_case_box: Tensor | None
+    worst_case_status: SolverStatus

@@ -18,6 +18,7 @@ from botorch_drbo.algorithms.model_based import (
     check_counts,
     sobol_contexts,
 )
+from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
@@ -74,8 +75,14 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The Wasserstein ball in normalised context units."""
+        return self.judge(model, history, space, seed=seed).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The Wasserstein ball, with the whole box of contexts in reach."""
         contexts = self.data_contexts(history, space)
-        return contexts, _ball(contexts, space, self.current_radius(history))
+        return _judge(contexts, space, self.current_radius(history))
 
     def current_radius(self, history: History) -> float:
         """The radius of this round."""
@@ -150,12 +157,29 @@ class WDRBOExact(RobustSetAlgorithm):
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
         )
-        radius = as_schedule(self.radius)(len(history.contexts))
-        return contexts, _ball(contexts, space, radius)
+        return self._around(contexts, history, space).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same ball around the data, with the whole box of contexts in reach."""
+        return self._around(self.data_contexts(history, space), history, space)
+
+    def _around(
+        self, contexts: ContextSet, history: History, space: SearchSpace
+    ) -> Judge:
+        return _judge(contexts, space, as_schedule(self.radius)(len(history.contexts)))
 
 
-def _ball(contexts: ContextSet, space: SearchSpace, radius: float) -> Wasserstein:
-    unit = contexts.normalised(space.context_bounds)  # n x d_c
-    # The matrix-product form of cdist would leave rounding errors on the diagonal.
-    cost = torch.cdist(unit, unit, compute_mode="donot_use_mm_for_euclid_dist")
-    return Wasserstein(radius, cost)
+def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
+    box = space.context_bounds
+
+    def metric(first: Tensor, second: Tensor) -> Tensor:  # in units of the box
+        unit = ((c - box[0]) / (box[1] - box[0]) for c in (first, second))
+        # The matrix-product form of cdist would leave rounding errors on the diagonal.
+        return torch.cdist(*unit, compute_mode="donot_use_mm_for_euclid_dist")
+
+    def ball(points: Tensor) -> Wasserstein:
+        return Wasserstein(radius, metric(points, points))
+
+    return Judge(contexts=contexts, ball=ball, between=metric, box=box)
