@@ -182,7 +182,11 @@ def _judge(
         return MaximumMeanDiscrepancy(size, matrix)
 
     return Judge(
-        contexts=contexts, ball=ball, between=kernel, box=space.context_bounds
+        contexts=contexts,
+        ball=ball,
+        between=kernel,
+        box=space.context_bounds,
+        fills_box=True,
     )
 
 

@@ -23,8 +23,8 @@ Between = Callable[[Tensor, Tensor], Tensor]
 _MAX_CORNER_DIMENSIONS = 6
 _MAX_ROUNDS = 8
 _NUM_STARTS = 32  # contexts that descend; at least one for each reduced cost
-_NUM_STEPS = 16  # of a descent; the last ones are far below the spacing of the sample
-_GAIN = 1e-6  # of the range of the scores: a context that gains less is left out
+_NUM_STEPS = 12  # of a descent; the last ones are far below the spacing of the sample
+_GAIN = 3e-5  # of the range of the scores: what gains less is not worth a round
 _CELL = 1e-5  # of the sides of the box: contexts this near are the same
 
 
@@ -38,12 +38,14 @@ class Judge:
         between: The metric or kernel that the set is made of; None if of none.
         box: The contexts that the adversary may use, ``2 x d_c``; None for those of
             ``contexts`` alone.
+        fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
     """
 
     contexts: ContextSet
     ball: Callable[[Tensor], AmbiguitySet]
     between: Between | None = None
     box: Tensor | None = None
+    fills_box: bool = False
 
     @classmethod
     def of(
@@ -65,7 +67,7 @@ def worst_case(
     r"""Find the worst distribution that the adversary of a judge can make.
 
     Over a box this is column generation. The worst case is found on the contexts of
-    the judge, a Sobol set and the corners. Another context lowers it only if its
+    the judge, a Sobol set and the corners (unless they fill the box already). Another context lowers it only if its
     reduced cost, its score and what the set charges for mass there (see ``Prices``), is
     less than on the list. So contexts descend on that cost from where it is least,
     those that gain are added, and the worst case is found again, until none gains.
@@ -84,9 +86,14 @@ def worst_case(
         if judge.box is None:
             robust = judge.ball(given).worst_case(score(given), reference)
             return judge.contexts, robust
-        sample = points = torch.cat([given, _filling(judge.box, seed)])
-        sampled = values = score(points)
+        sample, sampled = given, score(given)
+        if not judge.fills_box:
+            others = _filling(judge.box, seed)
+            sample = torch.cat([given, others])
+            sampled = torch.cat([sampled, score(others)])
+        points, values = sample, sampled
         least_gain = _GAIN * (values.max() - values.min())
+        last = torch.inf
         for _ in range(_MAX_ROUNDS):
             weights = pad(reference, (0, len(points) - len(given)))
             ball = judge.ball(points)
@@ -102,6 +109,9 @@ def worst_case(
             points, weights, values = points[kept], weights[kept], values[kept]
             robust = replace(robust, weights=robust.weights[kept])
             found = ContextSet(points, weights), robust
+            if last - robust.value < least_gain:
+                break
+            last = robust.value
             new = _below(target, cost, score, judge.box, sample, sampled)
             if not len(new):
                 break
@@ -120,7 +130,7 @@ class _ReducedCost:
 
     def __call__(self, contexts: Tensor, scores: Tensor) -> Tensor:
         """``K x s`` costs of contexts ``s x d_c``, or ``K x s x d_c`` of each row."""
-        if self.between is None:
+        if self.between is None or not self.anchors.numel():
             return scores.expand(len(self.coefficients), -1)
         matrix = self.between(self.anchors, contexts)  # K x a x s
         return scores + (self.coefficients.unsqueeze(-1) * matrix).sum(-2)
@@ -150,7 +160,8 @@ def _below(
             (slopes,) = torch.autograd.grad(costs.sum(), unit)
         return costs.detach(), slopes
 
-    unit = ((sample[starts] - lower) / side).clamp(0.0, 1.0)
+    width = torch.where(side > 0, side, 1.0)  # a reference without spread has none
+    unit = ((sample[starts] - lower) / width).clamp(0.0, 1.0)
     spacing = len(sample) ** (-1.0 / len(side))
     unit, costs = _descend(evaluate, unit, spacing)
     gain, order = (target - costs).flatten().sort(descending=True, stable=True)
