@@ -190,7 +190,9 @@ def _judge(
     )
 
 
-def context_kernel(model: SingleTaskGP, space: SearchSpace, contexts: Tensor) -> Between:
+def context_kernel(
+    model: SingleTaskGP, space: SearchSpace, contexts: Tensor
+) -> Between:
     r"""The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,

@@ -175,9 +175,9 @@ def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
     box = space.context_bounds
 
     def metric(first: Tensor, second: Tensor) -> Tensor:  # in units of the box
-        unit = ((c - box[0]) / (box[1] - box[0]) for c in (first, second))
+        a, b = ((c - box[0]) / (box[1] - box[0]) for c in (first, second))
         # The matrix-product form of cdist would leave rounding errors on the diagonal.
-        return torch.cdist(*unit, compute_mode="donot_use_mm_for_euclid_dist")
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
     def ball(points: Tensor) -> Wasserstein:
         return Wasserstein(radius, metric(points, points))

@@ -67,10 +67,11 @@ def worst_case(
     r"""Find the worst distribution that the adversary of a judge can make.
 
     Over a box this is column generation. The worst case is found on the contexts of
-    the judge, a Sobol set and the corners (unless they fill the box already). Another context lowers it only if its
-    reduced cost, its score and what the set charges for mass there (see ``Prices``), is
-    less than on the list. So contexts descend on that cost from where it is least,
-    those that gain are added, and the worst case is found again, until none gains.
+    the judge, a Sobol set and the corners (these two unless the contexts fill the box).
+    Another context lowers it only if its reduced cost, its score and what the set
+    charges for mass there (see ``Prices``), is less than on the list. So contexts
+    descend on that cost from where it is least, those that gain are added, and the
+    worst case is found again, until none gains.
 
     Args:
         judge: The ball, and where its adversary may go.
@@ -208,4 +209,4 @@ def _filling(box: Tensor, seed: int) -> Tensor:
     if d_c <= _MAX_CORNER_DIMENSIONS:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=d_c)))
         unit = torch.cat([unit, corners.to(unit)])
-    return torch.lerp(*box, unit.to(box))
+    return torch.lerp(box[0], box[1], unit.to(box))

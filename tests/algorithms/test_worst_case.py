@@ -170,7 +170,7 @@ def oracle(name: str, d_c: int, best: Recommendation) -> tuple[float, float]:
     radius = options["radius"] if "radius" in options else 0.3
     carried = best.context_set.weights > 0
     atoms, p = best.context_set.points[carried], best.context_set.weights[carried]
-    sizes = {"transport": (801, 41), "tv": (4001, 201), "mmd": (161, 21)}
+    sizes = {"transport": (401, 31), "tv": (4001, 101), "mmd": (101, 14)}
     grid = dense(d_c, sizes[kind][d_c - 1])
     everywhere = torch.cat([atoms, grid])
     f, p = model_mean(d_c, everywhere), p.numpy()
@@ -264,18 +264,20 @@ def test_neither_order_nor_units_of_the_data_matter(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("t", [1, 2, 20])
-@pytest.mark.parametrize("seed", range(4))
-def test_other_histories(t: int, seed: int) -> None:
-    # One atom, which has to spread; and many.
-    data = history(1, t, seed)
-    algorithm = recipe("wdrbo", 1, radius=0.15)
-    best = algorithm.recommend(data, space(1), candidates=X_HERE)
-    everywhere = torch.cat([data.C, dense(1, 801)])
-    f = model_mean(1, everywhere, data)
-    cost = np.abs(unit(data.C) - unit(everywhere).T)
-    value = transport(np.full(t, 1 / t), cost, f, 0.15)
-    assert abs(best.worst_case_value - value) <= TOLERANCE * np.ptp(f)
+@pytest.mark.parametrize("d_c", [1, 2])
+@pytest.mark.parametrize("t", [1, 2, 20])  # one atom, which has to split; and many
+@pytest.mark.parametrize("seed", range(3))
+def test_other_histories(d_c: int, t: int, seed: int) -> None:
+    data = history(d_c, t, seed)
+    algorithm = recipe("wdrbo", d_c, radius=0.15)
+    best = algorithm.recommend(data, space(d_c), candidates=X_HERE)
+    everywhere = torch.cat([data.C, dense(d_c, (401, 31)[d_c - 1])])
+    f = model_mean(d_c, everywhere, data)
+    gaps = unit(data.C)[:, None] - unit(everywhere)[None]
+    value = transport(np.full(t, 1 / t), np.linalg.norm(gaps, axis=-1), f, 0.15)
+    assert best.worst_case_value <= value + TOLERANCE * np.ptp(f)
+    if d_c == 1:  # a grid in two dimensions is too coarse to be the truth
+        assert best.worst_case_value >= value - TOLERANCE * np.ptp(f)
 
 
 # ------------------------------------------------------------ who may go where
