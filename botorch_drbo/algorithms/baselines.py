@@ -64,7 +64,8 @@ class StableOpt(RobustSetAlgorithm):
     of the contexts seen so far, or of ``reference``. The box is clipped to the context
     bounds and filled with a Sobol set. (The public code of the two papers that compare
     with it samples ``[m - 3 s, m - s]`` instead.) In the spirit of
-    [Bogunovic2018stableopt]_, as set up by [Huang2024sbokde]_.
+    [Bogunovic2018stableopt]_, as set up by [Huang2024sbokde]_. For the worst case of a
+    recommendation the lowest score in the box is searched for from that set.
 
     Args:
         num_contexts: Sobol points in the box.

@@ -48,6 +48,9 @@ class DRBOMMD(RobustSetAlgorithm):
     By its schedule the radius is above one for the first 17 contexts, and the ball is
     then nearly the whole simplex.
 
+    The worst case of a recommendation is not bound to the grid: contexts between its
+    points are searched for too, with the same kernel.
+
     Args:
         radius: A number, or a schedule in the number of contexts seen.
         num_contexts: The size of the grid, rounded up to a power ``d_c``.
@@ -93,7 +96,7 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
     r"""``drbo_mmd_minimax``: ``drbo_mmd`` with two lines in place of the worst case.
 
     The search uses :class:`MinimaxApproximation`; the recommendation is judged by the
-    ball itself.
+    ball itself, without the jitter, as that of ``drbo_mmd`` is.
 
     Args:
         radius: A number, or a schedule in the number of contexts seen.

@@ -137,7 +137,7 @@ class ModelBasedAlgorithm(Algorithm):
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The contexts and the ambiguity set by which a recommendation is judged.
+        r"""The reference distribution on a list of contexts, and the set around it.
 
         Args:
             model: The fitted model of ``[x, c]``.
@@ -376,7 +376,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RobustSetAlgorithm(AcquisitionAlgorithm):
-    r"""Maximise the worst confidence bound over the set that judges recommendations.
+    r"""Maximise the worst confidence bound over an ambiguity set on a list of contexts.
 
     A recipe of this kind says what its contexts and its ambiguity set are, in
     ``robust_set``; that is all.

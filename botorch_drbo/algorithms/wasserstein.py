@@ -34,9 +34,9 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     with ``p`` the empirical distribution of the ``s`` contexts seen so far, or
     ``reference``. The radius is in units of the context box scaled to ``[0, 1]^d_c``.
 
-    A recommendation is judged by the ball itself, ``Wasserstein(radius)`` on the
-    context set: its worst case is the exact one over distributions on these contexts,
-    which the penalty bounds from below.
+    A recommendation is judged by the ball itself: its worst case is over all
+    distributions in the context box within the radius, which the penalty bounds from
+    below (see ``Recommendation``).
 
     Args:
         radius: A number, or a schedule in the number of contexts seen. The paper's
@@ -74,7 +74,7 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The Wasserstein ball in normalised context units."""
+        r"""The Wasserstein ball in normalised context units, on the data alone."""
         return self.judge(model, history, space, seed=seed).on_its_list()
 
     def judge(
@@ -118,7 +118,9 @@ class WDRBOExact(RobustSetAlgorithm):
     The adversary may move the contexts of ``p`` to each other and to a Sobol set in the
     context bounds. ``wdrbo`` replaces this minimum by a bound below it, which supposes
     that the steepest slope anywhere is met everywhere on the way; this one follows the
-    scores as they are, and needs no slope at all.
+    scores as they are, and needs no slope at all. For the worst case of a
+    recommendation the best contexts of the whole box are searched for, so that it may
+    be a little lower than the objective.
 
     Args:
         radius: As for ``wdrbo``, in units of the context box scaled to
