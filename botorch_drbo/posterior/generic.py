@@ -109,8 +109,8 @@ class GenericPosterior(MarginalPosterior):
                         "at a time."
                     )
                 noisy = self._posterior(pending, observation_noise=True)
-            # (S x) p x 1 -> (S x) p
-            noise = (noisy.variance - latent.variance).squeeze(-1)
+                # (S x) p x 1 -> (S x) p; a variance is found when it is read
+                noise = (noisy.variance - latent.variance).squeeze(-1)
             self.pending_noise = noise.clamp_min(0.0)
 
     def _check_moments(self, Z: Tensor) -> None:
