@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,11 +75,37 @@ def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
     )
 
 
-def _run(options: argparse.Namespace) -> int:
-    from benchmarks.display import run_and_report
+def writable(out: Path, *, folder: bool = False) -> Path:
+    """The place of the results, once it is sure that they can be written there.
 
+    Args:
+        out: A results folder, or a report file.
+        folder: Which of the two.
+
+    Raises:
+        ConfigError: It cannot be written. Better said now than after the run.
+    """
+    home = out if folder else out.parent
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+        if not folder and out.exists():
+            with out.open("ab"):
+                pass
+    except OSError as error:
+        raise ConfigError(
+            f"The results cannot be written to {out}: {error}. Choose another --out."
+        ) from error
+    return out
+
+
+def _run(options: argparse.Namespace) -> int:
     config = config_from_options(options)
     out = LOCAL / config.name if options.out is None else options.out
+    out = writable(out, folder=True)
+    from benchmarks.display import run_and_report
+
     return run_and_report(config, out, jobs=options.jobs)
 
 
@@ -86,6 +113,7 @@ def _demo(options: argparse.Namespace) -> int:
     from benchmarks.demo import run_demo
 
     out = LOCAL / "demo" if options.out is None else options.out
+    out = writable(out, folder=True)
     return run_demo(from_toml("demo"), out, jobs=options.jobs)
 
 
@@ -107,19 +135,19 @@ def _speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.report import run_speed as run
 
     out = RESULTS / name if options.out is None else options.out
-    return run(out, repeats=options.repeats, quick=options.quick)
+    return run(writable(out), repeats=options.repeats, quick=options.quick)
 
 
 def _accuracy(options: argparse.Namespace) -> int:
     from benchmarks.accuracy import run_accuracy
 
-    return run_accuracy(options.out, quick=options.quick)
+    return run_accuracy(writable(options.out), quick=options.quick)
 
 
 def _lipschitz(options: argparse.Namespace) -> int:
     from benchmarks.lipschitz import run_lipschitz
 
-    return run_lipschitz(options.out, models=options.models)
+    return run_lipschitz(writable(options.out), models=options.models)
 
 
 def _batches(options: argparse.Namespace) -> int:
@@ -127,7 +155,7 @@ def _batches(options: argparse.Namespace) -> int:
 
     out = RESULTS / "batches.md" if options.out is None else options.out
     return run_batches(
-        out,
+        writable(out),
         seeds=options.seeds,
         rounds=options.rounds,
         q=options.q,
@@ -139,7 +167,7 @@ def _bocu(options: argparse.Namespace) -> int:
     from benchmarks.bocu import run_bocu
 
     return run_bocu(
-        options.out,
+        writable(options.out, folder=True),
         seeds=options.seeds,
         iterations=options.iterations,
         distances=options.distances,
@@ -153,7 +181,7 @@ def _misspecified(options: argparse.Namespace) -> int:
     from benchmarks.misspecified import run_misspecified
 
     return run_misspecified(
-        options.out,
+        writable(options.out, folder=True),
         seeds=options.seeds,
         iterations=options.iterations,
         jobs=options.jobs,

@@ -11,6 +11,7 @@ from gpytorch.kernels import RBFKernel
 from rich.console import Console
 from torch import Tensor
 
+from benchmarks.display import working
 from benchmarks.runner import one_thread
 from benchmarks.speed.tables import Section, report_sections, show
 from botorch_drbo.posterior import ProductPosterior, marginal_posterior
@@ -50,7 +51,7 @@ def run_accuracy(out: Path, *, quick: bool) -> int:
     """
     console = Console()
     cases = QUICK if quick else CASES
-    with one_thread(), console.status("comparing with model.posterior"):
+    with one_thread(), working(console, "comparing with model.posterior"):
         rows = [compare(case) for case in cases]
     section = Section(
         title="Errors",

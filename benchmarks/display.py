@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -37,9 +37,14 @@ def run_and_report(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
 def run_with_bars(
     config: BenchmarkConfig, out: Path, *, jobs: int, console: Console
 ) -> list[Failure]:
-    """Run a benchmark under one progress bar per algorithm."""
+    """Run a benchmark under one progress bar per algorithm.
+
+    Without a terminal (a pipe, a file) a bar would be drawn at its end only: there each
+    tenth of the work is a line.
+    """
     start = time.perf_counter()
-    with _bars(config, console) as on_progress:
+    show = _bars if console.is_terminal else _lines
+    with show(config, console) as on_progress:
         failures = run_benchmark(config, out, jobs=jobs, on_progress=on_progress)
     console.print(f"{time.perf_counter() - start:.0f} s on {jobs} processes.")
     return failures
@@ -61,6 +66,39 @@ def report_failures(failures: list[Failure]) -> int:
     return int(bool(failures))
 
 
+def working(console: Console, what: str) -> AbstractContextManager[object]:
+    """Say what is being done while it is: a spinner, or a line without a terminal."""
+    if console.is_terminal:
+        return console.status(what)
+    console.print(f"{what} ...", soft_wrap=True)
+    return nullcontext()
+
+
+@contextmanager
+def _lines(config: BenchmarkConfig, console: Console) -> Iterator[OnProgress]:
+    start, total = time.perf_counter(), config.iterations * len(config.seeds)
+    done: dict[tuple[str, int], int] = {}
+    tenths = {algorithm.label: 0 for algorithm in config.algorithms}
+
+    def on_progress(progress: Progress) -> None:
+        completed = _completed(done, progress)
+        if 10 * completed // total > tenths[progress.label]:
+            tenths[progress.label] = 10 * completed // total
+            seconds = time.perf_counter() - start
+            console.print(
+                f"{progress.label}: {completed} of {total} decisions, {seconds:.0f} s",
+                soft_wrap=True,
+            )
+
+    yield on_progress
+
+
+def _completed(done: dict[tuple[str, int], int], progress: Progress) -> int:
+    """Enter a run's progress; the decisions of its algorithm so far."""
+    done[progress.label, progress.seed] = progress.done
+    return sum(n for (label, _), n in done.items() if label == progress.label)
+
+
 @contextmanager
 def _bars(config: BenchmarkConfig, console: Console) -> Iterator[OnProgress]:
     columns = (
@@ -77,10 +115,7 @@ def _bars(config: BenchmarkConfig, console: Console) -> Iterator[OnProgress]:
         done: dict[tuple[str, int], int] = {}
 
         def on_progress(progress: Progress) -> None:
-            done[progress.label, progress.seed] = progress.done
-            completed = sum(
-                n for (label, _), n in done.items() if label == progress.label
-            )
+            completed = _completed(done, progress)
             bars.update(tasks[progress.label], completed=completed)
 
         yield on_progress

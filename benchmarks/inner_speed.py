@@ -13,6 +13,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.acquisition_speed import measure_acquisitions
+from benchmarks.display import working
 from benchmarks.inner_problems import InnerProblem, inner_problems
 from benchmarks.runner import one_thread
 from benchmarks.speed.tables import Line, report
@@ -59,7 +60,7 @@ def run_inner_speed(out: Path, *, repeats: int, quick: bool) -> int:
         # cvxpylayers 1.2 under numpy 2, at every call
         warnings.filterwarnings("ignore", "__array__ implementation")
         for measure in MEASURES:
-            with console.status(measure.__doc__ or ""):
+            with working(console, measure.__doc__ or ""):
                 lines += measure(sizes, repeats)
     about = (
         f"`python -m benchmarks speed --inner`, medians of {repeats} repeats that "

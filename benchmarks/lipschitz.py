@@ -12,6 +12,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from rich.console import Console
 from torch import Tensor
 
+from benchmarks.display import working
 from benchmarks.runner import one_thread
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.posterior import marginal_posterior
@@ -31,9 +32,9 @@ def run_lipschitz(out: Path, *, models: int) -> int:
     Returns:
         The exit status, 0.
     """
-    rows = []
-    with one_thread():
-        for d_c, per_side in POINTS_PER_SIDE.items():
+    console, rows = Console(), []
+    for d_c, per_side in POINTS_PER_SIDE.items():
+        with one_thread(), working(console, f"{d_c} context columns"):
             found = {name: [] for name in KERNELS}
             if d_c == 1:
                 found[ONE_STEP] = []
@@ -61,7 +62,7 @@ def run_lipschitz(out: Path, *, models: int) -> int:
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
-    Console().print(text)
+    console.print(text)
     return 0
 
 

@@ -13,6 +13,7 @@ from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from rich.console import Console
 from torch import Tensor
 
+from benchmarks.display import working
 from benchmarks.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, machine, seconds
@@ -51,7 +52,7 @@ def run_selection_speed(out: Path, *, repeats: int, quick: bool) -> int:
     lines = []
     with one_thread():
         for measure in (measure_maximum_gain, measure_episode):
-            with console.status(measure.__doc__ or ""):
+            with working(console, measure.__doc__ or ""):
                 lines.append(measure(sizes, repeats))
     about = (
         f"`python -m benchmarks speed --selection`, one thread, medians of {repeats} "

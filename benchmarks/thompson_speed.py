@@ -16,6 +16,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.bocu import SETTINGS, Setting, Task, make_problem
+from benchmarks.display import working
 from benchmarks.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, machine
@@ -56,7 +57,7 @@ def run_thompson_speed(out: Path, *, repeats: int, quick: bool) -> int:
     lines: list[Line] = []
     with one_thread():
         for setting in (s for s in SETTINGS if s.objective != "wcs"):
-            with console.status(str(setting)):
+            with working(console, str(setting)):
                 lines += measure(setting, problem, history, candidates, sizes, repeats)
     about = (
         f"`python -m benchmarks speed --thompson`, medians of {repeats} repeats that "

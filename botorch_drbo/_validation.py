@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
@@ -79,16 +82,38 @@ def check_bounds(
     return bounds
 
 
+def rounding(bounds: Tensor, eps: float | Tensor) -> Tensor:
+    """How far apart numbers in a box may be and still be equal.
+
+    A billionth of a side, or what numbers of the box's size lose by rounding.
+
+    Args:
+        bounds: The box, ``2 x d``.
+        eps: The ``torch.finfo(dtype).eps`` of the coarsest dtype that the numbers have
+            been given in: a number, or ``p x 1`` for ``p`` rows.
+
+    Returns:
+        The distance for each column, ``d`` or ``p x d``.
+    """
+    size = bounds.abs().amax(0)
+    return torch.maximum(1e-9 * (bounds[1] - bounds[0]), 4 * eps * size)
+
+
+def coarser_eps(*tensors: Tensor) -> float:
+    """The ``eps`` of the coarsest of the tensors' dtypes."""
+    return max(torch.finfo(tensor.dtype).eps for tensor in tensors)
+
+
 def check_inside(points: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tensor:
     """Return ``points`` if each row lies in ``bounds``, up to rounding.
+
+    Rounding is that of the coarser of the two dtypes.
 
     Raises:
         InputDataError: A row lies outside; the message says which, and by how much.
     """
     check_points(points, name, num_columns=bounds.shape[-1])
-    # Rounding of the points' own type, if that is coarser than 1e-9 of a side.
-    rounding = 4 * torch.finfo(points.dtype).eps * bounds.abs().amax(0)
-    slack = torch.maximum(1e-9 * (bounds[1] - bounds[0]), rounding)
+    slack = rounding(bounds, coarser_eps(points, bounds))
     outside = ((points < bounds[0] - slack) | (points > bounds[1] + slack)).any(-1)
     if outside.any():
         rows = outside.nonzero().flatten().tolist()
@@ -159,3 +184,9 @@ def check_count(value: int, name: str, minimum: int = 1) -> int:
             f"`{name}` must be an integer of at least {minimum}, got {value!r}."
         )
     return value
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """A sentence with the choice that is nearest to a misspelt name, if one is near."""
+    near = get_close_matches(name, list(choices), n=1)
+    return f" Did you mean `{near[0]}`?" if near else ""

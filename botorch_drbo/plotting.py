@@ -477,7 +477,7 @@ def _density(
     """
     mean = weights @ points
     std = np.sqrt(weights @ (points - mean) ** 2)  # d
-    if (std <= 1e-12 * (1.0 + np.abs(mean))).any():
+    if (std <= 1e-12 * np.abs(points).max(0)).any():
         return None
     effective = 1.0 / (weights**2).sum()
     bandwidth = std * effective ** (

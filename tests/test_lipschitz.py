@@ -163,9 +163,11 @@ def test_no_grad_and_rows_are_independent():
     torch.testing.assert_close(together, alone, rtol=1e-7, atol=1e-9)
 
 
-def test_constant_score_has_zero_slope_and_no_nan():
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_constant_score_has_zero_slope_and_no_nan(d_c):
     X = torch.rand(3, 1, dtype=torch.double, requires_grad=True)
-    value = LipschitzConstant(UNIT)(lambda X, c: X + 0 * c.squeeze(-1), X)
+    search = LipschitzConstant(torch.cat([UNIT] * d_c, dim=-1))
+    value = search(lambda X, c: X + 0 * X * c.sum(-1), X)
     (gradient,) = torch.autograd.grad((X.squeeze(-1) - value).sum(), X)
     assert (value <= 1e-14).all()
     torch.testing.assert_close(gradient, torch.ones_like(gradient))
@@ -182,6 +184,23 @@ def test_units_of_the_context_do_not_matter():
     narrow = LipschitzConstant(UNIT)(score, X)
     scaled = LipschitzConstant(wide)(lambda X, c: score(X, (c - 10) / 40), X)
     torch.testing.assert_close(narrow, scaled, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_units_of_the_score_do_not_matter(d_c):
+    score, _ = make_score(d_c)
+    search = LipschitzConstant(torch.cat([UNIT] * d_c, dim=-1))
+    X = torch.rand(4, 1, dtype=torch.double).requires_grad_()
+
+    def steepest(unit):
+        L = search(lambda X, contexts: unit * score(X, contexts), X)
+        return L.detach(), torch.autograd.grad(L.sum(), X)[0]
+
+    L, slope = steepest(1.0)
+    for unit in (1e-40, 1e-9, 1e9):
+        same, other = steepest(unit)
+        torch.testing.assert_close(same / unit, L, rtol=1e-10, atol=0)
+        torch.testing.assert_close(other / unit, slope, rtol=1e-8, atol=1e-10)
 
 
 def test_ensemble_members_are_searched_apart():
@@ -309,8 +328,63 @@ def test_the_search_stays_inside_the_box():
     torch.testing.assert_close(value.item(), 3 * math.exp(3.0))
 
 
-def test_a_flat_score_with_a_graph_gives_no_nan():
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_a_flat_score_with_a_graph_gives_no_nan(d_c):
+    box = UNIT.expand(2, d_c)
     X = torch.rand(3, 1, dtype=torch.double, requires_grad=True)
-    value = LipschitzConstant(UNIT)(lambda X, c: 0 * X * c.squeeze(-1) ** 2, X)
+    value = LipschitzConstant(box)(lambda X, c: 0 * X * c.square().sum(-1), X)
     (gradient,) = torch.autograd.grad(value.sum(), X)
-    assert torch.isfinite(gradient).all()
+    assert (value == 0).all() and (gradient == 0).all()
+
+
+@pytest.mark.parametrize("d_c", [1, 2])
+@pytest.mark.parametrize("scale", [1e-20, 1e-8, 1e8])
+def test_units_of_the_score_scale_its_slope(scale, d_c):
+    box = UNIT.expand(2, d_c)
+    X = torch.tensor([[0.2], [0.9]], dtype=torch.double)
+
+    def score(X, c):
+        return (5 * c.prod(-1) * (1 + X)).sin()
+
+    lipschitz = LipschitzConstant(box)
+    plain = lipschitz(score, X)
+    scaled = lipschitz(lambda X, c: scale * (score(X, c) + 3.0), X)
+    torch.testing.assert_close(scaled, scale * plain, rtol=1e-9, atol=0.0)
+
+
+def hill(c: torch.Tensor, height: float, top: float, width: float) -> torch.Tensor:
+    """A score on a line whose slope is a bell of that height and width."""
+    return height * width * math.sqrt(math.pi) / 2 * ((c - top) / width).erf()
+
+
+def test_starts_climb_different_hills():
+    """The best samples all lie on a broad hill; a narrow one is higher in between."""
+
+    def score(X, c):
+        c = c.squeeze(-1)
+        return X * (hill(c, 1.0, 0.3, 0.25) + hill(c, 1.04, 24.5 / 31, 0.03))
+
+    X = torch.ones(1, 1, dtype=torch.double)
+    places = torch.linspace(0, 1, 3101, dtype=torch.double)[:, None].requires_grad_()
+    (slopes,) = torch.autograd.grad(score(X, places).sum(), places)
+    assert slopes[::100].argmax() == 9 and slopes.argmax() == 2450
+    one, two = (
+        LipschitzConstant(UNIT, num_sobol=32, num_starts=starts)(score, X).item()
+        for starts in (1, 2)
+    )
+    assert one == pytest.approx(slopes[:1500].max().item(), abs=1e-4)
+    assert two == pytest.approx(slopes.max().item(), abs=1e-4)
+
+
+def test_the_steepest_place_seen_is_kept():
+    """A spike at a known context; the climb leaves it, and goes up elsewhere."""
+    spike = torch.tensor([[0.3701]], dtype=torch.double)
+
+    def score(X, c):
+        c = c.squeeze(-1)
+        return X * (hill(c, 10.0, 0.3701, 1e-6) + 2.5 * c.square())
+
+    X = torch.ones(1, 1, dtype=torch.double)
+    lipschitz = LipschitzConstant(UNIT, support=spike, num_sobol=8, num_starts=1)
+    found = lipschitz(score, X).item()
+    assert found == pytest.approx(10 + 5 * 0.3701, rel=1e-9)

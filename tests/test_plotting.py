@@ -136,6 +136,11 @@ def test_context_density_integrates_to_one_and_ticks_follow_weights():
     assert ax.get_xlim() == (-2.0, 3.0)
 
 
+def test_contexts_in_a_tiny_unit_have_a_density_too():
+    points = torch.tensor([[0.3e-15], [0.6e-15]], dtype=torch.double)
+    assert len(plot_context_set(ContextSet(points)).get_lines()) == 1
+
+
 def test_point_mass_has_a_tick_and_no_density():
     ax = plot_context_set(ContextSet.fixed(torch.tensor([0.4], dtype=torch.double)))
     assert len(ax.get_lines()) == 0

@@ -120,6 +120,13 @@ def test_import_is_light() -> None:
     assert "botorch_drbo.test_functions" not in imported
 
 
+def test_the_two_names_of_the_first_lines() -> None:
+    from botorch_drbo import ContextSet, RobustOptimizer, contexts, optimizer
+
+    assert ContextSet is contexts.ContextSet
+    assert RobustOptimizer is optimizer.RobustOptimizer
+
+
 def test_no_module_imports_the_heavy_dependencies_at_the_top() -> None:
     names = [name for name in MODULES if not name.startswith(OPTIONAL)]
     assert imported_by("\n".join(f"import {n}" for n in names)).isdisjoint(HEAVY)

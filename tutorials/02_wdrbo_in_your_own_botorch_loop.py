@@ -137,6 +137,15 @@ print(f"next decision {x.squeeze(0).tolist()}, acquisition value {value.item():.
 # the line search of L-BFGS may give up. The point at which it stopped is a candidate
 # like any other; without this option BoTorch would warn, and start all over.
 #
+# **Mind the units.** `optimize_acqf` climbs in the units of `bounds` and of $y$, and
+# its L-BFGS-B stops where no partial derivative is above $10^{-5}$, an absolute
+# number. With a box in dollars or metres and outcomes of order one it stops at its
+# first point, without a warning; the model's `Normalize` and `Standardize` do not
+# help, because they translate back. Here decisions already lie in a box of sides of
+# order one. Where yours do not, keep them in the unit cube (`normalize` and
+# `unnormalize` of `botorch.utils.transforms`), and fit the model to outcomes of order
+# one (`standardize` from there). `RobustOptimizer` and the recipes do both for you.
+#
 # ## The loop
 
 

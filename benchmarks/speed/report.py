@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.display import working
 from benchmarks.runner import one_thread
 from benchmarks.speed.grid import GRID, QUICK_GRID, grid_sections, measure_job
 from benchmarks.speed.growth import (
@@ -108,11 +109,11 @@ def run_speed(out: Path, *, repeats: int, quick: bool) -> int:
 def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Section]:
     rows = []
     for job in sizes.grid:
-        with console.status(f"expected UCB at {job}"):
+        with working(console, f"expected UCB at {job}"):
             rows.append(measure_job(job, repeats))
     grid = _shown(console, grid_sections(rows))
 
-    with console.status("robust against plain; memory; many observations"):
+    with working(console, "robust against plain; memory; many observations"):
         targets = [
             *grid_targets(rows),
             *measure_penalties(sizes.penalties, repeats),
@@ -121,7 +122,7 @@ def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Se
             measure_large(sizes.large, repeats),
         ]
     search, t = sizes.search, sizes.iteration_t
-    with console.status("whole iterations"):
+    with working(console, "whole iterations"):
         found = measure_iterations(
             model_based_recipes(), t=t, search=search, repeats=repeats
         )
@@ -137,7 +138,7 @@ def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Se
     iterations = iterations_section(found, t=t, search=search)
     _shown(console, [asked, iterations])
 
-    with console.status("growth"):
+    with working(console, "growth"):
         points = measure_growth(sizes.growth, repeats)
     plot, numbers = (out.with_name(f"{out.stem}_growth.{x}") for x in ("png", "csv"))
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +146,7 @@ def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Se
     write_csv(points, numbers)
     growth = growth_section(sizes.growth, points, plot.name, numbers.name)
 
-    with console.status("profile of the ascent"):
+    with working(console, "profile of the ascent"):
         profiles = [
             measure_profile(name, t=t, search=search, runs=min(repeats, 3))
             for name in RECIPES

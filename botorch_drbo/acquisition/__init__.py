@@ -11,18 +11,22 @@ from botorch_drbo.acquisition.batch_expected_improvement import (
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
+from botorch_drbo.acquisition.joint_inputs import OverJointInputs
 from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
 __all__ = [
+    "DecisionAcquisitionFunction",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
+    "OverJointInputs",
     "PathwiseBatchAcquisitionFunction",
     "RobustAcquisitionFunction",
     "RobustThompsonSampling",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple, cast, get_args
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import (
     PosteriorTransform,
     ScalarizedPosteriorTransform,
@@ -20,15 +20,12 @@ from botorch.exceptions.errors import (
 from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
+from torch.nn import Module
 
 from botorch_drbo import _arrays
-from botorch_drbo._validation import check_count, check_nonnegative, check_points
-from botorch_drbo.acquisition.inputs import (
-    check_context_set,
-    check_decision_columns,
-    context_columns,
-    num_inputs,
-)
+from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.freshness import Snapshot
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     DEFAULT_MEMORY_BUDGET,
@@ -37,20 +34,23 @@ from botorch_drbo.posterior import (
     ProductPosterior,
     marginal_posterior,
     noise_precision,
+    prior_variance,
 )
 from botorch_drbo.posterior.hand import HandInterpolant
-from botorch_drbo.posterior.interpolant import Seen, version_of
+from botorch_drbo.posterior.interpolant import Seen
+from botorch_drbo.posterior.models import some_inputs
 
-MIN_VARIANCE = 1e-12
+_NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 
 
-class RobustAcquisitionFunction(AcquisitionFunction, ABC):
+class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     r"""A score of decision and context, collapsed to one number per decision.
 
     The score is the upper confidence bound ``mu + w sigma`` at each context, of the
     width ``w = sqrt(beta)``; with ``misspecification`` it is enlarged, see
     ``confidence_width``.
     ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
+    ``OverJointInputs`` makes a function of ``[x, c]`` of it.
 
     *Ensembles.* The robust value is taken for each model first, the mean over models
     last: the minimum over an ambiguity set and the mean do not commute.
@@ -63,11 +63,23 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     decision goes elsewhere. Where nothing is left to explore (``beta`` zero, or a model
     that is certain) the next decision may lie next to the pending one.
 
-    New hyper-parameters of the model (trained, or loaded from a file) are noticed at
-    the next call, and the cached factors computed again; for new training data make a
-    new acquisition function. On a GPU values are not compared, because that would wait
-    for the device at each call: there a change made through ``.data``, as GPyTorch's
-    ``initialize`` makes it, is not noticed.
+    *Batches* are chosen one decision at a time, each with the earlier ones pending
+    (``optimize_acqf(..., q=q, sequential=True)``). So the value of a batch is
+
+    .. math:: \alpha(x_1, \dots, x_q) = \sum_{j=1}^q
+        \alpha(x_j \mid x_1, \dots, x_{j-1} \text{ pending}),
+
+    the sum of what sequential maximisation makes large, and it depends on the order.
+
+    *What is noticed.* At the start of each call all parameters and buffers of the model
+    and of the posterior transform, given noise, and ``misspecification`` are compared
+    with what the cached factors were made of (with pending decisions also the context
+    set); if any was trained, loaded from a file or filled in place, the factors are
+    computed again. ``beta`` is read at each call. Not noticed are other training data
+    (make a new acquisition function), an ``offset`` of the transform that is a plain
+    number, and whatever a model keeps as a plain number. On a GPU values are not
+    compared, because that would wait for the device at each call: there a change made
+    through ``.data``, as GPyTorch's ``initialize`` makes it, is not noticed.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
@@ -80,6 +92,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: Makes one output of several, or changes the sign.
         X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
         num_pending_contexts: Contexts that stand for each pending decision's own.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
         path: How the posterior is computed; see ``marginal_posterior``.
         memory_budget: Bytes for the temporaries of the posterior.
     """
@@ -98,6 +111,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
+        num_inputs: int | None = None,
         path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -112,6 +126,7 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             posterior_transform: Makes one output of several, or changes the sign.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             num_pending_contexts: Contexts that stand for a pending decision's own.
+            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
             path: How the posterior is computed; see ``marginal_posterior``.
             memory_budget: Bytes for the temporaries of the posterior.
 
@@ -122,8 +137,13 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             UnsupportedError: A model that is not single-output, or misspecification
                 with a model or a transform whose noise is not known.
         """
-        super().__init__(model=model)
-        check_context_set(context_set)
+        super().__init__(
+            model,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+            num_inputs=num_inputs,
+        )
         beta = _check_scalar(beta, "beta")
         misspecification = _check_scalar(misspecification, "misspecification")
         if path not in get_args(Path):
@@ -134,55 +154,51 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         check_count(num_pending_contexts, "num_pending_contexts")
         self.register_buffer("beta", beta)
         self.register_buffer("misspecification", misspecification)
-        self.context_set = context_set
-        self.num_joint = num_inputs(model)
-        self.context_indices = context_columns(
-            context_indices, self.num_joint, context_set.dim
-        )
-        self.posterior_transform = posterior_transform
         self.num_pending_contexts = num_pending_contexts
         self.path = path
         self.memory_budget = memory_budget
-        self.ensemble = is_ensemble(model)
+        self.ensemble = is_ensemble(self.model)
         self._joined: Joined | None = None
         self._number: tuple[tuple[float, float], float] | None = None
         self.set_X_pending(X_pending)
 
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Tell the acquisition function which decisions are being evaluated.
-
-        Args:
-            X_pending: Decisions ``m x d_x``, or None for none.
-
-        Raises:
-            BotorchTensorDimensionError: A wrong number of columns.
-            InputDataError: NaN, infinite or integer entries.
-        """
-        if isinstance(X_pending, Tensor) and X_pending.numel() == 0:
-            X_pending = None
-        if X_pending is not None:
-            d_x = self.num_joint - len(self.context_indices)
-            check_points(X_pending, "X_pending", num_columns=d_x)
-        super().set_X_pending(X_pending)
+    def _condition(self, pending: Tensor | None) -> None:
         options = {
             "posterior_transform": self.posterior_transform,
             "path": self.path,
             "memory_budget": self.memory_budget,
         }
-        self.observed = self.posterior = marginal_posterior(
-            self.model, self.context_indices, **options
-        )
-        if self.X_pending is not None:
-            contexts = self.context_set.representatives(self.num_pending_contexts)
-            pending = self.observed.join(self.X_pending, contexts.to(self.X_pending))
-            self.posterior = marginal_posterior(
-                self.model,
-                self.context_indices,
-                pending=pending.flatten(0, 1),  # m * k x d
-                **options,
+        made_of: list[Module] = [self.model]
+        if self.posterior_transform is not None:
+            made_of.append(self.posterior_transform)
+        with torch.inference_mode(False):  # it is kept
+            self._find_precision()
+            self.observed = self.posterior = marginal_posterior(
+                self.model, self.context_indices, **options
             )
-        self._enlargement = self._find_enlargement()
-        self._seen = _Hyperparameters(self.model)
+            if pending is not None:
+                made_of.append(self.context_set)
+                contexts = self.context_set.representatives(self.num_pending_contexts)
+                joint = self.observed.join(pending, contexts.to(pending))
+                self.posterior = marginal_posterior(
+                    self.model,
+                    self.context_indices,
+                    pending=joint.flatten(0, 1),  # m * k x d
+                    **options,
+                )
+            self.min_variance = self._find_min_variance()
+            self._made_of = Snapshot(*made_of)
+
+    def _find_precision(self) -> None:
+        """Read the model's noise, if misspecification makes it count."""
+        self._misspecification = Seen.of(self.misspecification)
+        self._precision: Tensor | None = None
+        if self.misspecification != 0.0:  # otherwise no model is refused
+            precision = noise_precision(self.model)  # m, or S of an ensemble
+            if not self.ensemble:
+                used = _used_outputs(self.posterior_transform)
+                precision = precision[used].sum()
+            self._precision = precision.detach()
 
     def scores(
         self, X: Tensor, contexts: Tensor | None = None, *, pending: bool = True
@@ -201,11 +217,15 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         Returns:
             Scores ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
+        self._refresh()
         contexts = self.context_set.points if contexts is None else contexts
+        return self._scores(X, contexts, pending=pending)
+
+    def _scores(self, X: Tensor, contexts: Tensor, *, pending: bool = True) -> Tensor:
         local = self._interpolant(X, contexts, pending=pending)
         if local is not None:
             width = self._width_for(local)
-            return local.confidence_bounds(width, MIN_VARIANCE).to(X)
+            return local.confidence_bounds(width, self.min_variance).to(X)
         mean, width = self._mean_and_width(X, contexts, pending=pending)
         return mean + width
 
@@ -214,12 +234,12 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         weights = self.context_set.weights.to(X)
         local = self._interpolant(X, self.context_set.points)
         if local is None:
-            return self.scores(X) @ weights
+            return self._scores(X, self.context_set.points) @ weights
         return self._expected_bound(local, weights)
 
     def _expected_bound(self, local: ContextInterpolant, weights: Tensor) -> Tensor:
         inner = weights.to(local.at_skeleton)
-        found = local.expected_bound(inner, self._width_for(local), MIN_VARIANCE)
+        found = local.expected_bound(inner, self._width_for(local), self.min_variance)
         return found.to(weights)
 
     def _width_for(self, local: ContextInterpolant) -> float | Tensor:
@@ -229,15 +249,16 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _number_width(self) -> float | Tensor:
         if not _arrays.on_cpu(self.beta):
-            return self.confidence_width()
-        parts = self.beta.item(), self._enlargement.item()
+            return self._confidence_width()
+        parts = self.beta.item(), self._enlargement().item()
         if self._number is None or self._number[0] != parts:
-            self._number = parts, self.confidence_width().item()
+            self._number = parts, self._confidence_width().item()
         return self._number[1]
 
     def _width_has_graph(self) -> bool:
         """Whether gradients in the width are wanted: only autograd finds these."""
-        differentiable = self.beta.requires_grad or self._enlargement.requires_grad
+        widths = self.beta, self.misspecification
+        differentiable = any(width.requires_grad for width in widths)
         return differentiable and torch.is_grad_enabled()
 
     def _interpolant(
@@ -250,7 +271,6 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             contexts: ``n x d_c``, or ``... x n x d_c``.
             pending: Whether to count the pending decisions as observed.
         """
-        self._refresh()
         posterior = self.posterior if pending else self.observed
         if not isinstance(posterior, ProductPosterior) or self._width_has_graph():
             return None
@@ -267,7 +287,6 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     def _mean_and_width(
         self, X: Tensor, contexts: Tensor, *, pending: bool = True
     ) -> tuple[Tensor, Tensor]:
-        self._refresh()
         posterior = self.posterior if pending else self.observed
         inner = self._in_model_dtype(X)
         moments = posterior(inner, contexts.to(inner))
@@ -276,8 +295,9 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _in_model_dtype(self, X: Tensor) -> Tensor:
         """Casting the module instead would round the user's model for good."""
-        parameters = self._seen.parameters
-        return X.to(parameters[0].dtype) if parameters else X
+        held = chain(self.model.parameters(), self.model.buffers())
+        dtypes = (tensor.dtype for tensor in held if tensor.is_floating_point())
+        return X.to(next(dtypes, X.dtype))
 
     def _with_contexts(self, others: Tensor, X: Tensor) -> Tensor:
         """The context set and others, put together again when one has changed."""
@@ -290,7 +310,6 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _rows_by_hand(self, X: Tensor, contexts: Tensor) -> int | None:
         """How many decisions to take at a time by hand; None if autograd has to."""
-        self._refresh()
         if not isinstance(self.posterior, ProductPosterior) or self._width_has_graph():
             return None
         return self.posterior.rows_by_hand(X, contexts)
@@ -301,21 +320,23 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         assert isinstance(self.posterior, ProductPosterior)
         width = float(self._number_width())
         return self.posterior.by_hand(
-            x, contexts, wanted=wanted, width=width, min_variance=MIN_VARIANCE
+            x, contexts, wanted=wanted, width=width, min_variance=self.min_variance
         )
 
     def _refresh(self) -> None:
-        """Compute the posterior again when the model was trained or loaded."""
-        if not self._seen.same():
+        """Compute again what was made of numbers that have changed since."""
+        if not self._made_of.same():
+            self._condition(self.X_pending)
+        elif not self._misspecification.same(self.misspecification):
             with torch.inference_mode(False):  # it is kept
-                self.set_X_pending(self.X_pending)
+                self._find_precision()
 
     def _width(self, variance: Tensor) -> Tensor:
         """Half the interval, ``w sigma``; tiny variances have no gradient."""
-        factor = self.confidence_width().to(variance)
+        factor = self._confidence_width().to(variance)
         if self.ensemble:
             factor = factor.unsqueeze(-1)  # (S) x 1
-        return factor * variance.clamp_min(MIN_VARIANCE).sqrt()
+        return factor * variance.clamp_min(self.min_variance).sqrt()
 
     def confidence_width(self) -> Tensor:
         r"""By how many standard deviations the score lies above the mean.
@@ -330,33 +351,75 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             The width, a scalar; with an ensemble of ``S`` models and misspecification
             one for each model, ``S``.
         """
-        return self.beta.sqrt() + self._enlargement.to(self.beta)
+        self._refresh()
+        return self._confidence_width()
 
-    def _find_enlargement(self) -> Tensor:
+    def _find_min_variance(self) -> float:
+        """Below it variances are rounding errors, whatever the units of y."""
+        dtypes = (parameter.dtype for parameter in self.model.parameters())
+        dtype = next(dtypes, torch.double)
+        at = None
+        if some_inputs(self.model) is None:
+            at = torch.zeros(1, self.num_joint, dtype=dtype)
+        scale = prior_variance(self.model, self.posterior_transform, at=at)
+        # A certain model has no scale.
+        return max(_NEGLIGIBLE * scale, torch.finfo(dtype).tiny)
+
+    def _confidence_width(self) -> Tensor:
+        return self.beta.sqrt() + self._enlargement().to(self.beta)
+
+    def _enlargement(self) -> Tensor:
         """What misspecification adds to the width, a scalar or ``S``."""
-        if self.misspecification == 0.0:  # then no model is refused
+        if self._precision is None:
             return torch.zeros_like(self.misspecification)
-        precision = noise_precision(self.model)  # m, or S of an ensemble
-        if not self.ensemble:
-            precision = precision[_used_outputs(self.posterior_transform)].sum()
-        return self.misspecification.to(precision) * precision.sqrt()
+        return self.misspecification.to(self._precision) * self._precision.sqrt()
 
     # BoTorch types its decorator for the base class only.
-    @t_batch_mode_transform(expected_q=1)  # pyright: ignore[reportArgumentType]
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def forward(self, X: Tensor) -> Tensor:
         r"""Evaluate the acquisition function.
 
         Args:
-            X: Decisions, ``b x 1 x d_x``.
+            X: Decisions, ``b x 1 x d_x``; or one batch of several, ``1 x q x d_x``,
+                without a gradient.
 
         Returns:
-            One value per decision, ``b``; higher is better.
+            One value per decision, ``b``; higher is better. Of a batch the sum of what
+            each decision was worth when the earlier ones were pending.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+            UnsupportedError: Several batches, or gradients, of several decisions.
         """
-        check_decision_columns(X, self.num_joint - len(self.context_indices))
+        self._check_decisions(X)
+        if X.shape[-2] != 1:
+            return self._one_after_another(X)
         if self.beta.device != X.device:
             self.to(X.device)
+        self._refresh()
         values = self._values(self._in_model_dtype(X.squeeze(-2))).to(X)  # b (x S)
         return values.mean(-1) if self.ensemble else values
+
+    def _one_after_another(self, X: Tensor) -> Tensor:
+        """The value of one batch, ``... x q x d_x`` to ``...``, all ones."""
+        wants_gradient = X.requires_grad and torch.is_grad_enabled()
+        if X.shape[:-2].numel() != 1 or X.shape[-2] == 0 or wants_gradient:
+            raise UnsupportedError(
+                f"{type(self).__name__} is maximised one decision at a time, got `X` "
+                f"of shape {tuple(X.shape)} with q = {X.shape[-2]}. Pass "
+                "`sequential=True` to `optimize_acqf`; only the value of a single "
+                "batch can be asked for, without a gradient."
+            )
+        rows, given = X.reshape(-1, X.shape[-1]), self.X_pending
+        earlier = rows[:0] if given is None else given.to(rows)
+        try:
+            total = X.new_zeros(X.shape[:-2])
+            for number, row in enumerate(rows):
+                self.set_X_pending(torch.cat([earlier, rows[:number]]))
+                total = total + self(row.unsqueeze(0))
+        finally:
+            self.set_X_pending(given)
+        return total
 
     @abstractmethod
     def _values(self, X: Tensor) -> Tensor:
@@ -399,36 +462,3 @@ class Joined(NamedTuple):
     def holds(self, *parts: Tensor) -> bool:
         """Whether it was made of these tensors, unchanged since."""
         return all(map(Seen.same, self.parts, parts))
-
-
-class _Hyperparameters:
-    """All hyper-parameters of a model, to find out whether they have changed."""
-
-    def __init__(self, model: Model) -> None:
-        # Where each parameter and each part of the model is looked up. To go through
-        # these is faster than through the model, by far.
-        self.places = [
-            (members, name, member)
-            for part in model.modules()
-            for members in (part._parameters, part._modules)
-            for name, member in members.items()
-        ]
-        self.parameters = list(model.parameters())
-        self.versions = [version_of(parameter) for parameter in self.parameters]
-        self.addresses = [parameter.data_ptr() for parameter in self.parameters]
-        self.values = _in_one_vector(self.parameters)
-
-    def same(self) -> bool:
-        """Values on the CPU, where GPyTorch's changes behind autograd's back show."""
-        if not all(places.get(name) is member for places, name, member in self.places):
-            return False
-        if all(map(_arrays.on_cpu, [self.values, *self.parameters])):
-            return torch.equal(self.values, _in_one_vector(self.parameters))
-        return self.versions == [
-            version_of(parameter) for parameter in self.parameters
-        ] and self.addresses == [parameter.data_ptr() for parameter in self.parameters]
-
-
-def _in_one_vector(parameters: Sequence[Tensor]) -> Tensor:
-    flat = [parameter.detach().flatten() for parameter in parameters]
-    return torch.cat(flat) if flat else torch.empty(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from torch import Tensor
@@ -14,7 +15,7 @@ from botorch_drbo.acquisition.inputs import (
     check_context_set,
     check_objective,
     context_columns,
-    num_inputs,
+    count_inputs,
 )
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
@@ -74,6 +75,7 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
         num_features: int = 64,
         seed: int | None = None,
         context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -81,8 +83,8 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
 
         Args:
             model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
-            best_value: The robust value to improve on, in the units of ``objective``;
-                see ``best_robust_value``.
+            best_value: The robust value to improve on, in the units of ``objective``
+                and after the posterior transform; see ``best_robust_value``.
             context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
             objective: Collapses ``... x n`` values and the weights to ``...``.
             num_paths: The number of sample paths ``S``.
@@ -90,6 +92,8 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
             seed: The seed of the paths; None draws one from torch's generator.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
+            posterior_transform: A weight and an offset for the outcome; a weight of -1
+                minimises it.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             memory_budget: Bytes for the temporaries of the paths.
 
@@ -98,7 +102,8 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
                 set or objective, or a count below one.
             BotorchTensorDimensionError: Context columns that do not fit the model, an
                 objective for another number of contexts, or several best values.
-            UnsupportedError: A model without sample paths.
+            UnsupportedError: A model without sample paths, or a transform that is not
+                a ``ScalarizedPosteriorTransform`` of one weight.
         """
         super().__init__(
             model,
@@ -108,6 +113,7 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
             num_features=num_features,
             seed=seed,
             context_indices=context_indices,
+            posterior_transform=posterior_transform,
             memory_budget=memory_budget,
         )
         if not isinstance(best_value, Tensor):
@@ -132,6 +138,8 @@ def best_robust_value(
     objective: Objective,
     *,
     context_indices: Sequence[int] | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    num_inputs: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> Tensor:
     r"""The largest robust value of the posterior mean over the decisions tried.
@@ -150,6 +158,9 @@ def best_robust_value(
         objective: Collapses ``... x n`` values and the weights to ``...``.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
+        posterior_transform: Makes one output of several, or changes the sign; the same
+            as that of the acquisition function.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
         memory_budget: Bytes for the temporaries of the posterior.
 
     Returns:
@@ -172,10 +183,15 @@ def best_robust_value(
         torch.Size([])
     """
     check_objective(objective, check_context_set(context_set))
-    num_joint = num_inputs(model)
+    num_joint = count_inputs(model, num_inputs)
     columns = context_columns(context_indices, num_joint, context_set.dim)
     check_points(X, "X", num_columns=num_joint - len(columns))
-    posterior = marginal_posterior(model, columns, memory_budget=memory_budget)
+    posterior = marginal_posterior(
+        model,
+        columns,
+        posterior_transform=posterior_transform,
+        memory_budget=memory_budget,
+    )
     with torch.no_grad():
         mean, _ = posterior(X, context_set.points.to(X))  # t x n (ensembles t x S x n)
         values = objective(mean, context_set.weights.to(X))

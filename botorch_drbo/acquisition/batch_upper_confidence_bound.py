@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from torch import Tensor
@@ -74,6 +75,7 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         num_features: int = 64,
         seed: int | None = None,
         context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -89,6 +91,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
             seed: The seed of the paths; None draws one from torch's generator.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
+            posterior_transform: A weight and an offset for the outcome; a weight of -1
+                minimises it.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             memory_budget: Bytes for the temporaries of paths and posterior.
 
@@ -97,7 +101,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
                 count below one.
             BotorchTensorDimensionError: Context columns that do not fit the model, or
                 an objective for another number of contexts.
-            UnsupportedError: A model without sample paths.
+            UnsupportedError: A model without sample paths, or a transform that is not
+                a ``ScalarizedPosteriorTransform`` of one weight.
         """
         super().__init__(
             model,
@@ -107,6 +112,7 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
             num_features=num_features,
             seed=seed,
             context_indices=context_indices,
+            posterior_transform=posterior_transform,
             memory_budget=memory_budget,
         )
         beta = check_nonnegative(beta, "beta")
@@ -115,10 +121,15 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
                 f"`beta` must be a scalar, got shape {tuple(beta.shape)}."
             )
         self.register_buffer("beta", beta.detach().clone().reshape(()))
-        self.posterior = marginal_posterior(
-            model, self.context_indices, memory_budget=memory_budget
-        )
         self.set_X_pending(X_pending)
+
+    def _prepare(self) -> None:
+        self.posterior = marginal_posterior(
+            self.model,
+            self.context_indices,
+            posterior_transform=self.posterior_transform,
+            memory_budget=self.memory_budget,
+        )
 
     def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
         dtype = cast(Tensor, self.model.train_targets).dtype

@@ -62,6 +62,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
+        num_inputs: int | None = None,
         path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -78,6 +79,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
             posterior_transform: Makes one output of several, or changes the sign.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             num_pending_contexts: Contexts that stand for a pending decision's own.
+            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
             path: How the posterior is computed; see ``marginal_posterior``.
             memory_budget: Bytes for the temporaries of the posterior.
 
@@ -96,6 +98,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
             posterior_transform=posterior_transform,
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
+            num_inputs=num_inputs,
             path=path,
             memory_budget=memory_budget,
         )

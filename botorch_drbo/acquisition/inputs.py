@@ -12,12 +12,14 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import MultiTaskGP
+from botorch.models.deterministic import AffineDeterministicModel
 from botorch.models.model import Model, ModelList
-from botorch.sampling.pathwise.utils import get_train_inputs
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior.models import some_inputs, without_inference_tensors
 
 
 def check_context_set(context_set: ContextSet) -> ContextSet:
@@ -31,7 +33,7 @@ def check_context_set(context_set: ContextSet) -> ContextSet:
             f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
             " Build one with ContextSet(points, weights) or ContextSet.empirical."
         )
-    return context_set
+    return without_inference_tensors(context_set)
 
 
 def empty_context_set() -> ContextSet:
@@ -62,7 +64,7 @@ def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
             f"{type(objective.ambiguity_set).__name__} from the {n} points of this "
             "context set."
         ) from error
-    return objective
+    return without_inference_tensors(objective)
 
 
 def check_decision_columns(X: Tensor, d_x: int) -> None:
@@ -78,26 +80,45 @@ def check_decision_columns(X: Tensor, d_x: int) -> None:
         )
 
 
-def num_inputs(model: Model) -> int:
+def count_inputs(model: Model, given: int | None) -> int:
     """The columns of the model's raw inputs, before any input transform.
+
+    Args:
+        model: The model.
+        given: The user's ``num_inputs``; None to read it off the model.
 
     Raises:
         UnsupportedError: A model that does not tell, or that has a task column.
+        BotorchTensorDimensionError: The model tells another number.
     """
-    if isinstance(model, ModelList):
-        return num_inputs(cast(Model, model.models[0]))
-    if isinstance(model, MultiTaskGP):
+    if given is not None:
+        check_count(given, "num_inputs")
+    if any(isinstance(part, MultiTaskGP) for part in model.modules()):
         raise UnsupportedError(
             "MultiTaskGP has a task column among its inputs, which is neither decision "
             "nor context. Fit a SingleTaskGP on [x, c], one per task."
         )
-    inputs = getattr(model, "train_inputs", None)
-    if inputs is None:
+    found = _read_off(model)
+    if found is None and given is None:
         raise UnsupportedError(
-            f"{type(model).__name__} does not tell its inputs (`train_inputs`), so "
-            "decision and context columns cannot be told apart."
+            f"{type(model).__name__} does not tell how many inputs it has, so decision "
+            "and context columns cannot be told apart. Pass `num_inputs`, the number "
+            "of columns of [x, c]."
         )
-    return get_train_inputs(model, transformed=False)[0].shape[-1]
+    if found is not None and given not in (None, found):
+        raise BotorchTensorDimensionError(
+            f"`num_inputs` is {given}, but the model has {found} inputs."
+        )
+    return cast(int, given if found is None else found)
+
+
+def _read_off(model: Model) -> int | None:
+    if isinstance(model, ModelList):
+        return _read_off(cast(Model, model.models[0]))
+    if isinstance(model, AffineDeterministicModel):
+        return cast(Tensor, model.a).shape[0]
+    inputs = some_inputs(model)
+    return None if inputs is None else inputs.shape[-1]
 
 
 def context_columns(

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_drbo._by_hand import by_hand
 from botorch_drbo._validation import check_bounds, check_inside, check_nonnegative
-from botorch_drbo.acquisition.base import MIN_VARIANCE, RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
 from botorch_drbo.posterior import (
@@ -31,6 +31,7 @@ from botorch_drbo.posterior import (
     Path,
     ProductPosterior,
 )
+from botorch_drbo.posterior.models import without_inference_tensors
 
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
@@ -94,6 +95,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
+        num_inputs: int | None = None,
         path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -117,6 +119,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             posterior_transform: Makes one output of several, or changes the sign.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             num_pending_contexts: Contexts that stand for a pending decision's own.
+            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
             path: How the posterior is computed; see ``marginal_posterior``.
             memory_budget: Bytes for the temporaries of the posterior.
 
@@ -135,6 +138,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             posterior_transform=posterior_transform,
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
+            num_inputs=num_inputs,
             path=path,
             memory_budget=memory_budget,
         )
@@ -161,7 +165,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             )
         self.register_buffer("radius", radius.detach().clone().reshape(()))
         self.register_buffer("context_bounds", bounds.detach().clone())
-        self.lipschitz = self._search(bounds) if lipschitz is None else lipschitz
+        if lipschitz is None:
+            lipschitz = self._search(bounds)
+        self.lipschitz = without_inference_tensors(lipschitz)
 
     def _search(self, bounds: Tensor) -> LipschitzConstant:
         """By default; one step on a grid does for scores without kinks in the slope."""
@@ -227,12 +233,13 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             ``L(x)``, shape ``...`` (ensembles: ``... x S``); a lower bound of the
             maximum over all contexts.
         """
+        self._refresh()
         inner = self._in_model_dtype(X)
         return self._steepest(inner, self._slope_interpolant(inner)).to(X)
 
     def _steepest(self, X: Tensor, local: ContextInterpolant | None) -> Tensor:
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
-        score = partial(self.scores, pending=False)
+        score = partial(self._scores, pending=False)
         return self.lipschitz(score, X, partial(self._gradient, X, local))
 
     def _slope_interpolant(self, X: Tensor) -> ContextInterpolant | None:
@@ -248,16 +255,17 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         """Of the score in the context; None where autograd has to be asked."""
         own = contexts.ndim > 2
         if local is not None and (local.cheap if own else not torch.is_grad_enabled()):
-            return local.bound_slopes(contexts, self._width_for(local), MIN_VARIANCE)
+            width = self._width_for(local)
+            return local.bound_slopes(contexts, width, self.min_variance)
         if isinstance(self.observed, (ExactPosterior, ProductPosterior)):
             at = self.observed.slopes(X, contexts)
         else:
             return None
         if at is None:
             return None
-        sigma = at.variance.clamp_min(MIN_VARIANCE).sqrt()
-        share = (at.variance > MIN_VARIANCE) / (2 * sigma)
-        share = self.confidence_width().to(sigma) * share
+        sigma = at.variance.clamp_min(self.min_variance).sqrt()
+        share = (at.variance > self.min_variance) / (2 * sigma)
+        share = self._confidence_width().to(sigma) * share
         return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
 
     def lipschitz_upper_bound(self) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
     UnsupportedError,
@@ -16,19 +16,13 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
+from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
 
-from botorch_drbo._validation import (
-    check_count,
-    check_points,
-)
-from botorch_drbo.acquisition.inputs import (
-    check_context_set,
-    check_decision_columns,
-    check_objective,
-    context_columns,
-    num_inputs,
-)
+from botorch_drbo._validation import check_count
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.freshness import Snapshot
+from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior.paths import PosteriorPaths, supports_paths
@@ -39,7 +33,7 @@ _CACHE_BYTES = 2**22
 _DECISIONS_PER_BLOCK = 256
 
 
-class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
+class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     r"""The best decision of a batch on each posterior sample path, averaged.
 
     .. math::
@@ -60,10 +54,17 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
     the paths are those of the posterior; with more, several values together come closer
     to being Gaussian. The time goes with ``num_paths * num_features``.
 
-    The paths belong to the model as it is now: with new data or new hyper-parameters
-    make a new acquisition function.
+    With a ``posterior_transform`` of one weight, paths and means are multiplied by it:
+    -1 minimises the outcome, and the objective then guards against high outcomes.
+
+    *What is noticed.* At the start of each call all parameters and buffers of the model
+    and of the posterior transform, and given noise, are compared with what the paths
+    were drawn from; if any has changed, the paths are drawn again from the same seed.
+    Not noticed are other training data (make a new acquisition function), and on a GPU
+    what ``RobustAcquisitionFunction`` does not notice there either.
     """
 
+    batched_pending = True
     _pending_utility: Tensor | None
 
     def __init__(
@@ -76,6 +77,7 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
         num_features: int,
         seed: int | None,
         context_indices: Sequence[int] | None,
+        posterior_transform: PosteriorTransform | None,
         memory_budget: int,
     ) -> None:
         r"""Check the arguments and draw the paths.
@@ -88,6 +90,7 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
             num_features: Random features of each path's prior part.
             seed: The seed of the paths; None draws one from torch's generator.
             context_indices: The model's input columns that hold the context.
+            posterior_transform: None or a ``ScalarizedPosteriorTransform``.
             memory_budget: Bytes for the temporaries of paths and posterior.
 
         Raises:
@@ -96,58 +99,60 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
                 an objective for another number of contexts.
             UnsupportedError: A model without sample paths.
         """
-        super().__init__(model=model)
+        super().__init__(
+            model,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+        )
         check_count(num_paths, "num_paths")
         check_count(num_features, "num_features")
         check_count(memory_budget, "memory_budget")
         if seed is not None:
             check_count(seed, "seed", minimum=0)
-        check_objective(objective, check_context_set(context_set))
-        self.num_joint = num_inputs(model)
-        self.context_indices = context_columns(
-            context_indices, self.num_joint, context_set.dim
-        )
-        reason = supports_paths(model)
+        self.objective = check_objective(objective, context_set)
+        reason = supports_paths(self.model, posterior_transform)
         if reason is not None:
             raise UnsupportedError(
                 f"{type(self).__name__} needs posterior sample paths, and this model "
                 f"has none: {reason.rstrip('.')}. DistributionallyRobustUCB takes any "
                 "single-output model, one decision at a time."
             )
-        self.context_set = context_set
-        self.objective = objective
+        self.num_paths, self.num_features = num_paths, num_features
+        self.seed = int(torch.randint(2**31, ())) if seed is None else seed
         self.memory_budget = memory_budget
-        self.paths = PosteriorPaths(
-            cast(SingleTaskGP, model),
-            self.context_indices,
-            num_paths=num_paths,
-            num_features=num_features,
-            seed=int(torch.randint(2**31, ())) if seed is None else seed,
-            memory_budget=memory_budget,
-        )
+        self._draw()
         self.register_buffer("_pending_utility", None, persistent=False)
 
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Tell the acquisition function which decisions are being evaluated.
+    def _draw(self) -> None:
+        """Draw the paths, and compute what else follows from the model."""
+        made_of: list[Module] = [self.model]
+        if self.posterior_transform is not None:
+            made_of.append(self.posterior_transform)
+        with torch.inference_mode(False):  # they are kept
+            self.paths = PosteriorPaths(
+                cast(SingleTaskGP, self.model),
+                self.context_indices,
+                num_paths=self.num_paths,
+                num_features=self.num_features,
+                seed=self.seed,
+                posterior_transform=self.posterior_transform,
+                memory_budget=self.memory_budget,
+            )
+            self._prepare()
+            self._made_of = Snapshot(*made_of)
 
-        Args:
-            X_pending: Decisions ``m x d_x``, or None for none.
+    def _prepare(self) -> None:  # noqa: B027  most need nothing
+        """Compute what a utility needs of the model beside the paths."""
 
-        Raises:
-            BotorchTensorDimensionError: A wrong number of columns.
-            InputDataError: NaN, infinite or integer entries.
-        """
-        if isinstance(X_pending, Tensor) and X_pending.numel() == 0:
-            X_pending = None
-        if X_pending is not None:
-            check_points(X_pending, "X_pending", num_columns=self._num_decision_columns)
-        super().set_X_pending(X_pending)
+    def _condition(self, pending: Tensor | None) -> None:
         # Constants for the optimiser: the best pending utility on each path.
         self._pending_utility = None
-        if self.X_pending is not None:
-            with torch.no_grad():
-                utility = self._utilities(self.X_pending.unsqueeze(0))  # S x 1 x m
-            self._pending_utility = utility.amax(-1)  # S x 1
+        if pending is not None:
+            with torch.inference_mode(False), torch.no_grad():
+                if pending.ndim == 2:
+                    pending = pending.unsqueeze(0)
+                self._pending_utility = self._utilities(pending).amax(-1)  # S x b
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
@@ -160,7 +165,7 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
         Returns:
             One value per batch, ``b``; higher is better.
         """
-        check_decision_columns(X, self._num_decision_columns)
+        self._check_decisions(X)
         if X.shape[-2] == 0:
             raise BotorchTensorDimensionError(
                 f"`X` has no decisions (q = 0), got shape {tuple(X.shape)}. Evaluate "
@@ -168,15 +173,16 @@ class PathwiseBatchAcquisitionFunction(AcquisitionFunction, ABC):
             )
         if self.context_set.points.device != X.device:
             self.to(X.device)  # not the dtype: that would round the user's model
+        if not self._made_of.same():
+            self._draw()
+            self._condition(self.X_pending)
         best = self._utilities(X).amax(-1)  # S x b
         if self._pending_utility is not None:
-            pending = self._pending_utility.to(X)
-            best = torch.maximum(best, pending.reshape(-1, *[1] * (best.ndim - 1)))
+            pending = self._pending_utility.to(X)  # S x b, or S x 1 for all batches
+            missing = [1] * (best.ndim - pending.ndim)
+            pending = pending.reshape(len(pending), *missing, *pending.shape[1:])
+            best = torch.maximum(best, pending)
         return best.mean(0)
-
-    @property
-    def _num_decision_columns(self) -> int:
-        return self.num_joint - len(self.context_indices)
 
     def _utilities(self, X: Tensor) -> Tensor:
         """What each decision is worth on each path: ``b x q x d_x`` to ``S x b x q``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
@@ -13,13 +13,8 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.acquisition.inputs import (
-    check_context_set,
-    check_decision_columns,
-    check_objective,
-    context_columns,
-    num_inputs,
-)
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior import (
@@ -29,7 +24,7 @@ from botorch_drbo.posterior import (
 )
 
 
-class RobustThompsonSampling(AcquisitionFunction):
+class RobustThompsonSampling(DecisionAcquisitionFunction):
     r"""The objective of posterior sample paths: optimal under one guess of the truth.
 
     .. math::
@@ -82,6 +77,7 @@ class RobustThompsonSampling(AcquisitionFunction):
         num_features: int = 1024,
         seed: int | None = None,
         context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Join a model, a context distribution and an objective; draw the paths.
@@ -95,6 +91,8 @@ class RobustThompsonSampling(AcquisitionFunction):
             seed: Decides the paths; None to draw a seed from torch's generator.
             context_indices: The model's input columns that hold the context; by
                 default the last ``d_c``.
+            posterior_transform: A weight and an offset for the outcome; a weight of -1
+                minimises it.
             memory_budget: Bytes for the temporaries of the paths.
 
         Raises:
@@ -102,11 +100,16 @@ class RobustThompsonSampling(AcquisitionFunction):
                 is none.
             BotorchTensorDimensionError: Context columns that do not fit the model, or
                 an ambiguity set of other contexts.
-            UnsupportedError: A model without sample paths.
+            UnsupportedError: A model without sample paths, or a transform that is not
+                a ``ScalarizedPosteriorTransform`` of one weight.
         """
-        super().__init__(model=model)
-        check_context_set(context_set)
-        reason = supports_paths(model)
+        super().__init__(
+            model,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+        )
+        reason = supports_paths(self.model, posterior_transform)
         if reason is not None:
             raise UnsupportedError(
                 "Thompson sampling needs sample paths, and cannot draw them from this "
@@ -119,16 +122,10 @@ class RobustThompsonSampling(AcquisitionFunction):
             ("memory_budget", memory_budget),
         ):
             check_count(count, name)
-        self.context_set = context_set
         self.objective = check_objective(objective, context_set)
-        self.num_joint = num_inputs(model)
-        self.context_indices = context_columns(
-            context_indices, self.num_joint, context_set.dim
-        )
         self.num_paths = num_paths
         self.num_features = num_features
         self.memory_budget = memory_budget
-        self.set_X_pending(None)
         self.redraw(seed)
 
     def redraw(self, seed: int | None = None) -> None:
@@ -144,32 +141,25 @@ class RobustThompsonSampling(AcquisitionFunction):
         if seed is None:
             seed = int(torch.randint(2**31, ()))
         self.seed = check_count(seed, "seed", minimum=0)
-        self.paths = PosteriorPaths(
-            self.model,
-            self.context_indices,
-            num_paths=self.num_paths,
-            num_features=self.num_features,
-            seed=self.seed,
-            memory_budget=self.memory_budget,
-        )
+        with torch.inference_mode(False):  # they are kept
+            self.paths = PosteriorPaths(
+                self.model,
+                self.context_indices,
+                num_paths=self.num_paths,
+                num_features=self.num_features,
+                seed=self.seed,
+                posterior_transform=self.posterior_transform,
+                memory_budget=self.memory_budget,
+            )
 
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Refuse pending decisions: the same path would be maximal at the same place.
-
-        Args:
-            X_pending: None.
-
-        Raises:
-            UnsupportedError: Anything else, as from ``optimize_acqf`` with
-                ``sequential=True``.
-        """
-        if X_pending is not None:
+    def _condition(self, pending: Tensor | None) -> None:
+        """The same path would be maximal at the same place."""
+        if pending is not None:
             raise UnsupportedError(
                 "Thompson sampling takes no pending decisions. For a batch set "
                 "`num_paths=q` and optimise jointly; while others are pending call "
                 "`redraw()`, which draws another path."
             )
-        super().set_X_pending(None)
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
@@ -185,7 +175,7 @@ class RobustThompsonSampling(AcquisitionFunction):
         Raises:
             BotorchTensorDimensionError: Other columns, or another ``q``.
         """
-        check_decision_columns(X, self.num_joint - len(self.context_indices))
+        self._check_decisions(X)
         if X.shape[-2] != self.num_paths:
             raise BotorchTensorDimensionError(
                 f"`X` must have q = {self.num_paths} decisions per batch, one for each "

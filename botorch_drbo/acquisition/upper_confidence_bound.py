@@ -16,7 +16,6 @@ from torch import Tensor
 from botorch_drbo._by_hand import Chain, by_hand
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import (
-    MIN_VARIANCE,
     Joined,
     RobustAcquisitionFunction,
 )
@@ -83,6 +82,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
         num_pending_contexts: int = 8,
+        num_inputs: int | None = None,
         path: Path = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
@@ -103,6 +103,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             posterior_transform: Makes one output of several, or changes the sign.
             X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
             num_pending_contexts: Contexts that stand for a pending decision's own.
+            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
             path: How the posterior is computed; see ``marginal_posterior``.
             memory_budget: Bytes for the temporaries of the posterior.
 
@@ -120,6 +121,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             posterior_transform=posterior_transform,
             X_pending=X_pending,
             num_pending_contexts=num_pending_contexts,
+            num_inputs=num_inputs,
             path=path,
             memory_budget=memory_budget,
         )
@@ -199,27 +201,27 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
     def _scores_and_weights(self, X: Tensor) -> tuple[Tensor, Tensor]:
         weights = self.context_set.weights.to(X)
         if self.outside_contexts is None:
-            return self.scores(X), weights
+            return self._scores(X, self.context_set.points), weights
         with_outside = self._with_nothing(weights)
         joined = self._with_contexts(self.outside_contexts, X)
         local = self._interpolant(X, joined)
         if local is not None:  # all contexts from one skeleton
             n, width = len(weights), self._width_for(local)
-            scores = local.confidence_bounds(width, MIN_VARIANCE, slice(n))
+            scores = local.confidence_bounds(width, self.min_variance, slice(n))
             # Only the lowest score needs a gradient.
-            lowest = local.lowest_contexts(width, MIN_VARIANCE, slice(n, None))
+            lowest = local.lowest_contexts(width, self.min_variance, slice(n, None))
             column = local.interpolation.mT[n + lowest]  # ... x r
             mean, variance = (local.at_skeleton * column).sum(-1)
             lowest = mean + self._width(variance)
             return torch.cat([scores, lowest.unsqueeze(-1)], dim=-1), with_outside
-        scores = self.scores(X)
+        scores = self._scores(X, self.context_set.points)
         with torch.no_grad():  # only the lowest score needs a gradient
-            lowest = self.scores(X, self.outside_contexts).argmin(-1)  # ... (x S)
+            lowest = self._scores(X, self.outside_contexts).argmin(-1)  # ... (x S)
         if self.ensemble:  # each model has a lowest context of its own
             contexts = self.outside_contexts[lowest]  # ... x S x d_c
-            outside = self.scores(X, contexts).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+            outside = self._scores(X, contexts).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
         else:
-            outside = self.scores(X, self.outside_contexts[lowest].unsqueeze(-2))
+            outside = self._scores(X, self.outside_contexts[lowest].unsqueeze(-2))
         return torch.cat([scores, outside], dim=-1), with_outside
 
     def _with_nothing(self, weights: Tensor) -> Tensor:
@@ -241,6 +243,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             status, of the scores at the context set (ensembles: ``... x S``). With
             outside contexts a last weight belongs to the lowest of them.
         """
+        self._refresh()
         inner = self._in_model_dtype(X)
         return self.objective.ambiguity_set.worst_case(*self._scores_and_weights(inner))
 

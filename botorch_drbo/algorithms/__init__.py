@@ -27,7 +27,11 @@ from botorch_drbo.algorithms.model_based import (
     RobustSetAlgorithm,
 )
 from botorch_drbo.algorithms.phased import PhasedState, PhasedUncertaintySampling
-from botorch_drbo.algorithms.randomness import derive_seed, isolated_rng
+from botorch_drbo.algorithms.randomness import (
+    derive_seed,
+    isolated_rng,
+    standard_dtype,
+)
 from botorch_drbo.algorithms.registry import (
     ALGORITHMS,
     algorithm_from_dict,
@@ -73,4 +77,5 @@ __all__ = [
     "derive_seed",
     "isolated_rng",
     "make_algorithm",
+    "standard_dtype",
 ]

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from botorch.acquisition import AcquisitionFunction, UpperConfidenceBound
+from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
@@ -130,12 +131,8 @@ class DecisionModelAlgorithm(AcquisitionAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The upper confidence bound of the model of ``x``."""
-        if X_pending is not None:
-            with torch.no_grad():
-                mean = model.posterior(X_pending).mean
-                hallucinated = model.condition_on_observations(X_pending, mean)
-            return UpperConfidenceBound(hallucinated, beta=beta)
-        return UpperConfidenceBound(model, beta=beta)
+        # Not BoTorch's class, which raises variances to 1e-12 in units of y.
+        return EnlargedConfidenceUCB(model, beta, 0.0, X_pending=X_pending)
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

@@ -16,18 +16,21 @@ _ROWS = 1024  # as many as an optimiser scores at once by default
 def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tensor:
     """Return the list, ``m x d_x``, in the dtype of the bounds.
 
+    Rows that are outside by no more than the rounding of their dtype are moved inside.
+
     Raises:
         InputDataError: No list, an empty one, rows outside the bounds, or fewer
             different rows than decisions.
         BotorchTensorDimensionError: Not a matrix of decisions.
     """
-    rows = check_finite(candidates, "candidates").detach().to(space.bounds)
+    rows = check_finite(candidates, "candidates").detach().to(space.bounds.device)
     if rows.ndim == 2 and len(rows) == 0:
         raise InputDataError(
             "`candidates` is an empty list. Give at least one decision, or None to "
             "search the whole box."
         )
     check_inside(rows, space.bounds, "candidates", "bounds")
+    rows = rows.to(space.bounds).clamp(*space.bounds)
     # Adding zero turns -0.0 to 0.0: they are the same decision.
     different = len(rows) if q == 1 else len((rows + 0.0).unique(dim=0))
     if q > different:

@@ -12,9 +12,11 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from gpytorch.constraints import Positive
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
+
+from botorch_drbo.algorithms.outcome_units import scaled_model
 
 
 @final
@@ -25,8 +27,9 @@ class FixedHyperparameters:
     .. math:: k(z, z') = s \exp\big( -\tfrac12 \sum_j (u_j - u'_j)^2 / \ell_j^2 \big)
 
     with ``u`` the joint input scaled to the unit cube by its bounds. A recipe with this
-    option fits nothing and does not standardise outcomes: experiments on samples of a
-    known prior are judged without the luck of the fit, and a step takes less time.
+    option fits nothing, and does not standardise outcomes by their spread: experiments
+    on samples of a known prior are judged without the luck of the fit, and a step takes
+    less time.
 
     Args:
         lengthscale: ``l``, in sides of the boxes: one number, or one for each decision
@@ -106,22 +109,23 @@ class FixedHyperparameters:
                 "decision and context variables. Give one number, or one for each."
             )
         d = inputs.shape[-1]
-        kernel = ScaleKernel(RBFKernel(ard_num_dims=d))
+        kernel = RBFKernel(ard_num_dims=d)
         # The default constraint would not let the noise below 1e-4.
         likelihood = GaussianLikelihood(noise_constraint=Positive())
-        model = SingleTaskGP(
+        size = torch.tensor(self.outputscale, dtype=torch.double).sqrt().to(outcomes)
+        # In units of the prior: GPyTorch's absolute tolerances expect order one.
+        model = scaled_model(
             inputs,
             outcomes,
+            torch.zeros_like(size),
+            size,
             likelihood=likelihood,
             covar_module=kernel,
-            outcome_transform=None,
             input_transform=Normalize(d, bounds=bounds),
         ).to(inputs)
-        kernel.base_kernel.lengthscale = lengthscale.expand(num_joint)[:d].to(inputs)
-        kernel.outputscale = self.outputscale
-        likelihood.noise = torch.tensor(self.noise_variance, dtype=torch.double).to(
-            inputs
-        )
+        kernel.lengthscale = lengthscale.expand(num_joint)[:d].to(inputs)
+        ratio = self.noise_variance / self.outputscale
+        likelihood.noise = torch.tensor(ratio, dtype=torch.double).to(inputs)
         return model.eval()
 
 

@@ -100,7 +100,7 @@ class DRBOKDE(AcquisitionAlgorithm):
         """Check the options."""
         super().__post_init__()
         if self.radius is not None:
-            as_schedule(self.radius)
+            as_schedule(self.radius, "radius")
         check_counts(num_contexts=self.num_contexts, num_outside=self.num_outside)
 
     def acquisition(

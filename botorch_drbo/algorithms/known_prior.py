@@ -9,7 +9,8 @@ from typing import cast
 
 import torch
 from botorch.models import SingleTaskGP
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from botorch.models.transforms import Standardize
+from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean
 from torch import Tensor
@@ -33,19 +34,14 @@ class KnownPrior:
 
     @classmethod
     def of(cls, model: SingleTaskGP) -> KnownPrior:
-        """Read them off a model, with its outcome transform undone."""
-        kernel, scale = model.covar_module, 1.0
-        if isinstance(kernel, ScaleKernel):
-            kernel, scale = kernel.base_kernel, kernel.outputscale.item()
-        lengthscale = cast(RBFKernel, kernel).lengthscale.flatten().tolist()
+        """Read them off a recipe's model, with its outcome transform undone."""
+        kernel = cast(RBFKernel, model.covar_module)
+        lengthscale = kernel.lengthscale.flatten().tolist()
         mean = cast(Tensor, cast(ConstantMean, model.mean_module).constant).item()
         noise = cast(GaussianLikelihood, model.likelihood).noise.item()
-        transform = getattr(model, "outcome_transform", None)
-        if transform is not None:  # Standardize: what SingleTaskGP does by itself
-            stdv = transform.stdvs.item()
-            mean = transform.means.item() + stdv * mean
-            scale, noise = stdv**2 * scale, stdv**2 * noise
-        return cls(tuple(lengthscale), scale, noise, mean)
+        units = cast(Standardize, model.outcome_transform)
+        level, unit = units.means.item(), units.stdvs.item()
+        return cls(tuple(lengthscale), unit**2, unit**2 * noise, level + unit * mean)
 
     @property
     def noise_ratio(self) -> float:
@@ -68,7 +64,8 @@ class KnownPrior:
             self.lengthscale, self.noise_variance, self.outputscale
         )
         model = prior.model(X, Y, space.bounds, space.d_x)
-        cast(ConstantMean, model.mean_module).initialize(constant=self.mean)
+        mean = self.mean / self.prior_std  # the model's unit of y
+        cast(ConstantMean, model.mean_module).initialize(constant=mean)
         return model.requires_grad_(False)
 
     def information_gains(self, num: int) -> tuple[float, ...]:

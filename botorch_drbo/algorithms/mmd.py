@@ -74,7 +74,7 @@ class DRBOMMD(RobustSetAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius)
+        as_schedule(self.radius, "radius")
         check_counts(num_contexts=self.num_contexts)
 
     def robust_set(
@@ -125,7 +125,7 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius)
+        as_schedule(self.radius, "radius")
         check_nonnegative(self.jitter, "jitter")
         check_counts(num_contexts=self.num_contexts)
 

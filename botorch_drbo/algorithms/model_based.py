@@ -23,6 +23,8 @@ from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
+from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.contexts import ContextSet
@@ -44,13 +46,15 @@ class ModelBasedAlgorithm(Algorithm):
 
     The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds and
     outcomes standardised, fitted from scratch at each call: what a call returns does
-    not depend on the calls before it.
+    not depend on the calls before it. The ascent sees the box of decisions as the unit
+    cube and the acquisition function in units of the model's prior: what a call returns
+    does not depend on the units of ``x``, ``c`` and ``y`` either.
 
     Args:
         reference: The context distribution if it is known (the general setting);
             None to estimate it from the contexts seen (the data-driven setting).
         hyperparameters: Those of the model if they are known: then nothing is fitted,
-            and outcomes are not standardised.
+            and outcomes are not standardised by their own spread.
         num_restarts: Starting points of the gradient ascent in ``x``.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -276,7 +280,8 @@ class ModelBasedAlgorithm(Algorithm):
             )
         else:
             transform = Normalize(inputs.shape[-1], bounds=bounds)
-            model = SingleTaskGP(inputs, history.Y, input_transform=transform)
+            units = level_and_unit(history.Y)
+            model = scaled_model(inputs, history.Y, *units, input_transform=transform)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
             model.eval()
         return model.requires_grad_(False)  # only x is differentiated from here on
@@ -289,21 +294,22 @@ class ModelBasedAlgorithm(Algorithm):
         start: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
-        candidates, values = optimize_acqf(
-            acqf,
-            bounds=space.bounds,
+        cube = InUnitCube(acqf, space.bounds)
+        candidates, _ = optimize_acqf(
+            cube,
+            bounds=cube.bounds,
             q=1,
             num_restarts=self.num_restarts + (start is not None),
             raw_samples=self.raw_samples,
-            batch_initial_conditions=start,
+            batch_initial_conditions=None if start is None else cube.to_cube(start),
             return_best_only=False,
             # Robust objectives have kinks, at which a line search may give up. Where it
             # stopped is a candidate all the same: no reason to start all over.
             retry_on_optimization_warning=False,
             options={"seed": seed, "maxiter": self.max_iterations, **_LINE_SEARCH},
         )
-        assert values is not None  # None only with return_acq_values=False
-        return candidates.squeeze(-2), values
+        tops = cube.to_box(candidates).squeeze(-2)
+        return tops, score(acqf, tops)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -323,7 +329,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.beta)
+        as_schedule(self.beta, "beta")
 
     @abstractmethod
     def acquisition(
@@ -427,7 +433,7 @@ class AmbiguityOptions(ModelBasedAlgorithm):
                 f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
             )
         if self.radius is not None:
-            as_schedule(self.radius)
+            as_schedule(self.radius, "radius")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

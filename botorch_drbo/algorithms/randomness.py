@@ -1,4 +1,8 @@
-"""Seeds that are derived, never shared: the caller's generators are left alone."""
+"""Seeds that are derived, never shared: the caller's generators are left alone.
+
+The same holds for torch's default dtype, in which Sobol points, priors and constraints
+are made before they are brought to the dtype of the data.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +32,32 @@ def derive_seed(*entropy: int) -> int:
 
 
 @contextmanager
+def standard_dtype() -> Iterator[None]:
+    """Run a block under float32 as default dtype, which torch has at its start.
+
+    Many constants of BoTorch and GPyTorch are rounded to the default dtype before they
+    meet data in float64: under another default a decision moves in its eighth digit.
+    """
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextmanager
 def isolated_rng(seed: int, device: torch.device) -> Iterator[None]:
-    """Run a block under a seed and give torch's generators back as they were.
+    """Run a block under a seed and the standard dtype, and leave no trace.
+
+    Torch's generators and its default dtype are given back as they were.
 
     Args:
         seed: The seed within the block.
         device: Its generator is seeded too if it is a CUDA device.
     """
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    with torch.random.fork_rng(devices=devices), standard_dtype():
         # Not torch.manual_seed: that would reseed every CUDA device of the caller.
         torch.default_generator.manual_seed(seed)
         if devices:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo._validation import did_you_mean
 from botorch_drbo.algorithms.base import Algorithm, decode_options
 from botorch_drbo.algorithms.baselines import (
     GPUCB,
@@ -74,18 +76,46 @@ def make_algorithm(name: str, **options: Any) -> Algorithm:
         >>> make_algorithm("wdrbo", radius=0.1).radius
         0.1
     """
+    check_options(name, options)
+    return ALGORITHMS[name](**options)
+
+
+def check_options(
+    name: str,
+    options: Iterable[str],
+    *,
+    arguments: Sequence[str] = (),
+    remedies: Mapping[str, str] | None = None,
+) -> None:
+    r"""Refuse names of options that a recipe has not.
+
+    Args:
+        name: A key of ``ALGORITHMS``.
+        options: What the user called the options.
+        arguments: What the caller itself takes beside the options.
+        remedies: What to write in place of an unknown option, where that is known.
+
+    Raises:
+        InputDataError: An unknown name or option, with the nearest known one.
+    """
     if name not in ALGORITHMS:
         raise InputDataError(
-            f"There is no algorithm {name!r}. The choices are {sorted(ALGORITHMS)}."
+            f"There is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)} The "
+            f"choices are {sorted(ALGORITHMS)}."
         )
-    recipe = ALGORITHMS[name]
-    known = [field.name for field in fields(recipe)]
+    known = [field.name for field in fields(ALGORITHMS[name])]
     unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise InputDataError(
-            f"`{name}` has no option {', '.join(unknown)}. Its options are {known}."
-        )
-    return recipe(**options)
+    if not unknown:
+        return
+    first = unknown[0]
+    near = did_you_mean(first, [*known, *arguments])
+    if remedies and first in remedies:
+        near = f" Did you mean `{remedies[first]}`?"
+    beside = f" Beside them there are {list(arguments)}." if arguments else ""
+    raise InputDataError(
+        f"`{name}` has no option {', '.join(unknown)}.{near} Its options are {known}."
+        f"{beside}"
+    )
 
 
 def algorithm_from_dict(data: dict[str, Any]) -> Algorithm:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast, final
 
-from botorch.acquisition import AcquisitionFunction, UpperConfidenceBound
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
@@ -179,7 +179,7 @@ class RegretBalancing(ModelBasedAlgorithm):
         check_counts(horizon=self.horizon)
         if self.num_design is not None:
             check_counts(num_design=self.num_design)
-        as_schedule(self.beta)
+        as_schedule(self.beta, "beta")
         low, high = _numbers(self, "reward_range", 2)
         if not low < high:
             raise InputDataError(
@@ -266,7 +266,7 @@ class RegretBalancing(ModelBasedAlgorithm):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> AcquisitionFunction:
         r"""The posterior mean, given the outcomes of all bases."""
-        return UpperConfidenceBound(model, beta=0.0)
+        return EnlargedConfidenceUCB(model, 0.0, 0.0)
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

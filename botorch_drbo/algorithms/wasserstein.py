@@ -49,7 +49,7 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius)
+        as_schedule(self.radius, "radius")
 
     def acquisition(
         self,
@@ -146,7 +146,7 @@ class WDRBOExact(RobustSetAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius)
+        as_schedule(self.radius, "radius")
         check_counts(num_candidates=self.num_candidates)
 
     def robust_set(

@@ -79,7 +79,9 @@ def pivot(
         mass = active.to(z)
         z = z - _dot(z, mass) / mass.sum(-1, keepdim=True)
         good = torch.where(active, q > -_WEIGHT, z < -_SLACK * t)
-        settled = (good == active).all(-1) & (t > 0).squeeze(-1)
+        # Then t > 0: at t = 0 the multipliers would say that no point of the simplex
+        # is nearer to p than ``still``; but p is, and from there the radius is free.
+        settled = (good == active).all(-1)
         found.q[rows[settled]] = q[settled]
         found.u[rows[settled]] = (y / t)[settled]
         found.direction[rows[settled]] = (-radius / (t * size) * moving)[settled]

@@ -24,9 +24,9 @@ class MinimaxApproximation(AmbiguitySet):
         \max\Big(E - \frac{\epsilon}{\epsilon^*} (E - f_{\min}), f_{\min}\Big)
 
     with the reference mean ``E``, ``S = -delta(0)``, and ``eps* = d(p, point mass at
-    the minimum)``. The value is the mean of the two bounds: of all numbers between
-    them, the one with the smallest largest error. It costs one sensitivity at radius
-    zero and no worst case.
+    the minimum)``; of tied minima the nearest one. The value is the mean of the two
+    bounds: of all numbers between them, the one with the smallest largest error. It
+    costs one sensitivity at radius zero and no worst case.
 
     The returned weights sum to one and attain the value; the tangent ignores that
     weights cannot be negative, and so some may be.
@@ -85,7 +85,8 @@ class MinimaxApproximation(AmbiguitySet):
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         start = self.ambiguity_set._solve(values, weights, torch.zeros_like(radius))
-        low, worst = values.min(-1, keepdim=True)
+        low = values.amin(-1, keepdim=True)
+        worst = self._nearest(weights, values == low)
         vertex = torch.zeros_like(values).scatter(-1, worst, 1.0)
         f = values - low  # a large offset would cost digits
         drop = (start.weights * f).sum(-1, keepdim=True)  # E - min
@@ -109,6 +110,19 @@ class MinimaxApproximation(AmbiguitySet):
             reference_gradient=0.5 * gradient,
             direction=0.5 * (falls * start.direction + rises * moved),
         )
+
+    def _nearest(self, p: Tensor, allowed: Tensor) -> Tensor:
+        """The atom, ``... x 1``, whose point mass is nearest to ``p``."""
+        ball = self.ambiguity_set
+        if isinstance(ball, TotalVariation):
+            away = -p
+        elif isinstance(ball, Wasserstein):
+            away = p @ ball.cost.to(p)
+        else:
+            assert isinstance(ball, MaximumMeanDiscrepancy)
+            factor = ball.factor.to(p)
+            away = factor.square().sum(-1) - 2 * (p @ factor) @ factor.mT
+        return torch.where(allowed, away, torch.inf).argmin(-1, keepdim=True)
 
     def _to_point(self, p: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
         """``d(p, point mass)``, ``... x 1``, and its gradient in ``p``, ``... x n``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from scipy.optimize import linprog
-from scipy.sparse import eye_array, kron, vstack
+from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 _MAX_STEPS = 200
+_UNIT_MASS = 1e6  # for HiGHS, whose tolerances are absolute and at least 1e-10
 _CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
 
 
@@ -240,27 +240,46 @@ class Wasserstein(AmbiguitySet):
             q: Other weights, ``... x m``.
 
         Returns:
-            The distances, ``...``; on the CPU, without gradients.
+            The distances, ``...``, to rounding, relative to the largest cost; on the
+            CPU, without gradients.
+
+        Raises:
+            InputDataError: Negative, not finite, or zero-sum weights.
+            RuntimeError: HiGHS found no optimum.
         """
         p, q = check_distributions(p, q)
         self._check_sizes(q.shape[-1], p.shape[-1])
         batch = torch.broadcast_shapes(p.shape[:-1], q.shape[:-1])
-        n, m = self.cost.shape
-        rows = vstack(
-            [
-                kron(eye_array(n), np.ones((1, m))),
-                kron(np.ones((1, n)), eye_array(m)),
-            ]
+        cost = self.cost.detach().double().cpu().numpy()
+        sources, targets = (
+            x.expand(*batch, -1).reshape(-1, x.shape[-1]).detach().cpu().numpy()
+            for x in (p, q)
         )
-        cost = self.cost.detach().cpu().numpy().ravel()
-        marginals = (
-            torch.cat([p.expand(*batch, n), q.expand(*batch, m)], dim=-1).detach().cpu()
-        )
-        found = [
-            linprog(cost, A_eq=rows, b_eq=b.numpy(), method="highs").fun
-            for b in marginals.reshape(math.prod(batch), n + m)
-        ]
+        pairs = zip(sources, targets, strict=True)
+        found = [_transport(source, target, cost) for source, target in pairs]
         return torch.tensor(found, dtype=torch.double).reshape(batch)
+
+
+def _transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
+    """The cost of the cheapest plan from ``p``, ``n``, to ``q``, ``m``."""
+    n, m = cost.shape
+    largest = cost.max() or 1.0
+    masses = kron(eye_array(n), np.ones((1, m))), kron(np.ones((1, n)), eye_array(m))
+    # What leaves says what arrives, but for rounding: one equality of the n + m would
+    # contradict the others. The largest is left out, as rounding matters least there.
+    kept = np.arange(n + m) != n + q.argmax()
+    solved = linprog(
+        cost.ravel() / largest,
+        A_eq=csr_array(vstack(masses))[kept],
+        b_eq=_UNIT_MASS * np.concatenate([p, q])[kept],
+        method="highs",
+        options=dict.fromkeys(
+            ("primal_feasibility_tolerance", "dual_feasibility_tolerance"), 1e-10
+        ),
+    )
+    if solved.status != 0:
+        raise RuntimeError(f"No distance: HiGHS ended with {solved.message!r}.")
+    return solved.fun * largest / _UNIT_MASS
 
 
 def _mix(

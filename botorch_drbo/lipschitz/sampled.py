@@ -29,9 +29,9 @@ them."""
 _MAX_CORNER_DIMENSIONS = 6
 _START_DISTANCE = 0.15  # between climbs, in widths of the box
 _PAIRS_PER_CHUNK = 2**14  # decisions x contexts
-_TINY = 1e-30
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 _NEWTON_STEPS = 2
+_BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
 # Values at -2..2 times this are the derivative of the polynomial through them, as
 # coefficients of 1, t, t^2 and t^3.
 _STENCIL = (
@@ -273,11 +273,13 @@ class LipschitzConstant(Module):
         first, second, third, fourth = (slopes[..., i] for i in range(4))
         at = 0.0 * heights[..., :1] + (index - middle)  # in steps of the grid
         low, high = (at - 1.0).clip(-reach), (at + 1.0).clip(-reach, reach)
+        tiny = xp.finfo(at.dtype).tiny
         for _ in range(_NEWTON_STEPS):
             slope = first + at * (second + at * (third + at * fourth))
             bend = second + at * (2.0 * third + 3.0 * at * fourth)
             # Where it bends upwards the step goes to the end of the interval.
-            at = at + slope / (-bend).clip(_TINY)
+            least = abs(slope) / _BEYOND
+            at = at + slope / xp.maximum(-bend, least).clip(tiny)
             at = xp.minimum(xp.maximum(at, low), high)
         place = ((middle + at) / last).clip(0.0, 1.0)[..., None]  # in the unit box
         tops = bounds[0] + place * (bounds[1] - bounds[0])
@@ -325,14 +327,8 @@ class LipschitzConstant(Module):
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
-        if gradient.shape[-1] == 1:
-            return (
-                (gradient * (self.bounds[1] - self.bounds[0]).to(gradient))
-                .abs()
-                .squeeze(-1)
-            )
         widths = (self.bounds[1] - self.bounds[0]).to(gradient)
-        return (gradient * widths).square().sum(-1).clamp_min(_TINY).sqrt()
+        return torch.linalg.vector_norm(gradient * widths, dim=-1)
 
     def _climb(
         self,

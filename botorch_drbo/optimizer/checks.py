@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, cast
 
 import botorch
 import gpytorch
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
-from botorch_drbo._validation import check_bounds
+from botorch_drbo._validation import (
+    check_bounds,
+    check_finite,
+    check_inside,
+    coarser_eps,
+    rounding,
+)
 from botorch_drbo.algorithms import Algorithm, make_algorithm
+from botorch_drbo.algorithms.registry import check_options
+
+_REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 
 
-def as_algorithm(algorithm: str | Algorithm, options: dict[str, Any]) -> Algorithm:
-    """A recipe by name and options, or a ready-made one."""
+def as_algorithm(
+    algorithm: str | Algorithm, options: dict[str, Any], arguments: Sequence[str]
+) -> Algorithm:
+    """A recipe by name and options, or a ready-made one.
+
+    Args:
+        algorithm: A name or a recipe.
+        options: Those of a named recipe.
+        arguments: What the optimizer itself takes, for the error message.
+    """
     if isinstance(algorithm, str):
+        check_options(algorithm, options, arguments=arguments, remedies=_REMEDIES)
         return make_algorithm(algorithm, **options)
     if not isinstance(algorithm, Algorithm):
         raise InputDataError(
@@ -38,6 +58,66 @@ def as_count(value: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputDataError(f"`{name}` must be an integer >= 0, got {value!r}.")
     return value
+
+
+def as_rows(values: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tensor:
+    """Told rows, ``m x d`` in their own dtype; a vector of ``d`` numbers is one row."""
+    rows = check_finite(values, name).detach().to(bounds.device)
+    if rows.ndim == 1 and len(rows) != (d := bounds.shape[-1]):
+        raise BotorchTensorDimensionError(
+            f"`{name}` must have {d} columns, got shape {tuple(rows.shape)}: a vector "
+            f"is one row, of {d} numbers. Reshape a single column with "
+            "`.unsqueeze(-1)`."
+        )
+    rows = rows.unsqueeze(0) if rows.ndim == 1 else rows
+    return check_inside(rows, bounds, name, bounds_name)
+
+
+def as_outcomes(y: Tensor | float, num: int) -> Tensor:
+    """Told outcomes, ``m``."""
+    if isinstance(y, Real) and not isinstance(y, bool):
+        y = torch.tensor(float(y), dtype=torch.double)
+    y = check_finite(cast(Tensor, y), "y").detach().double()
+    if y.shape not in {(num,), (num, 1)} and (num, y.shape) != (1, ()):
+        raise BotorchTensorDimensionError(
+            f"`y` must have one outcome for each of {num} trials, shape ({num},) "
+            f"or ({num}, 1), got shape {tuple(y.shape)}."
+        )
+    return y.reshape(num)
+
+
+def check_can_be_modelled(y: Tensor, earlier: Tensor) -> None:
+    """Refuse outcomes that no model can take; warn of those that drown all others.
+
+    A model works with the variance of the outcomes. Their squares have to be numbers of
+    the dtype, also the sum over a million of them.
+
+    Args:
+        y: New outcomes, ``m``.
+        earlier: The outcomes so far in the dtype of the run, ``t``.
+    """
+    info = torch.finfo(earlier.dtype)
+    limit = 1e-3 * info.max**0.5
+    if (y.abs() > limit).any():
+        worst = y[y.abs().argmax()].item()
+        raise InputDataError(
+            f"`y` has the outcome {worst}, which cannot be modelled: squares of "
+            f"outcomes beyond {limit:.0e} are too large for {earlier.dtype}. Correct "
+            "it, tell outcomes in other units, or pass `failed=True` if the trial has "
+            "no outcome."
+        )
+    if len(earlier) < 2 or (spread := (earlier.max() - earlier.min()).item()) == 0.0:
+        return
+    far = (y.to(earlier.device) - earlier.double().mean()).abs()
+    if (far * info.eps > spread).any():
+        warnings.warn(
+            f"The outcome {y[far.argmax()].item()} is so far from the {len(earlier)} "
+            f"earlier ones, between {earlier.min().item()} and {earlier.max().item()}, "
+            "that the model can no longer tell those apart. If it is a mistake, take "
+            "it back with `withdraw`.",
+            BotorchWarning,
+            stacklevel=3,
+        )
 
 
 def environment() -> dict[str, Any]:
@@ -70,7 +150,9 @@ def compare_bounds(
     if given is None:
         return
     check_bounds(given, name)
-    if not torch.equal(given.to(stored), stored):
+    own = given.detach().to(stored)
+    slack = rounding(stored, coarser_eps(given, stored))
+    if own.shape != stored.shape or not ((own - stored).abs() <= slack).all():
         raise InputDataError(
             f"In {source} the problem has `{name}` {stored.tolist()}, not "
             f"{given.tolist()}: it is the journal of another problem."

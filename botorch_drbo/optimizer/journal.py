@@ -4,32 +4,51 @@ The first line is a header with the format, its version and the whole configurat
 Every further line is one event with its number. Nothing else is ever written, so that
 what a run knows can be read, checked and rebuilt from the file alone. Floats are
 written with the shortest decimal that reads back as the same float64.
+
+Each line ends in a checksum of itself and of all lines before it, so that a changed
+bit, a lost line or a line of another run is seen (whole lines that are missing at the
+very end are not). A journal of version 1 has no checksums; the lines with which it is
+continued have, and they cover the lines before them too.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 import weakref
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
+from botorch_drbo.optimizer.checksum import checksum
+
 FORMAT = "botorch_drbo journal"
-VERSION = 1
+VERSION = 2
+_READS = (1, 2)
+_BEGINS = b'{"format": "botorch_drbo journal", '
+_SEAL = re.compile(rb', "check": "[0-9a-f]{16}"}')
+_SEAL_LENGTH = len(b', "check": "0123456789abcdef"}')
+
+
+class _Line(NamedTuple):
+    end: int  # in bytes from the beginning of the file, with its line end
+    check: str  # of this line and all before it
 
 
 class Journal:
     r"""An append-only file of events, locked for one writer.
 
     Made by ``create`` or ``open``. The lock is advisory (``flock``): it lasts until
-    ``close``, or the end of the process; there is none on Windows.
+    ``close``, or the end of the process; there is none on Windows. Only the process
+    that made the journal may write: a forked child has a copy that would not know of
+    its parent's events.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -41,9 +60,12 @@ class Journal:
         """
         self.path = path
         self._descriptor = descriptor
-        self._ends: list[int] = []  # where the header and each event end, in bytes
+        self._lines: list[_Line] = []  # the header and each event
+        self._reach = 0  # up to where the file may hold bytes that this run wrote
+        self._sealed = False  # whether each further line must have a checksum
         self._torn: bytes | None = None
-        self.close = weakref.finalize(self, os.close, descriptor)
+        self._owner = os.getpid()
+        self.close = weakref.finalize(self, _release, descriptor, self._owner)
         """Close the file and give up the lock; a second call does nothing."""
 
     @classmethod
@@ -78,9 +100,9 @@ class Journal:
             _lock(journal._descriptor, file)
             if os.fstat(journal._descriptor).st_size:
                 raise InputDataError(
-                    f"The journal {file} exists and is not empty. To go on with its "
-                    "run call `RobustOptimizer.resume(path)`; to start another, choose "
-                    "another path or delete the file."
+                    f"The file {file} exists and is not empty. If it is the journal of "
+                    "a run, go on with it by `RobustOptimizer.resume(path)`; to start "
+                    "another run, choose another path."
                 )
             header = {
                 "format": FORMAT,
@@ -107,7 +129,7 @@ class Journal:
 
         Raises:
             InputDataError: The file is in use, is not a journal, has another version,
-                or is damaged elsewhere than at its very end.
+                or is damaged in any other way than by a write that was stopped midway.
             OSError: The file cannot be read.
         """
         file = Path(path).absolute()
@@ -121,7 +143,7 @@ class Journal:
 
     def repair(self) -> None:
         """Cut off a torn last line, or give it the line end that it lacks, and warn."""
-        end = self._ends[-1]
+        end = self._lines[-1].end
         if self._torn is not None:
             os.ftruncate(self._descriptor, end)
             os.fsync(self._descriptor)
@@ -150,92 +172,185 @@ class Journal:
             event: JSON types; ``event["number"]`` counts from 1.
 
         Raises:
-            InputDataError: The journal is closed.
+            InputDataError: The journal is closed or belongs to the parent process, or
+                its file was removed, replaced or changed by someone else. Nothing is
+                written.
             OSError: The event cannot be written; the file is as it was.
         """
+        # An interrupt (Ctrl-C) may have fallen between the writing of an event and its
+        # acceptance: what the caller has not accepted is written over.
+        del self._lines[event["number"] :]
+        self._check_writable()
+        self._write([event])
+
+    def _check_writable(self) -> None:
+        """Refuse to write unless the file is the one that this run has written."""
         if not self.close.alive:
             raise InputDataError(
                 f"The journal {self.path} is closed. Go on with "
                 "`RobustOptimizer.resume(path)`."
             )
-        # An interrupt (Ctrl-C) may have fallen between the writing of an event and its
-        # acceptance: what the caller has not accepted is written over.
-        del self._ends[event["number"] :]
-        self._write([event])
+        if os.getpid() != self._owner:
+            raise InputDataError(
+                f"The journal {self.path} belongs to process {self._owner}, and this "
+                f"is process {os.getpid()}, forked from it: two writers would destroy "
+                "the run. Ask and tell in the process that opened the journal, and "
+                "send it the outcomes. If that process has ended, call `close()` here "
+                "and `RobustOptimizer.resume(path)`."
+            )
+        here, end = os.fstat(self._descriptor), self._lines[-1].end
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            there = None
+        if there is None:
+            what = "was removed or renamed while the run was using it"
+        elif not os.path.samestat(here, there):
+            what = "was replaced by another file while the run was using it"
+        elif not end <= here.st_size <= self._reach:
+            what = (
+                f"has {here.st_size} bytes where this run has written {end}: someone "
+                "else cut it or wrote to it"
+            )
+        else:
+            return
+        raise InputDataError(
+            f"The journal {self.path} {what}. Nothing was recorded or written now. The "
+            "run up to here is in memory: put the file back, or go on in a new one "
+            "with `RobustOptimizer.from_state_dict(opt.state_dict(), journal=path)`."
+        )
 
     def _write(self, records: Sequence[dict[str, Any]]) -> None:
-        start = self._ends[-1] if self._ends else 0
-        lines = [
-            json.dumps(record, allow_nan=False).encode() + b"\n" for record in records
-        ]
-        data = memoryview(b"".join(lines))
+        start, check = self._lines[-1] if self._lines else (0, "")
+        end, written, lines = start, list[_Line](), list[bytes]()
+        for record in records:
+            body = json.dumps(record, allow_nan=False).encode().removesuffix(b"}")
+            check = checksum(check, body)
+            lines.append(_with_check(body, check) + b"\n")
+            end += len(lines[-1])
+            written.append(_Line(end, check))
         if os.fstat(self._descriptor).st_size > start:
             os.ftruncate(self._descriptor, start)
+        self._reach = end
         with ExitStack() as on_failure:
             on_failure.callback(os.ftruncate, self._descriptor, start)
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            left = memoryview(b"".join(lines))
+            while left:
+                left = left[os.write(self._descriptor, left) :]
             os.fsync(self._descriptor)
             on_failure.pop_all()
-        for line in lines:
-            start += len(line)
-            self._ends.append(start)
+        self._lines.extend(written)
 
     def _read(self) -> list[dict[str, Any]]:
-        data = self.path.read_bytes()
-        lines = data.split(b"\n")
-        if not lines[-1]:
-            lines.pop()  # what follows the last line end
-        records: list[dict[str, Any]] = []
-        end = 0
-        for number, line in enumerate(lines):
-            try:
-                record = json.loads(line)
-            except ValueError as error:  # not JSON, or not even text
-                if number == 0:
-                    raise InputDataError(_no_header(self.path)) from error
-                if number < len(lines) - 1:
-                    raise InputDataError(
-                        f"Line {number + 1} of the journal {self.path} is not JSON: "
-                        f"{line[:80]!r}. Only the last line can be torn by a crash; "
-                        "this file was damaged or edited. Restore it from a copy."
-                    ) from error
-                self._torn = line
-                break
-            if number == 0:
-                _check_header(record, self.path)
-            elif not isinstance(record, dict) or record.get("number") != number:
-                raise InputDataError(
-                    f"Line {number + 1} of the journal {self.path} should be event "
-                    f"number {number}, got {line[:80]!r}. Lines were lost, repeated or "
-                    "come from another file. Restore the file from a copy."
-                )
-            records.append(record)
-            end += len(line) + 1
-            self._ends.append(end)
-        if not records:
-            raise InputDataError(_no_header(self.path))
+        with open(self._descriptor, "rb", closefd=False) as file:
+            data = file.read()
+        self._reach = len(data)
+        if (data.startswith(_BEGINS) or _BEGINS.startswith(data)) and (
+            b"\n" not in data and self._is_torn(data)
+        ):
+            raise InputDataError(
+                f"The journal {self.path} ends within its first line, the header: the "
+                "run was stopped while creating it and had recorded nothing. Start "
+                "again with RobustOptimizer(..., journal=path), on another path unless "
+                "the file is empty."
+            )
+        *lines, tail = data.split(b"\n")  # what follows the last line end, if anything
+        records = [self._accept(line, number) for number, line in enumerate(lines)]
+        if tail and records and self._is_torn(tail):
+            self._torn = tail
+        elif tail:
+            records.append(self._accept(tail, len(records)))
         return records
 
+    def _is_torn(self, tail: bytes) -> bool:
+        """Whether what lacks a line end is a line whose writing was stopped midway.
 
-def _no_header(path: Path) -> str:
-    return (
-        f"The file {path} does not begin with the header of a journal. If it should be "
-        "one, the run was stopped while creating it and had recorded nothing: delete "
-        "the file and start again with RobustOptimizer(..., journal=path)."
+        Such a line is cut before its checksum is complete. Else it is a whole line, or
+        a damaged one.
+        """
+        if _SEAL.search(tail):
+            return False
+        if self._sealed:
+            return True
+        try:  # a line of version 1, or nothing but a header
+            json.loads(tail)
+        except (ValueError, RecursionError):
+            return True
+        return False
+
+    def _accept(self, line: bytes, number: int) -> dict[str, Any]:
+        """The record of a line, without its checksum; number 0 is the header."""
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:  # not JSON, or not even text
+            if number == 0:
+                raise _no_header(line, self.path) from error
+            raise self._damaged(number, line, "is not JSON") from error
+        if number == 0:
+            if not isinstance(record, dict) or record.get("format") != FORMAT:
+                raise _no_header(line, self.path)
+            self._sealed = _check_header(record, self.path) > 1
+        elif (
+            not isinstance(record, dict)
+            or type(record.get("number")) is not int
+            or record["number"] != number
+        ):
+            raise self._damaged(number, line, f"should be event number {number}")
+        end, check = self._lines[-1] if self._lines else (0, "")
+        self._sealed = self._sealed or "check" in record
+        body = line
+        if self._sealed:
+            body = line[:-_SEAL_LENGTH]
+        check = checksum(check, body)
+        if self._sealed and line != _with_check(body, check):
+            raise self._damaged(number, line, "does not fit its checksum")
+        self._lines.append(_Line(end + len(line) + 1, check))
+        record.pop("check", None)
+        return record
+
+    def _damaged(self, number: int, line: bytes, what: str) -> InputDataError:
+        advice = "Restore the file from a copy."
+        if number > 0:
+            advice += (
+                " To go on from before the damage instead, copy the first "
+                f"{number} lines to a new file and resume that."
+            )
+        return InputDataError(
+            f"Line {number + 1} of the journal {self.path} {what}: {line[:80]!r}. The "
+            "file was damaged or edited, or lines of it were lost, repeated or moved; "
+            f"it has been left as it is. {advice}"
+        )
+
+
+def _with_check(body: bytes, check: str) -> bytes:
+    """A line from its JSON object without the closing brace, and its checksum."""
+    return body + b', "check": "%s"}' % check.encode()
+
+
+def _no_header(line: bytes, path: Path) -> InputDataError:
+    return InputDataError(
+        f"The file {path} does not begin with the header of a journal, but with "
+        f"{line[:80]!r}. It was not written by botorch_drbo, or its first line was "
+        "lost or damaged. Check the path, or restore the file from a copy; it has been "
+        "left as it is."
     )
 
 
-def _check_header(header: object, path: Path) -> None:
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputDataError(_no_header(path))
-    if header.get("version") != VERSION:
+def _check_header(header: dict[str, Any], path: Path) -> int:
+    """The version of the format."""
+    version = header.get("version")
+    if type(version) is not int or version not in _READS:
         raise InputDataError(
-            f"The journal {path} has version {header.get('version')!r}; this library "
-            f"reads version {VERSION}. Resume it with the library that wrote it."
+            f"Line 1 of the journal {path} has version {version!r}; this library reads "
+            f"the versions {_READS}. Resume it with the library that wrote it, or "
+            "restore the file from a copy if it was damaged."
         )
     if not isinstance(header.get("config"), dict):
-        raise InputDataError(f"The header of the journal {path} has no `config`.")
+        raise InputDataError(
+            f"Line 1 of the journal {path}, the header, has no `config`: it was "
+            "damaged. Restore the file from a copy."
+        )
+    return version
 
 
 def _lock(descriptor: int, path: Path) -> None:
@@ -258,6 +373,20 @@ def _lock(descriptor: int, path: Path) -> None:
             BotorchWarning,
             stacklevel=4,
         )
+
+
+def _release(descriptor: int, owner: int) -> None:
+    """Close the file, and give up the lock if this process took it.
+
+    A forked child shares the lock: closing its copy leaves it to the parent. If the
+    parent closes first, a child's copy must not keep it.
+    """
+    if sys.platform != "win32" and os.getpid() == owner:
+        import fcntl  # not on Windows
+
+        with suppress(OSError):  # a file system without locks: there was none
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

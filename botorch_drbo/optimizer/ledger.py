@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo._validation import rounding
 from botorch_drbo.algorithms import History, SearchSpace
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A trial without an outcome.
-
-    Attributes:
-        x: The decision: executed if that is known, else asked, ``d_x``.
-        c: The context, ``d_c``, once it is known.
-        asked: Whether ``ask`` proposed it; else it was told as data from elsewhere.
-        actions: The round's set, of which the executed decision must be a row,
-            ``m x d_x``; None for the whole box.
-    """
-
-    x: Tensor
-    c: Tensor | None
-    asked: bool
-    actions: Tensor | None = None
+from botorch_drbo.optimizer.dtypes import stored_dtype
+from botorch_drbo.optimizer.matching import Told, match
+from botorch_drbo.optimizer.trials import Trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,172 +24,147 @@ class Ledger:
 
     Attributes:
         space: The boxes of decisions and contexts.
-        history: The trials with an outcome, and all contexts; in the user's sign.
-        pending: The trials without an outcome, oldest first.
+        trials: All trials, the one with number ``k`` in place ``k``.
+        seen: The numbers of the trials whose context counts, as they became known.
+        complete: The numbers of the trials with an outcome, as they were told.
         num_asks: How often ``ask`` was called.
         num_asked: How many decisions it returned.
         events: Every event so far, in JSON types.
     """
 
     space: SearchSpace
-    history: History
-    pending: tuple[Trial, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    seen: tuple[int, ...] = ()
+    complete: tuple[int, ...] = ()
     num_asks: int = 0
     num_asked: int = 0
     events: tuple[dict[str, Any], ...] = ()
 
-    @classmethod
-    def empty(cls, space: SearchSpace) -> Ledger:
-        """A run before its first event."""
-        no_contexts = space.bounds.new_empty(0, space.d_c)
-        history = History(
-            X=space.bounds.new_empty(0, space.d_x),
-            C=no_contexts,
-            Y=space.bounds.new_empty(0, 1),
-            contexts=no_contexts,
+    @cached_property
+    def history(self) -> History:
+        """The trials with an outcome, and all contexts; in the user's sign."""
+        like, space = self.space.bounds, self.space
+        complete = [self.trials[k] for k in self.complete]
+        return History(
+            X=_rows([t.x for t in complete], like, space.d_x),
+            C=_rows([t.c for t in complete], like, space.d_c),
+            Y=like.new_tensor([t.y for t in complete]).unsqueeze(-1),
+            contexts=_rows([self.trials[k].c for k in self.seen], like, space.d_c),
         )
-        return cls(space, history)
 
-    @property
+    @cached_property
     def X_pending(self) -> Tensor:
-        """The pending decisions, ``m x d_x``."""
-        empty = self.history.X.new_empty(0, self.space.d_x)
-        return torch.cat([empty, *(trial.x.unsqueeze(0) for trial in self.pending)])
+        """The pending decisions, oldest first, ``m x d_x``."""
+        pending = [t.x for t in self.trials if t.status == "pending"]
+        return _rows(pending, self.space.bounds, self.space.d_x)
 
     def after(self, event: dict[str, Any]) -> Ledger:
         """The ledger after an event that has been checked."""
-        like = self.space.bounds
-        x = torch.tensor(event["x"], dtype=like.dtype, device=like.device)
-        if event["event"] == "ask":
+        if event["event"] == "withdraw":
+            ledger = self._withdrawn(event["trial"])
+        elif event["event"] == "ask":
             actions = event.get("actions")
-            if actions is not None:
-                actions = torch.tensor(actions, dtype=like.dtype, device=like.device)
-            ledger = self._asked(x, actions)
+            ledger = self._asked(
+                self._tensor(event["x"]),
+                self._eps(event, "x"),
+                None if actions is None else self._tensor(actions),
+            )
         else:
-            c = torch.tensor(event["c"], dtype=like.dtype, device=like.device)
-            y = event["y"]
-            if y is not None:
-                y = torch.tensor(y, dtype=like.dtype, device=like.device).unsqueeze(-1)
-            ledger = self._told(x, c, y, event["closes_pending"])
+            told = Told(
+                x=self._tensor(event["x"]),
+                c=self._tensor(event["c"]),
+                x_eps=self._eps(event, "x"),
+                c_eps=self._eps(event, "c"),
+                closes_pending=event["closes_pending"],
+            )
+            failed = event["event"] == "fail"
+            ledger = self._told(told, None if failed else event["y"], failed=failed)
         return replace(ledger, events=(*self.events, event))
 
-    def _asked(self, x: Tensor, actions: Tensor | None) -> Ledger:
-        trials = (Trial(row, None, asked=True, actions=actions) for row in x)
+    def _asked(self, x: Tensor, x_eps: float, actions: Tensor | None) -> Ledger:
+        first = len(self.trials)
+        trials = (
+            Trial(number=k, x=row, asked=row, actions=actions, x_eps=x_eps)
+            for k, row in enumerate(x, start=first)
+        )
         return replace(
             self,
-            pending=(*self.pending, *trials),
+            trials=(*self.trials, *trials),
             num_asks=self.num_asks + 1,
             num_asked=self.num_asked + len(x),
         )
 
-    def _told(self, x: Tensor, c: Tensor, y: Tensor | None, closes: bool) -> Ledger:
-        matches, completed = self._match(x, c, complete=y is not None, closes=closes)
-        for row, j in zip(x, matches, strict=True):
-            if j is not None:
-                self._check_action(row, self.pending[j])
-        new = [i for i in range(len(x)) if i not in completed]
-        contexts = torch.cat([self.history.contexts, c[new]])  # each counted once
-        history = self.history
-        pending: list[Trial | None] = list(self.pending)
-        if y is None:
-            history = replace(history, contexts=contexts)
-            for i, j in enumerate(matches):
-                if j is None:
-                    pending.append(Trial(x[i], c[i], asked=False))
-                else:
-                    pending[j] = Trial(x[i], c[i], asked=True)
-        else:
-            history = History(
-                X=torch.cat([history.X, x]),
-                C=torch.cat([history.C, c]),
-                Y=torch.cat([history.Y, y]),
-                contexts=contexts,
-            )
-            for j in matches:
-                if j is not None:
-                    pending[j] = None
-        still = tuple(trial for trial in pending if trial is not None)
-        return replace(self, history=history, pending=still)
-
-    def _match(
-        self, x: Tensor, c: Tensor, *, complete: bool, closes: bool
-    ) -> tuple[list[int | None], set[int]]:
-        """Find the pending trial, if any, that each told row belongs to.
-
-        Exact matches of all rows go before approximate ones of any.
-
-        Returns:
-            The index of the trial per row, and the rows that complete a trial whose
-            context was known already.
-        """
-        matches: list[int | None] = [None] * len(x)
-        taken: set[int] = set()
-
-        def match(
-            row: int, fits: Callable[[Trial], bool], nearest: bool = False
-        ) -> bool:
-            choices = [
-                j
-                for j, trial in enumerate(self.pending)
-                if j not in taken and fits(trial)
-            ]
-            if matches[row] is not None or not choices:
-                return False
-            j = choices[0]
-            if nearest:
-                j = min(
-                    choices, key=lambda k: self._distance(x[row], self.pending[k].x)
-                )
-            matches[row] = j
-            taken.add(j)
-            return True
-
-        completed: set[int] = set()
-        if complete:
-            for i in range(len(x)):
-                if match(i, lambda t, i=i: self._completes(t, x[i], c[i], closes)):
-                    completed.add(i)
-        if closes:
-            for i in range(len(x)):
-                match(i, lambda t, i=i: _is_open(t) and self._same(t.x, x[i]))
-            for i in range(len(x)):
-                match(i, _is_open, nearest=True)
-        return matches, completed
-
-    def _check_action(self, x: Tensor, trial: Trial) -> None:
-        """Refuse an executed decision that was none of the round's actions."""
-        if trial.actions is None or any(self._same(x, row) for row in trial.actions):
-            return
-        raise InputDataError(
-            f"`x` {x.tolist()} is none of the {len(trial.actions)} actions of its "
-            f"round, in which {trial.x.tolist()} was asked. Tell one of them, or pass "
-            "`closes_pending=False` for data from elsewhere."
+    def _told(self, told: Told, y: Sequence[float] | None, *, failed: bool) -> Ledger:
+        has_outcome = y is not None
+        matches = match(self.trials, told, self.space, completes=has_outcome or failed)
+        trials, seen, complete = list(self.trials), [*self.seen], [*self.complete]
+        for i, found in enumerate(matches):
+            x, c = told.x[i], told.c[i]
+            if found.number is None:
+                trial = Trial(number=len(trials), x=x, x_eps=told.x_eps)
+                trials.append(trial)
+            else:
+                trial = trials[found.number]
+                if not found.equal:
+                    x_eps = max(trial.x_eps, told.x_eps)
+                    x = self._action(x, x_eps, trial)
+                    trial = replace(trial, x=x, x_eps=x_eps)
+            if trial.c is None:
+                trial = replace(trial, c=c, c_eps=told.c_eps)
+                seen.append(trial.number)
+            if y is not None:
+                trial = replace(trial, y=y[i])
+                complete.append(trial.number)
+            status = "complete" if has_outcome else "failed" if failed else "pending"
+            trials[trial.number] = replace(trial, status=status)
+        return replace(
+            self, trials=tuple(trials), seen=tuple(seen), complete=tuple(complete)
         )
 
-    def _completes(self, trial: Trial, x: Tensor, c: Tensor, closes: bool) -> bool:
-        if trial.c is None or (trial.asked and not closes):
-            return False
-        side = _sides(self.space.context_bounds)
-        same_context = bool(((trial.c - c).abs() <= _tolerance(c) * side).all())
-        return same_context and self._same(trial.x, x)
+    def _action(self, x: Tensor, eps: float, trial: Trial) -> Tensor:
+        """The action that was executed in place of the asked one, ``d_x``."""
+        if trial.actions is None:
+            return x
+        gap = (trial.actions - x).abs()  # m x d_x
+        same = (gap <= rounding(self.space.bounds, eps)).all(-1)
+        if not same.any():
+            raise InputDataError(
+                f"`x` {x.tolist()} is none of the {len(trial.actions)} actions of its "
+                f"round, in which {trial.x.tolist()} was asked. Tell one of them, or "
+                "pass `closes_pending=False` for data from elsewhere."
+            )
+        side = self.space.bounds[1] - self.space.bounds[0]
+        return trial.actions[(gap / side).norm(dim=-1).argmin()]
 
-    def _same(self, x: Tensor, other: Tensor) -> bool:
-        side = _sides(self.space.bounds)
-        return bool(((x - other).abs() <= _tolerance(x) * side).all())
+    def _withdrawn(self, number: int) -> Ledger:
+        if number >= len(self.trials):
+            raise InputDataError(
+                f"There is no trial {number}: the run has {len(self.trials)}, counted "
+                "from 0. `trials` lists them."
+            )
+        trial = self.trials[number]
+        if trial.status == "withdrawn":
+            raise InputDataError(f"Trial {number} has been withdrawn already.")
+        if trial.asked is not None and trial.c is not None:
+            trial = replace(trial, x=trial.asked, c=None, y=None, status="pending")
+        else:
+            trial = replace(trial, status="withdrawn")
+        return replace(
+            self,
+            trials=(*self.trials[:number], trial, *self.trials[number + 1 :]),
+            seen=tuple(k for k in self.seen if k != number),
+            complete=tuple(k for k in self.complete if k != number),
+        )
 
-    def _distance(self, x: Tensor, other: Tensor) -> float:
-        return ((x - other) / _sides(self.space.bounds)).norm().item()
+    def _tensor(self, values: list[Any]) -> Tensor:
+        return self.space.bounds.new_tensor(values)
+
+    def _eps(self, event: dict[str, Any], name: str) -> float:
+        """The rounding of the coarser of the dtypes of a value and of the run."""
+        run = self.space.bounds.dtype
+        return max(torch.finfo(t).eps for t in (run, stored_dtype(event, name, run)))
 
 
-def _is_open(trial: Trial) -> bool:
-    """Asked, and its context not yet told."""
-    return trial.asked and trial.c is None
-
-
-def _sides(bounds: Tensor) -> Tensor:
-    return bounds[1] - bounds[0]
-
-
-def _tolerance(values: Tensor) -> float:
-    """What counts as equal, in sides of the box."""
-    return max(1e-9, 4 * torch.finfo(values.dtype).eps)
+def _rows(rows: Sequence[Tensor | None], like: Tensor, num_columns: int) -> Tensor:
+    known = [row for row in rows if row is not None]
+    return torch.stack(known) if known else like.new_empty(0, num_columns)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from numbers import Real
-from typing import Any, cast
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import (
@@ -19,7 +19,7 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_drbo._validation import check_bounds, check_finite, check_inside
+from botorch_drbo._validation import check_bounds, coarser_eps
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     Algorithm,
@@ -28,20 +28,33 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     algorithm_from_dict,
     derive_seed,
+    standard_dtype,
 )
 from botorch_drbo.algorithms.candidates import best_rows, check_candidates, without
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
     as_count,
+    as_outcomes,
+    as_rows,
+    check_can_be_modelled,
     compare_bounds,
     compare_environment,
     environment,
 )
+from botorch_drbo.optimizer.checksum import state_checksum
+from botorch_drbo.optimizer.dtypes import (
+    DTYPES,
+    coarser_dtypes,
+    dtype_name,
+    stored_dtype,
+)
+from botorch_drbo.optimizer.events import as_matrix, read_event
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.optimizer.matching import recognised
+from botorch_drbo.optimizer.trials import Trial
 
-_STATE_FORMAT, _STATE_VERSION = "botorch_drbo state", 1
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_STATE_FORMAT, _STATE_VERSION, _READS = "botorch_drbo state", 2, (1, 2)
 _DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
 
 
@@ -55,16 +68,20 @@ class RobustOptimizer:
     The first ``num_initial`` decisions are a scrambled Sobol design (as are all until
     the first outcome is told); then the algorithm proposes.
 
-    **Reproducible.** The decisions that ``ask`` returns are a function of the
-    configuration and of the events (asks and tells) so far: same machine, same library
-    versions, same number of threads, same decisions. The global random number
-    generators are neither used nor changed.
+    **Mistakes.** ``withdraw`` takes back what was told of a trial, or a decision that
+    will not be executed; ``trials`` lists the trials with their numbers.
 
-    **Durable.** With ``journal`` each ``ask`` and ``tell`` is on the disk before it
-    returns. After a crash at any moment, ``RobustOptimizer.resume(path)`` has every
-    observation and asks what the dead run would have asked next. A decision that was
-    written when the process died but never reached you is in ``pending`` after
-    ``resume``: execute it, or leave it.
+    **Reproducible.** The decisions that ``ask`` returns are a function of the
+    configuration and of the events (asks, tells, withdrawals) so far: same machine,
+    same library versions, same number of threads, same decisions. The global random
+    number generators and torch's default dtype are neither used nor changed.
+
+    **Durable.** With ``journal`` each event is on the disk before the call returns.
+    After a crash at any moment, ``RobustOptimizer.resume(path)`` has every observation
+    and asks what the dead run would have asked next. A decision that was written when
+    the process died but never reached you is in ``pending`` after ``resume``: execute
+    it, leave it, or ``withdraw`` it. One process writes: in a forked child ``ask`` and
+    ``tell`` raise. A damaged journal is refused and left as it is.
 
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
@@ -122,14 +139,15 @@ class RobustOptimizer:
         """
         check_bounds(bounds, "bounds")
         check_bounds(context_bounds, "context_bounds")
-        if bounds.dtype not in _DTYPES.values():
+        if bounds.dtype not in (torch.float32, torch.float64):
             raise InputDataError(
                 f"`bounds` must be float64 or float32, got {bounds.dtype}."
             )
         self._space = SearchSpace(
             bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
         )
-        self._algorithm = as_algorithm(algorithm, options)
+        self._context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
+        self._algorithm = as_algorithm(algorithm, options, _own_arguments())
         if not isinstance(maximize, bool):
             raise InputDataError(f"`maximize` must be True or False, got {maximize!r}.")
         self._maximize = maximize
@@ -137,7 +155,7 @@ class RobustOptimizer:
         if num_initial is None:
             num_initial = 2 * (self._space.d_x + 1)
         self._num_initial = as_count(num_initial, "num_initial")
-        self._ledger = Ledger.empty(self._space)
+        self._ledger = Ledger(self._space)
         self._journal: Journal | None = None
         if journal is not None:
             self._journal = Journal.create(journal, self._config(), environment())
@@ -146,7 +164,7 @@ class RobustOptimizer:
         """Name the recipe and count the trials."""
         return (
             f"RobustOptimizer({self._algorithm.name!r}, "
-            f"outcomes={self._ledger.history.t}, pending={len(self._ledger.pending)})"
+            f"outcomes={self._ledger.history.t}, pending={len(self.pending)})"
         )
 
     @property
@@ -162,7 +180,12 @@ class RobustOptimizer:
     @property
     def pending(self) -> Tensor:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
-        return self._ledger.X_pending
+        return self._ledger.X_pending.clone()
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k."""
+        return copy.deepcopy(self._ledger.trials)
 
     @property
     def history(self) -> History:
@@ -217,14 +240,17 @@ class RobustOptimizer:
                     "binds what is told."
                 )
             candidates = actions
-        ledger = self._ledger
+        ledger, dtypes = self._ledger, {}
         num_design = self._design_size(q)
         if candidates is None:
             x = self._design(ledger.num_asked, num_design)
         else:
             may_repeat = self._algorithm.may_repeat
             different = max(num_design, 1) if may_repeat else q
-            candidates = check_candidates(candidates, self._space, different)
+            listed = check_candidates(candidates, self._space, different)
+            dtypes = coarser_dtypes(self._space.bounds, x=candidates)
+            eps = coarser_eps(candidates, self._space.bounds)
+            candidates = recognised(listed, ledger.trials, self._space, eps)
             x = self._design_among(candidates, ledger.num_asked, num_design)
             if not may_repeat:
                 candidates = without(candidates, x)
@@ -238,7 +264,7 @@ class RobustOptimizer:
                 candidates=candidates,
             )
             x = torch.cat([x, proposed])
-        event: dict[str, Any] = {"event": "ask", "x": x.tolist()}
+        event: dict[str, Any] = {"event": "ask", "x": x.tolist(), **dtypes}
         if actions is not None:
             event["actions"] = check_candidates(actions, self._space, q).tolist()
         self._record(event)
@@ -250,49 +276,76 @@ class RobustOptimizer:
         c: Tensor,
         y: Tensor | float | None = None,
         *,
+        failed: bool = False,
         closes_pending: bool = True,
     ) -> None:
         r"""Report what happened.
 
         A row belongs to the pending decision that equals its ``x`` (up to 1e-9 of a
-        side of the box), or else to the nearest one: the executed decision may differ
-        from the asked one. A row without ``y`` records the context, which informs the
-        context distribution at once; the trial stays pending, and a later call with
-        equal ``x`` and ``c`` and the outcome completes it.
+        side of the box, or the rounding of the coarser dtype), or else to the nearest
+        one: the executed decision may differ from the asked one. A row without ``y``
+        records the context, which informs the context distribution at once; the trial
+        stays pending, and a later call with equal ``x`` and ``c`` and the outcome
+        completes it. So does a call with ``failed=True`` if the outcome will never
+        come: the context counts, and nothing is learnt of the outcome.
 
-        Nothing is recorded if any row is wrong.
+        Nothing is recorded if any row is wrong. What was told by mistake can be taken
+        back: ``withdraw``.
 
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
             c: The contexts that occurred, ``d_c`` or ``m x d_c``.
             y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
+            failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
         Raises:
-            InputDataError: NaN or infinite entries, integers, rows out of bounds, or a
-                decision that was none of its round's ``actions``.
+            InputDataError: NaN or infinite entries, integers, rows out of bounds, a
+                decision that was none of its round's ``actions``, an outcome of a
+                failed trial, or one whose square the dtype of ``bounds`` cannot hold.
             BotorchTensorDimensionError: Shapes that do not fit.
         """
-        if not isinstance(closes_pending, bool):
+        for name, value in {"closes_pending": closes_pending, "failed": failed}.items():
+            if not isinstance(value, bool):
+                raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
+        if failed and y is not None:
             raise InputDataError(
-                f"`closes_pending` must be True or False, got {closes_pending!r}."
+                "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
+                "out."
             )
-        x = self._rows(x, "x", self._space.bounds, "bounds")
-        c = self._rows(c, "c", self._space.context_bounds, "context_bounds")
-        if len(x) != len(c):
-            raise BotorchTensorDimensionError(
-                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
-            )
-        outcomes = None if y is None else self._outcomes(y, len(x)).tolist()
-        self._record(
-            {
-                "event": "tell",
-                "x": x.tolist(),
-                "c": c.tolist(),
-                "y": outcomes,
-                "closes_pending": closes_pending,
-            }
-        )
+        x, c = self._told_rows(x, c)
+        if y is not None:
+            y = as_outcomes(y, len(x))
+            check_can_be_modelled(y, self._ledger.history.Y)
+        dtypes = coarser_dtypes(self._space.bounds, x=x, c=c)
+        self._record_told(x, c, y, failed, closes_pending, dtypes)
+
+    def withdraw(self, trial: int) -> None:
+        r"""Take back what was told of a trial, or a decision that was asked.
+
+        A told trial loses its context and its outcome. If ``ask`` had proposed its
+        decision, that is pending again: tell what really happened, or withdraw it once
+        more. A decision that is pending without a context is cancelled, and no longer
+        avoided. Later decisions are as if it had never been told (the numbers of calls
+        and of decisions asked still count). A journal keeps both events.
+
+        Args:
+            trial: Its number, see ``trials``.
+
+        Raises:
+            InputDataError: There is no such trial, or it is withdrawn already.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("random", unit, unit)
+            >>> x, c = opt.ask(), torch.tensor([[0.4]], dtype=torch.double)
+            >>> opt.tell(x, c, 120.0)  # it was 1.2
+            >>> opt.withdraw(0)
+            >>> opt.tell(x, c, 1.2)
+            >>> [(trial.number, trial.status, trial.y) for trial in opt.trials]
+            [(0, 'complete', 1.2)]
+        """
+        self._record({"event": "withdraw", "trial": as_count(trial, "trial")})
 
     def recommend(self, candidates: Tensor | None = None) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
@@ -330,13 +383,14 @@ class RobustOptimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Configuration and events in plain JSON types; see ``from_state_dict``."""
-        return {
+        state = {
             "format": _STATE_FORMAT,
             "version": _STATE_VERSION,
             "config": self._config(),
             "environment": environment(),
             "events": copy.deepcopy(list(self._ledger.events)),
         }
+        return {**state, "check": state_checksum(state)}
 
     @classmethod
     def from_state_dict(
@@ -363,10 +417,17 @@ class RobustOptimizer:
             raise InputDataError(
                 "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
             )
-        if state.get("version") != _STATE_VERSION:
+        version = state.get("version")
+        if type(version) is not int or version not in _READS:
             raise InputDataError(
-                f"The state has version {state.get('version')!r}; this library reads "
-                f"version {_STATE_VERSION}. Load it with the library that made it."
+                f"The state has version {version!r}; this library reads the versions "
+                f"{_READS}. Load it with the library that made it."
+            )
+        # A state of version 1 has no checksum.
+        if version > 1 and state.get("check") != state_checksum(state):
+            raise InputDataError(
+                "The state does not fit its checksum: it was damaged or edited after "
+                "`state_dict()`. Restore it from a copy."
             )
         events = state.get("events")
         if not isinstance(events, list):
@@ -402,18 +463,23 @@ class RobustOptimizer:
             decisions that were asked and have no outcome.
 
         Raises:
-            InputDataError: The file is in use, damaged before its last line, or the
-                journal of another problem or version.
+            InputDataError: The file is in use, damaged in any other way than by a
+                write that was stopped midway, no journal, or the journal of another
+                problem or version. It is left as it is.
             OSError: The file cannot be read.
         """
         journal, header, events = Journal.open(path)
         with ExitStack() as on_failure:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
-            optimizer = cls._restored(header["config"], events, device, name)
+            optimizer = cls._restored(
+                header["config"], events, device, name, in_lines=True
+            )
             space = optimizer.space
             compare_bounds(bounds, space.bounds, "bounds", name)
-            compare_bounds(context_bounds, space.context_bounds, "context_bounds", name)
+            compare_bounds(
+                context_bounds, optimizer._context_bounds, "context_bounds", name
+            )
             compare_environment(header.get("environment"), name)
             journal.repair()
             optimizer._journal = journal
@@ -439,7 +505,7 @@ class RobustOptimizer:
         waits = self._algorithm.needs_data and ledger.history.t == 0
         if waits and self._num_initial > 0:
             return q
-        missing = self._num_initial - ledger.history.t - len(ledger.pending)
+        missing = self._num_initial - ledger.history.t - len(ledger.X_pending)
         return min(max(missing, 0), q)
 
     def _design(self, first: int, num: int) -> Tensor:
@@ -448,7 +514,8 @@ class RobustOptimizer:
         if num == 0:
             return lower.new_empty(0, self._space.d_x)
         seed = derive_seed(self._seed, _DESIGN, 0)
-        engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
+        with standard_dtype():  # the engine rounds its first point to the default
+            engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
         unit = engine.fast_forward(first).draw(num, dtype=lower.dtype).to(lower)
         return (lower + unit * (upper - lower)).clamp(lower, upper)
 
@@ -464,25 +531,36 @@ class RobustOptimizer:
         history = self._ledger.history
         return history if self._maximize else replace(history, Y=-history.Y)
 
-    def _rows(
-        self, values: Tensor, name: str, bounds: Tensor, bounds_name: str
-    ) -> Tensor:
-        check_finite(values, name)
-        rows = values.detach().to(bounds)
-        if rows.ndim == 1:
-            rows = rows.unsqueeze(0)
-        return check_inside(rows, bounds, name, bounds_name)
-
-    def _outcomes(self, y: Tensor | float, num: int) -> Tensor:
-        if isinstance(y, Real) and not isinstance(y, bool):
-            y = torch.tensor(float(y), dtype=torch.double)
-        y = check_finite(cast(Tensor, y), "y").detach().to(self._space.bounds)
-        if y.shape not in {(num,), (num, 1)} and (num, y.shape) != (1, ()):
+    def _told_rows(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Decisions and contexts in their own dtypes."""
+        x = as_rows(x, self._space.bounds, "x", "bounds")
+        c = as_rows(c, self._context_bounds, "c", "context_bounds")
+        if len(x) != len(c):
             raise BotorchTensorDimensionError(
-                f"`y` must have one outcome for each of {num} trials, shape ({num},) "
-                f"or ({num}, 1), got shape {tuple(y.shape)}."
+                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
             )
-        return check_finite(y, "y").reshape(num)
+        return x, c
+
+    def _record_told(
+        self,
+        x: Tensor,
+        c: Tensor,
+        y: Tensor | None,
+        failed: bool,
+        closes_pending: bool,
+        dtypes: dict[str, Any],
+    ) -> None:
+        space = self._space
+        event = {
+            "event": "fail" if failed else "tell",
+            "x": x.to(space.bounds).clamp(*space.bounds).tolist(),
+            "c": c.to(space.bounds).clamp(*space.context_bounds).tolist(),
+            "closes_pending": closes_pending,
+            **dtypes,
+        }
+        if not failed:
+            event["y"] = None if y is None else y.to(space.bounds).tolist()
+        self._record(event)
 
     def _record(self, event: dict[str, Any]) -> None:
         """Accept an event: first on the disk, then in memory, both or neither."""
@@ -499,12 +577,13 @@ class RobustOptimizer:
                 "run names its algorithm. Register the class first: "
                 "`ALGORITHMS[YourAlgorithm.name] = YourAlgorithm`."
             )
-        dtype = self._space.bounds.dtype
+        bounds = self._space.bounds
         return {
             "algorithm": self._algorithm.to_dict(),
-            "bounds": self._space.bounds.tolist(),
+            "bounds": bounds.tolist(),
             "context_bounds": self._space.context_bounds.tolist(),
-            "dtype": next(name for name, value in _DTYPES.items() if value == dtype),
+            "dtype": dtype_name(bounds),
+            **coarser_dtypes(bounds, context_bounds=self._context_bounds),
             "seed": self._seed,
             "maximize": self._maximize,
             "num_initial": self._num_initial,
@@ -517,51 +596,80 @@ class RobustOptimizer:
         events: Sequence[object],
         device: torch.device | str,
         source: str,
+        *,
+        in_lines: bool = False,
     ) -> RobustOptimizer:
         try:
-            optimizer = cls._configured(cast(dict[str, Any], config), device)
-        except (KeyError, TypeError) as error:
+            optimizer = cls._configured(config, device)
+        except BotorchError as error:
             raise InputDataError(
-                f"The configuration in {source} is damaged: {error!r}."
+                f"The configuration in {source} cannot be used: {error}"
             ) from error
         for number, event in enumerate(events, start=1):
             try:
-                optimizer._replay(cast(dict[str, Any], event))
-            except (KeyError, TypeError, ValueError, BotorchError) as error:
+                optimizer._replay(event)
+            except BotorchError as error:
+                line = f" (line {number + 1})" if in_lines else ""
                 raise InputDataError(
-                    f"Event {number} of {source} does not fit its configuration: "
-                    f"{error} It is damaged, or mixed with another run."
+                    f"Event {number}{line} of {source} does not fit its configuration: "
+                    f"{error} It is damaged, or mixed with another run. Restore it "
+                    "from a copy."
                 ) from error
         return optimizer
 
     @classmethod
-    def _configured(
-        cls, config: dict[str, Any], device: torch.device | str
-    ) -> RobustOptimizer:
-        dtype = _DTYPES[config["dtype"]]
+    def _configured(cls, config: object, device: torch.device | str) -> RobustOptimizer:
+        if not isinstance(config, dict):
+            raise InputDataError("it is no JSON object.")
+        try:
+            dtype = DTYPES[config["dtype"]]
+            own = stored_dtype(config, "context_bounds", dtype)
+            bounds = as_matrix(config["bounds"], "bounds")
+            context_bounds = as_matrix(config["context_bounds"], "context_bounds")
+            rest = {name: config[name] for name in ("seed", "maximize", "num_initial")}
+            as_count(rest["num_initial"], "num_initial")  # None is not stored
+            algorithm = algorithm_from_dict(config["algorithm"])
+        except (  # whatever a recipe stumbles over in a damaged option
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise InputDataError(
+                f"{error!r}. It is damaged: restore it from a copy."
+            ) from error
         return cls(
-            algorithm_from_dict(config["algorithm"]),
-            torch.tensor(config["bounds"], dtype=dtype, device=device),
-            torch.tensor(config["context_bounds"], dtype=dtype, device=device),
-            seed=config["seed"],
-            maximize=config["maximize"],
-            num_initial=config["num_initial"],
+            algorithm,
+            bounds.to(device, dtype),
+            context_bounds.to(device, own),
+            **rest,
         )
 
-    def _replay(self, event: dict[str, Any]) -> None:
+    def _replay(self, event: object) -> None:
         """Apply a stored event, under the checks that it passed when it was new."""
-        x = torch.tensor(event["x"], dtype=torch.double)
-        if event["event"] == "tell":
-            y = event["y"]
-            y = None if y is None else torch.tensor(y, dtype=torch.double)
-            c = torch.tensor(event["c"], dtype=torch.double)
-            self.tell(x, c, y, closes_pending=event["closes_pending"])
-        elif event["event"] == "ask":
-            x = self._rows(x, "x", self._space.bounds, "bounds")
-            asked = {"event": "ask", "x": x.tolist()}
-            if "actions" in event:
-                actions = torch.tensor(event["actions"], dtype=torch.double)
-                asked["actions"] = check_candidates(actions, self._space).tolist()
+        kind, fields = read_event(event, len(self._ledger.events) + 1)
+        if kind == "withdraw":
+            self.withdraw(**fields)
+            return
+        x, bounds = fields["x"], self._space.bounds
+        dtypes = {"dtypes": fields["dtypes"]} if "dtypes" in fields else {}
+        if kind == "ask":
+            x = as_rows(x, bounds, "x", "bounds").to(bounds)
+            asked = {"event": "ask", "x": x.tolist(), **dtypes}
+            if "actions" in fields:
+                actions = check_candidates(fields["actions"], self._space)
+                asked["actions"] = actions.tolist()
             self._record(asked)
-        else:
-            raise InputDataError(f"There is no event {event['event']!r}.")
+            return
+        x, c = self._told_rows(x, fields["c"])
+        y = fields.get("y")  # one that version 0.1.0 took may be too large for `tell`
+        y = None if y is None else as_outcomes(y, len(x))
+        self._record_told(x, c, y, kind == "fail", fields["closes_pending"], dtypes)
+
+
+def _own_arguments() -> list[str]:
+    """What an optimizer takes beside the options of a recipe."""
+    parameters = inspect.signature(RobustOptimizer).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

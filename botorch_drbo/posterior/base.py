@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
+from gpytorch.settings import min_variance
 from torch import Tensor
 from torch.nn import Module
 from torch.overrides import TorchFunctionMode
@@ -36,6 +37,11 @@ class SmoothDistances(TorchFunctionMode):
             difference = args[0].unsqueeze(-2) - args[1].unsqueeze(-3)
             return difference.square().sum(-1).clamp_min(1e-30).sqrt()
         return func(*args, **(kwargs or {}))
+
+
+def any_variance() -> min_variance:
+    """Inside it GPyTorch does not raise variances to 1e-10, which is in units of y."""
+    return min_variance(0.0, 0.0, 0.0)
 
 
 def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) -> Tensor:
@@ -77,7 +83,8 @@ class MomentSlopes(NamedTuple):
         mean: ``... x n``.
         variance: ``... x n``, not negative.
         mean_slope: ``... x n x d_c``.
-        variance_slope: ``... x n x d_c``.
+        variance_slope: ``... x n x d_c``; that of the variance before it was cut off
+            at zero.
     """
 
     mean: Tensor

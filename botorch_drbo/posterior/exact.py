@@ -252,19 +252,15 @@ class ExactPosterior(MarginalPosterior):
             return per_column.index_select(-1, self.columns)
 
         units = self.mean_scale * inner(self.scaled.slope)
-        inside = at.variance > 0.0
         return MomentSlopes(
             mean=self.mean_offset
             + self.mean_scale * (self.prior_mean + at.mean.reshape(shape)),
             variance=self.mean_scale.square()
             * at.variance.clamp_min(0.0).reshape(shape),
             mean_slope=(units * inner(at.mean_slope)).reshape(*shape, len(units)),
-            variance_slope=(
-                self.mean_scale
-                * units
-                * inner(at.variance_slope)
-                * inside.unsqueeze(-1)
-            ).reshape(*shape, len(units)),
+            variance_slope=(self.mean_scale * units * inner(at.variance_slope)).reshape(
+                *shape, len(units)
+            ),
         )
 
     def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from torch import Tensor
 from botorch_drbo.posterior.base import DEFAULT_MEMORY_BUDGET, MarginalPosterior
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.models import only_model, settle
 from botorch_drbo.posterior.product_kernel import ProductPosterior
 
 Path = Literal["auto", "product", "exact", "generic"]
@@ -35,7 +36,8 @@ def marginal_posterior(
     r"""Build the marginal posterior of a model over decisions x contexts.
 
     Args:
-        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``. Of a
+            list of one model that model is taken.
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
@@ -49,8 +51,9 @@ def marginal_posterior(
 
     Raises:
         UnsupportedError: A model of several outputs without a transform that makes one
-            of them, a batch of models, a model that adds points of its own, or
-            "product" or "exact" for a model that this path does not cover.
+            of them, a batch of models, a model that adds points of its own, a model
+            whose posterior has no mean or no variance, or "product" or "exact" for a
+            model that this path does not cover.
 
     Example:
         >>> import torch
@@ -61,6 +64,7 @@ def marginal_posterior(
         >>> mean.shape, posterior.path
         (torch.Size([5, 7]), 'product')
     """
+    model = only_model(model)
     if posterior_transform is not None and not isinstance(
         posterior_transform, PosteriorTransform
     ):
@@ -93,6 +97,7 @@ def marginal_posterior(
             f"The model is a batch of models (batch_shape {tuple(_batch_shape(model))})"
             ". Pass one single-output model, or an ensemble."
         )
+    settle(model)
     options = {
         "posterior_transform": posterior_transform,
         "pending": pending,
@@ -130,6 +135,6 @@ def marginal_posterior(
 
 def _batch_shape(model: Model) -> Sequence[int]:
     try:
-        return model.batch_shape
+        return model.batch_shape or ()  # a deterministic model may have None
     except NotImplementedError:  # a model that does not say: it has no batch
         return ()

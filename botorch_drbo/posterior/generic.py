@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
+from botorch.models.deterministic import DeterministicModel
+from botorch.models.ensemble import EnsembleModel
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.transformed import TransformedPosterior
+from botorch.utils.transforms import is_ensemble
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
@@ -18,8 +24,10 @@ from botorch_drbo.posterior.base import (
     DEFAULT_MEMORY_BUDGET,
     MarginalPosterior,
     SmoothDistances,
+    any_variance,
     in_chunks,
 )
+from botorch_drbo.posterior.models import some_inputs
 
 
 class GenericPosterior(MarginalPosterior):
@@ -27,7 +35,8 @@ class GenericPosterior(MarginalPosterior):
 
     Every test point is a q-batch of one: the covariance between test points is never
     formed. Works for ensembles and for every input and outcome transform whose
-    posterior has a mean and a variance.
+    posterior has a mean and a variance. The weight and the offset of one output are
+    applied here, so that every such posterior can be minimised.
 
     Pending inputs are hallucinated [Desautels2014bucb]_: the mean stays, the variance
     is what it would be had they been observed,
@@ -64,18 +73,73 @@ class GenericPosterior(MarginalPosterior):
             memory_budget: Bytes for the temporaries of one chunk.
 
         Raises:
-            UnsupportedError: Pending inputs with a posterior that is not Gaussian.
+            UnsupportedError: Pending inputs with a posterior that is not Gaussian, or
+                a posterior without a mean or a variance.
         """
         super().__init__(model, context_indices, memory_budget)
-        self.posterior_transform = posterior_transform
+        affine = isinstance(posterior_transform, ScalarizedPosteriorTransform)
+        self.affine = posterior_transform if affine and model.num_outputs == 1 else None
+        self.posterior_transform = None if self.affine else posterior_transform
+        inputs = some_inputs(model)
+        if isinstance(model, DeterministicModel) and is_ensemble(model):
+            raise UnsupportedError(
+                f"The {type(model).__name__} is a sample of several functions. Make it "
+                "of one, or pass the model that was sampled."
+            )
+        if inputs is not None:
+            self._check_moments(inputs.reshape(-1, inputs.shape[-1])[:1])
+        elif isinstance(model, EnsembleModel) and self.posterior_transform is not None:
+            raise UnsupportedError(
+                f"The posterior of a {type(model).__name__} takes no "
+                f"{type(posterior_transform).__name__}. Let the model itself return "
+                "one output."
+            )
+        if isinstance(model, DeterministicModel):
+            pending = None  # nothing is left to be learned
         self.register_buffer("pending", pending, persistent=False)
         self.register_buffer("pending_noise", None, persistent=False)
         if pending is not None:
-            with torch.no_grad():
-                latent = self._posterior(pending).variance
-                noisy = self._posterior(pending, observation_noise=True).variance
-            # (S x) p x 1 -> (S x) p
-            self.pending_noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
+            with torch.no_grad(), any_variance():
+                latent = self._moments_of(pending)
+                if not isinstance(latent, GPyTorchPosterior):
+                    raise UnsupportedError(
+                        "Pending decisions need a Gaussian posterior, got "
+                        f"{type(latent).__name__}. Use an outcome transform that keeps "
+                        "the posterior Gaussian (`Standardize`), or ask one decision "
+                        "at a time."
+                    )
+                noisy = self._posterior(pending, observation_noise=True)
+                # (S x) p x 1 -> (S x) p; a variance is found when it is read
+                noise = (noisy.variance - latent.variance).squeeze(-1)
+            self.pending_noise = noise.clamp_min(0.0)
+
+    def _check_moments(self, Z: Tensor) -> None:
+        """Ask for both moments once, at one input twice, ``1 x d``."""
+        with torch.no_grad():
+            shape = self._moments_of(Z.expand(2, 1, -1)).mean.shape
+        num_dimensions = 4 if is_ensemble(self.model) else 3  # 2 (x S) x 1 x 1
+        if len(shape) != num_dimensions or shape[0] != 2 or shape[-2:] != (1, 1):
+            raise UnsupportedError(
+                f"At two batches of one input the posterior of this "
+                f"{type(self.model).__name__} has a mean of shape {tuple(shape)}, not "
+                "one number for each. Use a model of one output."
+            )
+
+    def _moments_of(self, Z: Tensor) -> GPyTorchPosterior | TransformedPosterior:
+        """A posterior that was found to have a mean and a variance."""
+        try:
+            posterior = self._posterior(Z)
+            _ = posterior.mean, posterior.variance
+        except (AttributeError, NotImplementedError) as error:  # what BoTorch raises
+            transform = getattr(self.model, "outcome_transform", None)
+            raise UnsupportedError(
+                f"The posterior of this {type(self.model).__name__} has no mean and "
+                f"variance (outcome transform {type(transform).__name__}, posterior "
+                f"transform {type(self.posterior_transform).__name__}): {error} Use "
+                "`Standardize`, `Log` or no outcome transform, and a model of one "
+                "output."
+            ) from error
+        return posterior
 
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
@@ -88,32 +152,34 @@ class GenericPosterior(MarginalPosterior):
         return cast("GPyTorchPosterior | TransformedPosterior", posterior)
 
     def _moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        return in_chunks(
+        mean, variance = in_chunks(
             self._chunk_moments, Z, self._bytes_per_row(Z), self.memory_budget
         )
+        if self.affine is None:
+            return mean, variance
+        weight = cast(Tensor, self.affine.weights).to(mean)
+        return self.affine.offset + weight * mean, weight.square() * variance
 
     def _chunk_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         noise = self.pending_noise
-        with SmoothDistances():  # GPyTorch evaluates lazily: the moments belong inside
+        # GPyTorch evaluates lazily: the moments belong inside.
+        with SmoothDistances(), any_variance():
             if self.pending is None or noise is None:
                 posterior = self._posterior(Z.unsqueeze(-2))  # N (x S) x 1 x 1
                 mean, variance = posterior.mean, posterior.variance
                 return mean.squeeze(-1).squeeze(-1), variance.squeeze(-1).squeeze(-1)
             pending = self.pending.to(Z).expand(len(Z), -1, -1)
             posterior = self._posterior(torch.cat([Z.unsqueeze(-2), pending], dim=-2))
-            if not isinstance(posterior, GPyTorchPosterior):
-                raise UnsupportedError(
-                    "Pending decisions need a Gaussian posterior, got "
-                    f"{type(posterior).__name__}. Use an outcome transform that keeps "
-                    "the posterior Gaussian (`Standardize`), or ask one decision at a "
-                    "time."
-                )
-            mean = posterior.distribution.mean  # N (x S) x (1 + p)
-            covariance = posterior.distribution.covariance_matrix
+            distribution = cast(GPyTorchPosterior, posterior).distribution
+            mean = distribution.mean  # N (x S) x (1 + p)
+            covariance = distribution.covariance_matrix
         observed = covariance[..., 1:, 1:] + torch.diag_embed(noise.to(Z))
-        root = psd_safe_cholesky(observed)
+        # In units of its own size: what is added to a singular matrix is 1e-8 in any.
+        unit = observed.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
+        unit = unit.clamp_min(torch.finfo(unit.dtype).tiny)  # a model that is certain
+        root = psd_safe_cholesky(observed / unit)
         explained = torch.linalg.solve_triangular(
-            root, covariance[..., 1:, :1], upper=False
+            root, covariance[..., 1:, :1] / unit.sqrt(), upper=False
         )
         variance = covariance[..., 0, 0] - explained.square().sum((-1, -2))
         return mean[..., 0], variance

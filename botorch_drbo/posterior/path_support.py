@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
@@ -17,17 +21,21 @@ from botorch.models.transforms.input import (
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
+from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.spectral import spectral_components
 
 
-def supports_paths(model: Model) -> str | None:
+def supports_paths(
+    model: Model, posterior_transform: PosteriorTransform | None = None
+) -> str | None:
     r"""Find out whether ``PosteriorPaths`` can draw sample paths of a model.
 
     Args:
         model: Any BoTorch model.
+        posterior_transform: What is to be applied to the paths.
 
     Returns:
         None if it can, otherwise the reason why not, in words.
@@ -45,6 +53,15 @@ def supports_paths(model: Model) -> str | None:
         return f"it has {model.num_outputs} outputs"
     if model.train_targets.ndim != 1:
         return f"it is a batch of models (batch_shape {tuple(model.batch_shape)})"
+    if type(posterior_transform) not in (type(None), ScalarizedPosteriorTransform):
+        return (
+            f"its posterior transform is {type(posterior_transform).__name__}, not a "
+            "weight and an offset (ScalarizedPosteriorTransform)"
+        )
+    if isinstance(posterior_transform, ScalarizedPosteriorTransform):
+        num_weights = cast(Tensor, posterior_transform.weights).numel()
+        if num_weights != 1:
+            return f"its posterior transform has {num_weights} weights for one output"
     transform = getattr(model, "input_transform", None)
     if getattr(transform, "is_one_to_many", False):
         return f"its input transform {type(transform).__name__} adds points of its own"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.sampling.pathwise.utils import get_train_inputs
@@ -22,6 +23,7 @@ from botorch_drbo.posterior.base import (
     join_columns,
 )
 from botorch_drbo.posterior.exact import outcome_map, training_system
+from botorch_drbo.posterior.models import settle
 from botorch_drbo.posterior.path_support import is_columnwise, supports_paths
 from botorch_drbo.posterior.spectral import spectral_components
 from botorch_drbo.posterior.split_kernel import KernelSide, SplitComponent
@@ -72,6 +74,8 @@ class PosteriorPaths(Module):
         num_features: Frequencies of each path; each has a sine and a cosine.
         seed: Decides every random draw. The draws are made on the CPU by a generator
             of their own: equal seeds give equal paths on every device.
+        posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight:
+            a path is multiplied by it, and shifted by the offset.
         memory_budget: Bytes for the temporaries of one evaluation.
 
     Example:
@@ -102,6 +106,7 @@ class PosteriorPaths(Module):
         num_paths: int = 1,
         num_features: int = 1024,
         seed: int,
+        posterior_transform: PosteriorTransform | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Draw the paths.
@@ -112,6 +117,8 @@ class PosteriorPaths(Module):
             num_paths: How many paths ``P``.
             num_features: Frequencies of each path.
             seed: Decides every random draw.
+            posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one
+                weight: a path is multiplied by it, and shifted by the offset.
             memory_budget: Bytes for the temporaries of one evaluation.
 
         Raises:
@@ -121,7 +128,7 @@ class PosteriorPaths(Module):
             BotorchTensorDimensionError: Context columns that the model has not.
         """
         super().__init__()
-        reason = supports_paths(model)
+        reason = supports_paths(model, posterior_transform)
         if reason is not None:
             raise UnsupportedError(
                 f"Sample paths cannot be drawn from this model: {reason}. Use a "
@@ -132,6 +139,7 @@ class PosteriorPaths(Module):
         self.num_features = num_features
         self.memory_budget = memory_budget
         generator = Generator().manual_seed(check_count(seed, "seed", 0))
+        settle(model)
         system = training_system(model)
         raw = get_train_inputs(model, transformed=False)[0]
         self.context_indices = tuple(context_indices)
@@ -170,7 +178,7 @@ class PosteriorPaths(Module):
             self.num_paths, len(Z), generator=generator, dtype=torch.double
         )
 
-        scale, offset = outcome_map(model, None)
+        scale, offset = outcome_map(model, posterior_transform)
         for name, buffer in {
             "centre": centre,
             "reference": raw[0].double(),  # an input at which the transform is defined

@@ -124,12 +124,10 @@ class SeparableKernel(Module):
         rows = []
         for component in self._summands():
             row = component.side(inputs, group).correlation
-            # A summand that does not look at this side is the same everywhere on it.
-            rows.append(
-                inputs.new_ones(len(inputs), len(component.points))
-                if row is None
-                else row
-            )
+            if row is None:  # does not look at this side: the same everywhere on it
+                row = inputs.new_ones(len(inputs), len(component.points))
+                row = row + 0.0 * inputs.sum(-1, keepdim=True)  # of slope zero
+            rows.append(row)
         return rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
 
     def _summands(self) -> list[SplitComponent]:

@@ -7,41 +7,48 @@ from numbers import Integral, Real
 
 from botorch.exceptions.errors import InputDataError
 
+_REMEDY = "Convert a tensor with `.item()`."
 
-def set_number(owner: object, name: str) -> float:
-    """Turn a field into a plain finite float, so that JSON can write it."""
-    value = getattr(owner, name)
+
+def finite_number(value: object, label: str, remedy: str) -> float:
+    """A plain finite float, so that JSON can write it.
+
+    Args:
+        value: What the user gave.
+        label: What the user calls it, to open the error message.
+        remedy: What to do about another type, to end the message.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputDataError(
-            f"`{name}` of {type(owner).__name__} must be a number, got "
-            f"{type(value).__name__} {value!r}. Convert a tensor with `.item()`."
+            f"{label} must be a number, got {type(value).__name__} {value!r}. {remedy}"
         )
     if not math.isfinite(value):
-        raise InputDataError(
-            f"`{name}` of {type(owner).__name__} must be finite, got {value!r}."
-        )
-    number = float(value)
-    object.__setattr__(owner, name, number)  # the dataclass is frozen
+        raise InputDataError(f"{label} must be finite, got {value!r}.")
+    return float(value)
+
+
+def nonnegative_number(value: object, label: str, remedy: str) -> float:
+    """The same for a number that is not negative."""
+    number = finite_number(value, label, remedy)
+    if number < 0.0:
+        raise InputDataError(f"{label} must not be negative, got {number}.")
     return number
 
 
 def set_nonnegative(owner: object, name: str) -> None:
-    """Check that a field is a finite number that is not negative."""
-    number = set_number(owner, name)
-    if number < 0.0:
-        raise InputDataError(
-            f"`{name}` of {type(owner).__name__} must not be negative, got {number}."
-        )
+    """Turn a field into a plain finite number, if it is not negative."""
+    number = nonnegative_number(getattr(owner, name), _label(owner, name), _REMEDY)
+    object.__setattr__(owner, name, number)  # the dataclass is frozen
 
 
 def set_probability(owner: object, name: str) -> None:
-    """Check that a field is strictly between 0 and 1."""
-    number = set_number(owner, name)
+    """Turn a field into a plain number, if it is strictly between 0 and 1."""
+    number = finite_number(getattr(owner, name), _label(owner, name), _REMEDY)
     if not 0.0 < number < 1.0:
         raise InputDataError(
-            f"`{name}` of {type(owner).__name__} must be strictly between 0 and 1, "
-            f"got {number}."
+            f"{_label(owner, name)} must be strictly between 0 and 1, got {number}."
         )
+    object.__setattr__(owner, name, number)
 
 
 def set_dimension(owner: object, name: str) -> None:
@@ -49,7 +56,10 @@ def set_dimension(owner: object, name: str) -> None:
     value = getattr(owner, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise InputDataError(
-            f"`{name}` of {type(owner).__name__} must be an integer of at least 1, "
-            f"got {value!r}."
+            f"{_label(owner, name)} must be an integer of at least 1, got {value!r}."
         )
     object.__setattr__(owner, name, int(value))
+
+
+def _label(owner: object, name: str) -> str:
+    return f"`{name}` of {type(owner).__name__}"

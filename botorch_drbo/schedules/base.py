@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.schedules._fields import set_nonnegative
+from botorch_drbo.schedules._fields import nonnegative_number, set_nonnegative
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,12 @@ def schedule_from_dict(data: Mapping[str, Any]) -> Schedule:
     return schedule_class(**arguments)
 
 
-def as_schedule(value: float | Schedule) -> Schedule:
+def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
     r"""A schedule as it is; a number as a :class:`Constant`.
 
     Args:
         value: A schedule, or a number that is not negative.
+        name: How the user knows the number; it opens the error message.
 
     Returns:
         A schedule.
@@ -158,7 +159,10 @@ def as_schedule(value: float | Schedule) -> Schedule:
         >>> as_schedule(2.25)
         Constant(value=2.25)
     """
-    return value if isinstance(value, Schedule) else Constant(value)
+    if isinstance(value, Schedule):
+        return value
+    remedy = "Give a number (of a tensor, `.item()`) or a Schedule."
+    return Constant(nonnegative_number(value, f"`{name}`", remedy))
 
 
 @final

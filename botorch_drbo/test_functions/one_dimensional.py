@@ -121,7 +121,7 @@ class SixHumpCamel(RobustTestFunction):
 
     Example:
         >>> import torch
-        >>> x, c = torch.tensor([[0.522]]).double(), torch.tensor([[0.1437]]).double()
+        >>> x, c = torch.tensor([[[0.522]], [[0.1437]]], dtype=torch.double)
         >>> round(SixHumpCamel().evaluate(x, c).item(), 2)  # the global maximum
         1.03
     """

@@ -276,7 +276,7 @@ class Hartmann3(RobustTestFunction):
 
     Example:
         >>> import torch
-        >>> z = torch.tensor([0.114614, 0.555649, 0.852547]).double()
+        >>> z = torch.tensor([0.114614, 0.555649, 0.852547], dtype=torch.double)
         >>> round(Hartmann3().evaluate(z[:2], z[2:]).item(), 5)
         3.86278
     """

@@ -137,7 +137,7 @@ def test_shapes(make):
     assert acqf(rows()).shape == (5,)
     assert acqf(rows()[0]).shape == (1,)  # 2-d X gets a t-batch of one
     assert acqf(rows(6).reshape(2, 3, 1, 2)).shape == (2, 3)
-    with pytest.raises(AssertionError, match="q"):
+    with pytest.raises(UnsupportedError, match="sequential=True"):
         acqf(rows(4).reshape(2, 2, 2))
     with pytest.raises(ValueError, match="dimensions"):
         acqf(rows()[0, 0])

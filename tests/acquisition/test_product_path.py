@@ -9,8 +9,9 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import Normalize
+from botorch.models.transforms.input import Normalize, Warp
 from botorch.models.transforms.outcome import Standardize
+from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
 from botorch_drbo.acquisition import (
@@ -166,3 +167,32 @@ def test_new_hyperparameters_are_noticed() -> None:
     for acqf in (product, exact):
         acqf.model.covar_module.lengthscale = 0.8
     torch.testing.assert_close(product(X), exact(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("warped", [[2], [0], [0, 2]])
+@pytest.mark.parametrize("name", ["expectation", "worst_case", "wdrbo"])
+def test_a_kernel_that_ignores_the_decision_has_slope_zero(name, warped) -> None:
+    """Also where the input transform is none that can be read off."""
+    Z = uniform(30, 3)
+    model = SingleTaskGP(
+        Z,
+        (5 * Z[:, 2:]).sin(),
+        covar_module=RBFKernel(active_dims=[2]),
+        input_transform=Warp(d=3, indices=warped),
+    ).double()
+    context_set, bounds = ContextSet.empirical(uniform(120, 1)), BOX.clamp(0.0, 1.0)
+
+    def make(path):
+        if name == "wdrbo":
+            return LipschitzPenalizedUCB(
+                model, 2.0, context_set, 0.1, bounds, path=path
+            )
+        ambiguity = NoAmbiguity() if name == "expectation" else FullSimplex()
+        objective = UncertaintyObjective(ambiguity)
+        return DistributionallyRobustUCB(model, 2.0, context_set, objective, path=path)
+
+    X = uniform(3, 1, 2, seed=7).requires_grad_()
+    value = make("product")(X)
+    torch.testing.assert_close(value, make("exact")(X), rtol=1e-5, atol=1e-6)
+    (slope,) = torch.autograd.grad(value.sum(), X)
+    assert (slope == 0.0).all()

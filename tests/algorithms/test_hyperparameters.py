@@ -69,15 +69,15 @@ def test_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_model_of_decisions_takes_the_first_lengthscales() -> None:
     kernel = model("gp_ucb", PRIOR, uses_contexts=False).covar_module
-    assert kernel.base_kernel.lengthscale.tolist() == [[pytest.approx(0.2)]]
+    assert kernel.lengthscale.tolist() == [[pytest.approx(0.2)]]
 
 
 def test_one_lengthscale_for_all_and_float32() -> None:
     prior = FixedHyperparameters(lengthscale=0.3, noise_variance=0.01)
     data = history()
     small = prior.model(data.X.float(), data.Y.float(), SPACE.bounds.float(), 2)
-    assert small.covar_module.base_kernel.lengthscale.dtype == torch.float
-    ard = model("erbo", prior).covar_module.base_kernel.lengthscale
+    assert small.covar_module.lengthscale.dtype == torch.float
+    ard = model("erbo", prior).covar_module.lengthscale
     torch.testing.assert_close(ard, torch.full((1, 2), 0.3, dtype=torch.double))
 
 

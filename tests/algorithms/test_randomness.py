@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from botorch_drbo.algorithms import derive_seed, isolated_rng
+from botorch_drbo.algorithms import derive_seed, isolated_rng, standard_dtype
 
 
 def test_derived_seeds_differ_and_are_stable() -> None:
@@ -35,3 +36,17 @@ def test_isolated_rng_restores_after_an_error() -> None:
     except KeyError:
         pass
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_isolated_rng_runs_under_the_standard_dtype_and_gives_the_other_back() -> None:
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        with isolated_rng(7, torch.device("cpu")):
+            assert torch.rand(3).dtype == torch.float32
+        assert torch.get_default_dtype() == torch.float64
+        with pytest.raises(KeyError), standard_dtype():
+            raise KeyError
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(before)

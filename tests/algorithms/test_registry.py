@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
+import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.algorithms import ALGORITHMS, algorithm_from_dict, make_algorithm
@@ -25,11 +28,13 @@ def test_schedules_survive() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("wdrb", {}, "choices are"),
-        ("erbo", {"radius": 0.1}, "no option radius"),
-        ("wdrbo", {"radius": -0.1}, "negative"),
-        ("wdrbo", {"beta": -1.0}, "negative"),
-        ("wdrbo", {"beta": "big"}, "number"),
+        ("wdrb", {}, "no algorithm 'wdrb'. Did you mean `wdrbo`.*choices are"),
+        ("quite_another", {}, "'quite_another'. The choices are"),
+        ("erbo", {"radius": 0.1}, "no option radius. Its options are"),
+        ("wdrbo", {"radios": 0.1}, "no option radios. Did you mean `radius`"),
+        ("wdrbo", {"beta": -1.0}, "^`beta` must not be negative, got -1.0"),
+        ("wdrbo", {"beta": "big"}, "^`beta` must be a number, got str 'big'.*Schedule"),
+        ("wdrbo", {"beta": float("nan")}, "^`beta` must be finite"),
         ("sbo_kde", {"num_contexts": 0}, "num_contexts"),
         ("stable_opt", {"num_contexts": True}, "num_contexts"),
     ],
@@ -37,3 +42,22 @@ def test_schedules_survive() -> None:
 def test_refused(name: str, options: dict, message: str) -> None:
     with pytest.raises(InputDataError, match=message):
         make_algorithm(name, **options)
+
+
+SCHEDULED = [
+    (name, field.name)
+    for name, recipe in ALGORITHMS.items()
+    for field in fields(recipe)
+    if "Schedule" in str(field.type)
+]
+
+
+@pytest.mark.parametrize(("name", "option"), SCHEDULED)
+def test_refused_schedule_is_called_what_the_user_typed(name: str, option: str) -> None:
+    for value in (-1, torch.tensor(0.3)):
+        with pytest.raises(InputDataError, match=f"^`{option}` must"):
+            make_algorithm(name, **{option: value})
+
+
+def test_both_kinds_of_schedules_are_among_them() -> None:
+    assert {("wdrbo", "radius"), ("wdrbo", "beta"), ("dro", "radius")} <= {*SCHEDULED}

@@ -296,7 +296,7 @@ def test_hyperparameters_are_fitted_once() -> None:
         part = History(X=data.X[:t], C=C, Y=data.Y[:t], contexts=C)
         model = recipe._model(part, SPACE, uses_contexts=False)
         assert len(model.train_targets) == t
-        return model.covar_module.base_kernel.lengthscale  # pyright: ignore
+        return model.covar_module.lengthscale  # pyright: ignore
 
     assert torch.equal(lengthscale(9), lengthscale(20))
     torch.manual_seed(123)

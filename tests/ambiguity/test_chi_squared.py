@@ -244,3 +244,54 @@ def test_modified_with_next_to_no_mass_at_the_minimum():
     robust = ModifiedChiSquared(8.0).worst_case(f, p)
     torch.testing.assert_close(robust.weights.sum(), torch.ones(()).double())
     assert 1 - 3e-12 <= robust.value <= 1 + 1e-9
+
+
+def test_neyman_just_before_a_score_of_weight_zero_gets_mass():
+    """There ``w`` is as small as what the radius lacks: v is v(1/8) plus its tangent.
+
+    The case by hand above: from the radius 1/8 on, v = 1.5^2 / (1 + radius).
+    """
+    f = torch.tensor([1.0, 4.0, 0.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5, 0.0], dtype=torch.double)
+    for lacks in (1e-7, 1e-8, 1e-9, 1e-10):
+        robust = ChiSquared(0.125 - lacks).worst_case(f, p)
+        expected = 2.0 + (1.5 / 1.125) ** 2 * lacks
+        assert robust.value.item() == pytest.approx(expected, rel=0, abs=1e-13)
+
+
+@pytest.mark.parametrize("make", [ModifiedChiSquared, ChiSquared])
+def test_slopes_of_an_infinite_sensitivity(make):
+    """At radius zero the bonus of a higher score is infinite, its sign that of the
+    slope of the standard deviation; none where that has none, and never NaN."""
+    f = torch.tensor([[1.0, 2.0, 3.0, 9.0], [5.0, 5.0, 5.0, 7.0]], dtype=torch.double)
+    p = torch.tensor([0.25, 0.5, 0.25, 0.0], dtype=torch.double)
+    f.requires_grad_()
+    (slope,) = torch.autograd.grad(make(0.0).sensitivity(f, p)[0], f)
+    assert not slope.isnan().any() and (slope[1] == 0).all()
+    if make is ChiSquared:
+        assert slope[0].tolist() == [torch.inf, 0.0, -torch.inf, 0.0]
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9, 1e-13])
+def test_modified_where_the_radius_just_pays_for_the_lowest_scores(gap):
+    """With radius = odds of the k lowest scores, that part of p is in the ball.
+
+    So v lies within their range. What is left to spread vanishes there, and its
+    rounding error must not give other scores mass.
+    """
+    generator = torch.Generator().manual_seed(3)
+    for n, k in ((3, 2), (5, 2), (9, 4)):
+        p = torch.rand(200, n, generator=generator, dtype=torch.double) ** 9
+        p = p / p.sum(-1, keepdim=True)
+        low = gap * torch.rand(200, k, generator=generator, dtype=torch.double)
+        high = 1 + torch.rand(200, n - k, generator=generator, dtype=torch.double)
+        f = torch.cat([low, high], -1)
+        odds = p[:, k:].sum(-1) / p[:, :k].sum(-1)
+        robust = ModifiedChiSquared(0.0).worst_case(f, p, radius=odds)
+        q = robust.weights
+        torch.testing.assert_close(q.sum(-1), torch.ones(200).double())
+        assert (q >= 0).all()
+        assert (robust.value >= low.amin(-1)).all()
+        assert (robust.value <= low.amax(-1) + 1e-9).all()
+        distance = ModifiedChiSquared(0.0).distance(p, q)
+        assert (distance <= odds * (1 + 1e-9) + 1e-13).all()

@@ -165,19 +165,32 @@ def test_weights_are_feasible_and_attain_the_value(
     assert (distance <= ambiguity.radius + 100 * member.error).all()
 
 
+# Scale and shift of the scores; powers of two, so that nothing is rounded.
+UNITS = [(2.0**-27, 0.0), (2.0**27, 0.0), (3.0, -5.0), (1.0, 1e6), (2.0**-27, 1e6)]
+
+
 @every
 @few
 @seeds
 def test_equivariance(member, seed, n, radius, zeros, ties):
-    """Shift and positive scaling of scores carry over to the value."""
+    """Other units of the scores change those of the answer, and nothing else."""
+    scale, shift = UNITS[seed % len(UNITS)]
     values, weights = instance(seed, n, zeros, ties)
+    moved = scale * (values + shift)
+    values = moved / scale - shift  # as they are after rounding
     ambiguity = member.make(radius, n)
-    value = ambiguity.worst_case(values, weights).value
-    moved = ambiguity.worst_case(3.0 * values - 5.0, weights).value
+    plain = ambiguity.worst_case(values, weights)
+    found = ambiguity.worst_case(moved, weights)
+    assert found.status is plain.status
     close = max(member.precision, 10 * member.error)
-    torch.testing.assert_close(moved, 3.0 * value - 5.0, rtol=close, atol=close)
-    doubled = ambiguity.worst_case(1e6 * values, weights).value
-    torch.testing.assert_close(doubled, 1e6 * value, rtol=close, atol=1e6 * close)
+    span = (values.amax(-1) - values.amin(-1)).clamp_min(1e-300)
+    rounding = 1e-15 * abs(shift)
+    error = found.value / scale - shift - plain.value
+    assert (error.abs() <= close * span + rounding).all()
+    if member.exact:  # else the answer may be another of many
+        torch.testing.assert_close(found.weights, plain.weights, rtol=0.0, atol=1e-9)
+        slopes = found.multiplier / scale, plain.multiplier
+        torch.testing.assert_close(*slopes, rtol=1e-7, atol=1e-9)
 
 
 @sized

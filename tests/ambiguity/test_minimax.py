@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from botorch_drbo.ambiguity import (
@@ -60,6 +62,51 @@ def test_value_is_the_mean_of_the_two_lines(ball, radius, zeros):
     torch.testing.assert_close(found.value, expected, rtol=1e-5, atol=1e-6)
     exact = ball(radius).worst_case(f, p).value
     assert (tangent <= exact + 1e-6).all() and (exact <= chord + 1e-6).all()
+
+
+@given(seed=st.integers(0, 2**16), radius=st.floats(0.0, 2.0))
+@settings(max_examples=15, deadline=None)
+@pytest.mark.parametrize("name", BALLS)
+def test_the_order_of_tied_atoms_does_not_matter(name, seed, radius):
+    """Nor where they lie: the chord goes to the nearest of the tied minima."""
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(N, 1, generator=generator, dtype=torch.double)
+    p = torch.rand(N, generator=generator, dtype=torch.double)
+    f = torch.randint(0, 3, (N,), generator=generator).double()
+    f[-2:] = 0.0
+    p = p / p.sum()
+    order = torch.randperm(N, generator=generator)
+    found, away = [], []
+    for at in (torch.arange(N), order):
+        cost = (points[at] - points[at].mT).abs()
+        ball = {
+            "tv": TotalVariation(radius),
+            "mmd": MaximumMeanDiscrepancy(radius, torch.exp(-cost / 0.3)),
+            "wasserstein": Wasserstein(radius, cost),
+        }[name]
+        found.append(MinimaxApproximation(ball).worst_case(f[at], p[at]))
+        vertices = torch.eye(N, dtype=torch.double)[f[at] == f.min()]
+        away.append(ball.distance(p[at], vertices).amin())
+    close = {"rtol": 1e-6, "atol": 1e-6}
+    torch.testing.assert_close(found[0].value, found[1].value, **close)
+    torch.testing.assert_close(found[0].multiplier, found[1].multiplier, **close)
+    torch.testing.assert_close(away[0], away[1])
+    if radius >= away[0]:  # the chord has arrived, and so has the tangent below it
+        assert found[0].value.item() == pytest.approx(f.min().item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.3])
+def test_gradient_in_the_weights_with_tied_minima(ball, radius):
+    f, p = instance(zeros=False)
+    f = f.round()
+    assert ((f == f.amin(-1, keepdim=True)).sum(-1) > 1).any()
+    approximation = MinimaxApproximation(ball(radius))
+    assert torch.autograd.gradcheck(
+        lambda p: approximation.worst_case(f, p / p.sum(-1, keepdim=True)).value,
+        p.requires_grad_(),
+        rtol=1e-3,
+        atol=1e-5,
+    )
 
 
 def test_rows_do_not_see_each_other(ball):

@@ -392,6 +392,43 @@ def test_an_unfinished_solver_returns_a_lower_bound(monkeypatch):
     assert (ball.distance(p, rough.weights) <= 0.1 + 1e-9).all()
 
 
+@pytest.mark.filterwarnings("ignore:MaximumMeanDiscrepancy of radius")
+def test_what_is_called_exact_is_exact_to_a_hundred_millionth(monkeypatch):
+    """Stopped early, some rows are nearly there: that is a bound, and said to be."""
+    points = grid(40, 1)
+    matrix = kernel("se_0.2", points)
+    ball = MaximumMeanDiscrepancy(0.1, matrix)
+    f, p = instance(points, rough=True, rows=6)
+    exact = [by_cvxpy(*row, matrix, 0.1) for row in zip(f, p, strict=True)]
+    monkeypatch.setattr(active_set, "MAX_PIVOTS", 0)
+    monkeypatch.setattr(interior_point, "MAX_STEPS", 2)
+    nearly = 0
+    for row, expected in enumerate(exact):
+        robust = ball.worst_case(f[row], p[row])
+        span = (f[row].max() - f[row].min()).item()
+        error = ((robust.weights @ f[row]).item() - expected) / span
+        nearly += 1e-6 < error < 1e-4
+        assert robust.value.item() <= expected + 2e-8 * span
+        assert robust.status is SolverStatus.LOWER_BOUND or error <= 2e-8
+    assert nearly  # else this proves nothing
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-12])
+def test_a_singular_kernel_matrix_moves_no_mass_for_free(radius):
+    """Two contexts that the kernel takes for one: at radius zero q is p even so."""
+    points = torch.tensor([[0.0], [0.0], [1.0]], dtype=torch.double)
+    f = torch.tensor([3.0, 1.0, 2.0], dtype=torch.double)
+    p = torch.tensor([1.0, 0.0, 0.0], dtype=torch.double)
+    ball = MaximumMeanDiscrepancy(radius, kernel("se_0.5", points))
+    robust = ball.worst_case(f, p)
+    assert robust.value.item() == pytest.approx(3.0, abs=1e-3)
+    assert ball.distance(p, robust.weights) <= radius
+    if not radius:
+        assert torch.equal(robust.weights, p)
+    nearest = torch.tensor([0.0, 1.0, 0.0], dtype=torch.double)
+    assert 1e-9 < ball.distance(p, nearest) < 1e-7  # as far as digits can tell
+
+
 def test_distance():
     points = grid(8, 1)
     matrix = kernel("se_0.5", points)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -115,16 +117,64 @@ def test_duplicate_atoms_move_for_free():
     assert Wasserstein(0.0, cost).worst_case(f, p).value == 1.0
 
 
-def test_distance_is_optimal_transport_on_a_line():
-    from scipy.stats import wasserstein_distance
+def on_a_line(x: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
+    """The area between the distribution functions, in exact arithmetic."""
+    order = np.argsort(x)
+    places, p, q = ([Fraction(v) for v in values[order]] for values in (x, p, q))
+    p, q = ([v / sum(values) for v in values] for values in (p, q))
+    ahead, area = Fraction(0), Fraction(0)
+    for i in range(len(places) - 1):
+        ahead += p[i] - q[i]
+        area += abs(ahead) * (places[i + 1] - places[i])
+    return float(area)
 
-    points = torch.rand(8, dtype=torch.double)
-    cost = (points[:, None] - points[None]).abs()
-    p, q = torch.rand(2, 3, 8, dtype=torch.double)
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+def test_distance_is_optimal_transport_on_a_line(unit):
+    """Weights from 1 to 1e-12, some zero, and the two all but equal at times."""
+    rng = np.random.default_rng(0)
+    for k in range(100):
+        n = int(rng.integers(2, 12))
+        x, p, q = rng.random(n), 10.0 ** (-12 * rng.random(n)), rng.random(n) ** 9
+        if k % 4 == 0:
+            q = p * (1 + 1e-9 * rng.standard_normal(n))
+        if k % 4 == 1:
+            q[1:] = 0.0
+        p, q = p / p.sum(), q / q.sum()
+        cost = torch.from_numpy(unit * np.abs(x[:, None] - x))
+        found = Wasserstein(0.1, cost).distance(*map(torch.from_numpy, (p, q)))
+        assert abs(found.item() / unit - on_a_line(x, p, q)) <= 2e-15
+
+
+def test_distance_is_optimal_transport_in_the_plane():
+    """Against cvxpy; batches broadcast, candidates need not be the atoms."""
+    import cvxpy as cp
+
+    generator = torch.Generator().manual_seed(0)
+    atoms, others = torch.rand(2, 7, 2, generator=generator, dtype=torch.double)
+    cost = torch.cdist(atoms, torch.cat([atoms, others[:4]]))
+    p = torch.rand(3, 1, 7, generator=generator, dtype=torch.double) ** 9
+    q = torch.rand(2, 11, generator=generator, dtype=torch.double) ** 9
     found = Wasserstein(0.1, cost).distance(p, q)
+    assert found.shape == (3, 2)
     for i in range(3):
-        expected = wasserstein_distance(points, points, p[i], q[i])
-        assert found[i] == pytest.approx(expected, abs=1e-9)
+        for j in range(2):
+            plan = cp.Variable((7, 11), nonneg=True)
+            start, end = ((v / v.sum()).numpy() for v in (p[i, 0], q[j]))
+            problem = cp.Problem(
+                cp.Minimize(cp.sum(cp.multiply(cost.numpy(), plan))),
+                [cp.sum(plan, axis=1) == start, cp.sum(plan, axis=0) == end],
+            )
+            expected = problem.solve(solver=cp.CLARABEL)
+            assert found[i, j].item() == pytest.approx(expected, abs=1e-7)
+
+
+def test_a_distance_that_is_not_found_is_an_error(monkeypatch):
+    gave_up = SimpleNamespace(status=1, message="Time limit", fun=None)
+    monkeypatch.setattr(module, "linprog", lambda *_, **__: gave_up)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    with pytest.raises(RuntimeError, match="Time limit"):
+        Wasserstein(0.1, 1 - torch.eye(2)).distance(p, p)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +246,32 @@ def test_many_pieces_with_the_radius_on_each_breakpoint():
         assert robust.value.item() == pytest.approx(f[k:].sum().item() / 9)
         assert robust.multiplier.item() == pytest.approx((f[k] / x[k]).item())
         spent += (x[k] / 9).item()
+
+
+def test_a_radius_that_just_pays_for_the_cheapest_plan_is_not_too_small():
+    """All atoms are .1 from the only candidate; how the sum of n times .1 / n rounds
+    is no reason to call the ball empty. Less is."""
+    f = torch.ones(1, dtype=torch.double)
+    for n in range(2, 60):
+        p = torch.full((n,), 1 / n, dtype=torch.double)
+        cost = torch.full((n, 1), 0.1, dtype=torch.double)
+        assert Wasserstein(0.1, cost).worst_case(f, p).value.item() == pytest.approx(1)
+        with pytest.raises(InputDataError, match="empty"):
+            Wasserstein(0.1 * (1 - 1e-9), cost).worst_case(f, p)
+
+
+def test_a_radius_that_just_pays_for_everything_is_saturated():
+    """A further bit buys nothing, though .1 + .1 + .1 is more than .3."""
+    x = torch.linspace(0, 1, 11, dtype=torch.double)
+    f, cost = x.clone(), (x[:, None] - x).abs()
+    generator = torch.Generator().manual_seed(0)
+    p = torch.rand(200, 11, generator=generator, dtype=torch.double)
+    p = p / p.sum(-1, keepdim=True)
+    radius = (p * x).flip(-1).cumsum(-1)[:, -1]  # what all moves to zero cost
+    robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)
+    assert (robust.multiplier == 0).all()
+    robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius * (1 - 1e-9))
+    torch.testing.assert_close(robust.multiplier, torch.ones(200).double())
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
 from benchmarks import lipschitz
 from benchmarks.__main__ import main
 from benchmarks.config import AlgorithmConfig, BenchmarkConfig, from_toml
 from benchmarks.demo import MEANING, loss_under, run_demo, shifted_contexts
+from benchmarks.display import working
 from benchmarks.problems import make_problem
 from benchmarks.storage import Record
 
@@ -41,6 +45,65 @@ def test_wrong_input_is_one_sentence(line: str, message: str, tmp_path: Path, ca
     assert main([*line.split(), "--out", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+COMMANDS = [
+    "run --problem newsvendor --algorithms random",
+    "demo",
+    "speed",
+    "speed --inner",
+    "accuracy",
+    "lipschitz",
+    "batches",
+    "bocu",
+    "misspecified",
+]
+
+
+@pytest.mark.parametrize("place", ["inside", "is of the wrong kind"])
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_place_that_cannot_be_written_is_refused_at_once(
+    line: str, place: str, tmp_path: Path, capsys
+):
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.touch()
+    folder.mkdir()
+    is_folder = line.split()[0] in ("run", "demo", "bocu", "misspecified")
+    out = file / "there" / "out" if place == "inside" else file if is_folder else folder
+    start = time.perf_counter()
+    assert main([*line.split(), "--out", str(out)]) == 2
+    assert time.perf_counter() - start < 20  # what it imports
+    printed = capsys.readouterr()
+    assert "cannot be written" in printed.err and "--out" in printed.err
+    assert printed.out == ""
+    assert sorted(tmp_path.rglob("*")) == [file, folder]
+
+
+def test_piped_output_shows_progress_as_it_comes(tmp_path: Path):
+    line = ["run", "--problem", "wdrbo_figure1", "--algorithms", "random"]
+    line += ["--seeds", "2", "--iterations", "5", "--initial", "1", "--jobs", "1"]
+    code = (
+        "import sys\n"
+        "import benchmarks.display as display\n"
+        "from benchmarks.__main__ import main\n"
+        "def stop(*_):\n    print('the end', flush=True)\n    sys.exit(0)\n"
+        "display.write_report = stop\n"
+        f"main({[*line, '--out', str(tmp_path)]})"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    before, _ = finished.stdout.split("the end")
+    for completed in range(1, 11):
+        assert f"random: {completed} of 10 decisions" in before
+
+
+def test_what_is_done_is_said_without_a_terminal():
+    for terminal in (True, False):
+        said = io.StringIO()
+        with working(Console(file=said, force_terminal=terminal), "whole iterations"):
+            time.sleep(0.2)
+        assert "whole iterations" in said.getvalue()
 
 
 def test_lipschitz_writes_a_table(tmp_path: Path, monkeypatch):

@@ -153,6 +153,28 @@ def test_a_mean_on_the_target_has_the_sensitivity_at_zero():
     torch.testing.assert_close(k, TotalVariation(0.0).sensitivity(f, p))
 
 
+@pytest.mark.parametrize("name", ["kl", "modified_chi_squared", "chi_squared"])
+def test_a_mean_on_the_target_falls_at_once_where_the_sensitivity_is_infinite(name):
+    """v = target - sqrt(radius variance) and so on: no finite slope lies below it."""
+    f = torch.tensor([[0.0, 4.0], [1.0, 9.0]], dtype=torch.double)
+    p = torch.tensor([0.5, 0.5], dtype=torch.double)
+    k = RobustSatisficing(SETS[name], 2.0)(f, p)
+    assert k[0] == -torch.inf and -torch.inf < k[1] < 0
+
+
+@every
+@pytest.mark.parametrize("scale, shift", [(2.0**-27, 0.0), (2.0**27, 0.0), (1.0, 1e6)])
+def test_units_of_the_scores_scale_the_fragility(name, scale, shift):
+    f, p = instance()
+    f = (f + shift) - shift  # as they are after rounding
+    target = between(f, p, 0.5)
+    moved = RobustSatisficing(SETS[name], scale * (target + shift))
+    k = RobustSatisficing(SETS[name], (target + shift) - shift)(f, p)
+    found = moved(scale * (f + shift), p) / scale
+    # What is left of a shortfall has the rounding error of the shift.
+    torch.testing.assert_close(found, k, rtol=1e-7, atol=1e-14 * shift)
+
+
 def test_shapes_and_dtype():
     f, p = instance(6)
     objective = RobustSatisficing(SETS["tv"], between(f, p, 0.4))

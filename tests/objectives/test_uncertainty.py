@@ -114,6 +114,21 @@ def test_an_infinite_sensitivity_is_refused(constructor, kind):
         constructor(kind(0.1))
 
 
+@pytest.mark.parametrize("kind", [KullbackLeibler, ChiSquared, ModifiedChiSquared])
+def test_an_infinite_sensitivity_at_the_radius_of_the_set_is_refused(kind):
+    for constructor in (
+        UncertaintyObjective.gen,
+        lambda s: UncertaintyObjective(s, 1.0, 0.5),
+        lambda s: UncertaintyObjective(s, 0.0, 1.0),
+    ):
+        with pytest.raises(InputDataError, match=f"{kind.__name__}.*square root"):
+            constructor(kind(0.0))
+        assert constructor(kind(0.1))(VALUES, WEIGHTS).isfinite().all()
+    # What does not ask for the sensitivity may have radius zero.
+    expectation = UncertaintyObjective.dro(kind(0.0))(VALUES, WEIGHTS)
+    torch.testing.assert_close(expectation, VALUES @ WEIGHTS)
+
+
 @pytest.mark.parametrize(
     "objective",
     [

@@ -37,6 +37,11 @@ CALLS: dict[str, tuple[Callable[[RobustOptimizer], Any], type[Exception], str]] 
     "c columns": (lambda o: o.tell(X, X, 1.0), SHAPE, "`c`.*1 columns"),
     "c outside": (lambda o: o.tell(X, -C, 1.0), DATA, "`c`.*outside `context_bounds`"),
     "c integer": (lambda o: o.tell(X, C.int(), 1.0), DATA, "`c`.*floating"),
+    "c one row for many": (
+        lambda o: o.tell(X.repeat(40, 1), torch.rand(40), torch.rand(40)),
+        SHAPE,
+        r"`c` must have 1 columns, got shape \(40,\).*unsqueeze",
+    ),
     "rows": (lambda o: o.tell(X, C.repeat(2, 1), 1.0), SHAPE, "one row per trial"),
     "y nan": (lambda o: o.tell(X, C, NAN), DATA, "`y`.*NaN"),
     "y infinite": (lambda o: o.tell(X, C, torch.tensor([INF])), DATA, "`y`"),
@@ -86,7 +91,21 @@ CONSTRUCTIONS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "unknown name": ({"algorithm": "bo"}, DATA, "choices are"),
     "no algorithm": ({"algorithm": 3}, DATA, "name or an Algorithm"),
     "algorithm class": ({"algorithm": RandomSearch}, DATA, "name or an Algorithm"),
+    "misspelt name": ({"algorithm": "wdrb"}, DATA, "Did you mean `wdrbo`"),
     "unknown option": ({"radios": 1.0}, DATA, "no option radios"),
+    "misspelt option": ({"raw_sample": 1}, DATA, "Did you mean `raw_samples`"),
+    "misspelt argument": ({"num_inital": 1}, DATA, "Did you mean `num_initial`"),
+    "minimize": ({"minimize": True}, DATA, "Did you mean `maximize=False`"),
+    "lists arguments": (
+        {"x": 0},
+        DATA,
+        r"'seed', 'journal', 'maximize', 'num_initial'",
+    ),
+    "negative radius": (
+        {"algorithm": "wdrbo", "radius": -1},
+        DATA,
+        "^`radius` must not be negative",
+    ),
     "option twice": (
         {"algorithm": RandomSearch(), "num_restarts": 1},
         DATA,
@@ -129,10 +148,32 @@ def test_bad_construction_leaves_no_file(tmp_path: Path, case: str) -> None:
     assert not path.exists()
 
 
+def unsealed(state: dict[str, Any]) -> dict[str, Any]:
+    """The same state as version 1 wrote it: no checksum, so that the rest is tested."""
+    return {**{k: v for k, v in state.items() if k != "check"}, "version": 1}
+
+
+BEYOND_C: list[Any] = []
+for _ in range(100_000):
+    BEYOND_C = [BEYOND_C]
+
+
+def with_config(**changes: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda s: {**s, "config": {**s["config"], **changes}}
+
+
+def with_options(options: Any) -> Callable[[dict[str, Any]], Any]:
+    return with_config(algorithm={"name": "wdrbo", "options": options})
+
+
+def with_event(**changes: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda s: {**s, "events": [s["events"][0], {**s["events"][1], **changes}]}
+
+
 STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "not a dictionary": (lambda s: [], "state_dict"),
     "another format": (lambda s: {**s, "format": "x"}, "state_dict"),
-    "another version": (lambda s: {**s, "version": 2}, "version 2"),
+    "another version": (lambda s: {**s, "version": 99}, "version 99"),
     "no events": (lambda s: {**s, "events": None}, "events"),
     "no configuration": (lambda s: {**s, "config": None}, "configuration"),
     "configuration lacks": (lambda s: {**s, "config": {}}, "configuration"),
@@ -154,6 +195,57 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda s: {**s, "events": [{**s["events"][0], "x": [["a", "b"]]}]},
         "Event 1",
     ),
+    "bounds ragged": (with_config(bounds=[[0.0, 0.0], [1.0]]), "`bounds`.*one length"),
+    "bounds huge": (with_config(bounds=[[0, 0], [10**400, 1]]), "`bounds.*too large"),
+    "bounds deep": (with_config(bounds=BEYOND_C), "`bounds"),
+    "bounds true": (with_config(bounds=[[False, -1.0], [True, 1.0]]), "`bounds.*False"),
+    "bounds null": (with_config(context_bounds=None), "`context_bounds`"),
+    "dtype a list": (with_config(dtype=["float64"]), "configuration"),
+    "no size of the design": (with_config(num_initial=None), "`num_initial`"),
+    "seed null": (with_config(seed=None), "`seed`"),
+    "no options": (with_options(None), "configuration.*damaged"),
+    "options a list": (with_options([1]), "configuration.*damaged"),
+    "option huge": (with_options({"beta": 10**400}), "configuration.*damaged"),
+    "option deep": (with_options({"beta": BEYOND_C}), "configuration"),
+    "schedule null": (
+        with_options({"radius": {"__schedule__": None}}),
+        "configuration.*damaged",
+    ),
+    "contexts ragged": (
+        with_options({"reference": {"__context_set__": {"points": [[1.0], []]}}}),
+        "configuration",
+    ),
+    "algorithm null": (with_config(algorithm=None), "configuration.*damaged"),
+    "algorithm a list": (
+        with_config(algorithm={"name": ["wdrbo"], "options": {}}),
+        "configuration.*damaged",
+    ),
+    "event ragged": (with_event(x=[[0.5, 0.0], [0.5]]), "Event 2 .*`x`.*one length"),
+    "event huge": (with_event(y=[10**400]), "Event 2 .*`y`.*too large"),
+    "event deep": (with_event(c=BEYOND_C), r"Event 2 .*`c\[0\]`"),
+    "event not finite": (with_event(y=[NAN]), "Event 2 .*`y`.*NaN"),
+    "event true": (with_event(y=[True]), "Event 2 .*`y`.*True"),
+    "event flag": (with_event(closes_pending=1), "Event 2 .*`closes_pending`"),
+    "event y missing rows": (with_event(y=[]), "Event 2 .*`y`"),
+    "event actions null": (
+        lambda s: {**s, "events": [{**s["events"][0], "actions": None}]},
+        "Event 1 .*`actions`",
+    ),
+    "event of the future": (with_event(failed=True), "Event 2 .*unknown.*failed"),
+    "event dtypes": (with_event(dtypes={"x": "int8"}), "Event 2 .*`dtypes`"),
+    "event dtypes a list": (with_event(dtypes=["x"]), "Event 2 .*`dtypes`"),
+    "event dtype a list": (with_event(dtypes={"x": []}), "Event 2 .*`dtypes`"),
+    "config dtypes": (with_config(dtypes=None), "configuration.*`dtypes`"),
+    "withdrawn trial": (
+        lambda s: {**s, "events": [{"event": "withdraw", "number": 1, "trial": 7}]},
+        "Event 1 .*no trial 7",
+    ),
+    "withdrawn text": (
+        lambda s: {**s, "events": [{"event": "withdraw", "number": 1, "trial": "7"}]},
+        "Event 1 .*`trial`",
+    ),
+    "event number": (with_event(number=3), "Event 2 .*number must be 2"),
+    "event kind a list": (with_event(event=["tell"]), "Event 2 .*no event"),
 }
 
 
@@ -162,5 +254,9 @@ def test_bad_state(toy: Any, case: str) -> None:
     spoil, message = STATES[case]
     opt = toy.make("random")
     toy.run(opt, 0, 1)
+    spoilt = spoil(unsealed(opt.state_dict()))
     with pytest.raises(InputDataError, match=message):
-        RobustOptimizer.from_state_dict(spoil(opt.state_dict()))
+        RobustOptimizer.from_state_dict(spoilt)
+    if isinstance(spoilt, dict):  # and under a checksum, fitting or not
+        with pytest.raises(InputDataError):
+            RobustOptimizer.from_state_dict({**spoilt, "version": 2, "check": "0" * 16})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -71,7 +73,7 @@ def test_everything_survives(toy: Any, path: Path) -> None:
     x = opt.ask(3)
     opt.tell(x[0], toy.contexts(1))
     opt.tell(x[1] * (1 - 1e-16), torch.tensor([1 / 3]).double(), 0.1 + 0.2)
-    opt.tell(x[2], torch.tensor([2.5e-300]).double(), -1e300, closes_pending=False)
+    opt.tell(x[2], torch.tensor([2.5e-300]).double(), -1e150, closes_pending=False)
     opt.close()
     again = resume_quietly(path)
     assert again.state_dict() == opt.state_dict()
@@ -148,9 +150,7 @@ def test_torn_last_line_at_every_byte(finished: Path) -> None:
         resume_quietly(finished).close()  # repaired
 
 
-@pytest.mark.parametrize(
-    "garbage", [b"\x00" * 100, b"\xff\xfe{", b'{"number": 8,\n', b"\n"]
-)
+@pytest.mark.parametrize("garbage", [b"\x00" * 100, b"\xff\xfe{", b'{"number": 8,'])
 def test_garbage_at_the_end(finished: Path, garbage: bytes) -> None:
     content = finished.read_bytes()
     finished.write_bytes(content + garbage)
@@ -162,6 +162,38 @@ def test_garbage_at_the_end(finished: Path, garbage: bytes) -> None:
     assert len(resume_quietly(finished).pending) == 2
 
 
+@pytest.mark.parametrize("case", ["garbage", "blank", "last line", "line end", "tail"])
+def test_damaged_last_line_is_refused_and_untouched(finished: Path, case: str) -> None:
+    content = finished.read_bytes()
+    damaged = {
+        "garbage": content + b'{"number": 8,\n',
+        "blank": content + b"\n",
+        "last line": content[:-30] + b"~" + content[-29:],
+        "line end": content[:-1] + b"\x0b",  # it was acknowledged: not torn
+        "tail": content[:-1] + b'{"event": "ask"',
+    }[case]
+    finished.write_bytes(damaged)
+    with pytest.raises(InputDataError, match=r"Line \d .*copy the first \d lines"):
+        RobustOptimizer.resume(finished)
+    assert finished.read_bytes() == damaged
+
+
+def test_advice_after_damage_holds(toy: Any, finished: Path, tmp_path: Path) -> None:
+    lines = finished.read_bytes().splitlines(keepends=True)
+    finished.write_bytes(b"".join([*lines[:5], lines[5].upper(), *lines[6:]]))
+    with pytest.raises(InputDataError, match="Line 6 .*copy the first 5 lines"):
+        RobustOptimizer.resume(finished)
+    before = tmp_path / "before.jsonl"
+    before.write_bytes(b"".join(lines[:5]))
+    with resume_quietly(before) as opt:
+        assert opt.history.t == 2
+        toy.run(opt, 2, 3)
+        opt.ask()
+    assert before.read_bytes() == finished.read_bytes().replace(
+        lines[5].upper(), lines[5]
+    )
+
+
 def test_run_goes_on_after_a_repair(toy: Any, path: Path) -> None:
     whole = toy.run(toy.make("erbo"), 0, 5)
     with toy.make("erbo", journal=path) as opt:
@@ -171,6 +203,23 @@ def test_run_goes_on_after_a_repair(toy: Any, path: Path) -> None:
     with pytest.warns(BotorchWarning, match="cut off"):
         opt = RobustOptimizer.resume(path)
     assert torch.equal(opt.ask(), whole[4])
+
+
+def reseal(lines: list[bytes]) -> list[bytes]:
+    """Give lines the checksums that they would have been written with."""
+    check, sealed = "", []
+    for line in lines:
+        record = json.loads(line)
+        record.pop("check", None)
+        body = json.dumps(record).encode()[:-1]
+        check = hashlib.sha256(check.encode() + body).hexdigest()[:16]
+        sealed.append(body + f', "check": "{check}"}}'.encode())
+    return sealed
+
+
+def test_checksum_covers_its_line_and_all_before(finished: Path) -> None:
+    content = finished.read_bytes()
+    assert b"\n".join(reseal(content.splitlines())) + b"\n" == content
 
 
 def spoil(lines: list[bytes], case: str) -> list[bytes]:
@@ -185,6 +234,15 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
         return [*lines[:2], b"", *lines[2:]]
     if case == "number":
         return [*lines[:2], b"3", *lines[2:]]
+    if case == "outcome":
+        assert b'"y": [-' in lines[2]
+        return [*lines[:2], lines[2].replace(b'"y": [-', b'"y": [ '), *lines[3:]]
+    if case == "unsealed":
+        event = {**json.loads(lines[-1])}
+        del event["check"]
+        return [*lines[:-1], json.dumps(event).encode()]
+    if case == "number true":
+        return reseal([lines[0], lines[1].replace(b'r": 1', b'r": true'), *lines[2:]])
     if case == "format":
         return [json.dumps({**header, "format": "csv"}).encode(), *lines[1:]]
     if case == "version":
@@ -193,10 +251,13 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
         return [json.dumps({**header, "config": 3}).encode(), *lines[1:]]
     if case == "algorithm":
         header["config"]["algorithm"]["name"] = "unheard_of"
-        return [json.dumps(header).encode(), *lines[1:]]
+        return reseal([json.dumps(header).encode(), *lines[1:]])
     if case == "problem":
         header["config"]["context_bounds"] = [[0.0], [1.0]]
-        return [json.dumps(header).encode(), *lines[1:]]
+        return reseal([json.dumps(header).encode(), *lines[1:]])
+    if case == "other run":
+        header["config"]["seed"] = 1
+        return [*reseal([json.dumps(header).encode()]), *lines[1:]]
     if case == "headless":
         return lines[1:]
     if case == "table":
@@ -212,11 +273,15 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
         ("twice", "Line 4 .* number 3"),
         ("blank", "Line 3 .* not JSON"),
         ("number", "Line 3 .* number 2"),
+        ("number true", "Line 2 .* number 1"),
+        ("outcome", "Line 3 .* checksum.*copy the first 2 lines"),
+        ("unsealed", "Line 8 .* checksum"),
         ("format", "does not begin with the header"),
         ("version", "version 99"),
         ("no config", "no `config`"),
         ("algorithm", "no algorithm 'unheard_of'"),
-        ("problem", "Event 2 .* does not fit"),
+        ("problem", r"Event 2 \(line 3\) .* does not fit"),
+        ("other run", "Line 2 .* checksum"),
         ("headless", "does not begin with the header"),
         ("table", "does not begin with the header"),
     ],
@@ -234,11 +299,27 @@ def test_foreign_or_damaged_file_is_refused_and_untouched(
     assert finished.read_bytes() == content
 
 
-@pytest.mark.parametrize("content", [b"", b'{"format": "botorch_d'])
-def test_file_without_a_whole_header(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+@pytest.mark.parametrize("kept", [0, 1, 22, -200, -2])
+def test_file_without_a_whole_header(finished: Path, kept: int) -> None:
+    content = finished.read_bytes().splitlines(keepends=True)[0][:kept]
+    finished.write_bytes(content)
     with pytest.raises(InputDataError, match="had recorded nothing"):
-        RobustOptimizer.resume(path)
+        RobustOptimizer.resume(finished)
+    assert finished.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content", [b"x1,x2,c,y\n0.1,0.2,0.3,0.4\n", b"x1", b"3", b"\n"]
+)
+def test_nothing_suggests_deleting_a_foreign_file(
+    toy: Any, path: Path, content: bytes
+) -> None:
+    path.write_bytes(content)
+    for call in (RobustOptimizer.resume, lambda p: toy.make(journal=p)):
+        with pytest.raises(InputDataError, match="path") as raised:
+            call(path)
+        assert "delete" not in str(raised.value)
+        assert "remove" not in str(raised.value)
     assert path.read_bytes() == content
 
 
@@ -291,6 +372,190 @@ def test_one_writer(toy: Any, path: Path) -> None:
     opt.ask()  # undisturbed
     opt.close()
     resume_quietly(path).close()
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("removed", "removed or renamed"),
+        ("moved", "removed or renamed"),
+        ("replaced", "replaced"),
+        ("emptied", "has 0 bytes where"),
+        ("cut", r"has \d+ bytes where"),
+        ("longer", r"has \d+ bytes where"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file")
+def test_file_changed_under_a_live_run(
+    toy: Any, path: Path, tmp_path: Path, case: str, message: str
+) -> None:
+    opt = toy.make("random", journal=path)
+    toy.run(opt, 0, 2)
+    x = opt.ask()
+    state, content, other = opt.state_dict(), path.read_bytes(), tmp_path / "other"
+    if case == "removed":
+        path.unlink()
+    elif case == "moved":
+        path.rename(other)
+    elif case == "replaced":  # as by an editor, a copy or a synchronised folder
+        other.write_bytes(content)
+        os.replace(other, path)
+    else:
+        now = {"emptied": b"", "cut": content[:-9], "longer": content + b"#\n"}[case]
+        path.write_bytes(now)
+    files = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    for call in (opt.ask, lambda: opt.tell(x, toy.contexts(1), 1.0)):
+        with pytest.raises(InputDataError, match=message + ".*from_state_dict"):
+            call()
+        assert opt.state_dict() == state
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == files
+    # What the message advises.
+    new = tmp_path / "new.jsonl"
+    with RobustOptimizer.from_state_dict(opt.state_dict(), journal=new) as again:
+        again.tell(x, toy.contexts(1), 1.0)
+    assert resume_quietly(new).history.t == 3
+    if case == "moved":
+        other.rename(path)
+    elif case != "removed" and case != "replaced":
+        path.write_bytes(content)
+    else:
+        return
+    opt.tell(x, toy.contexts(1), 1.0)
+    opt.close()
+    assert resume_quietly(path).state_dict() == opt.state_dict()
+
+
+def in_a_child(work: Any) -> str:
+    """What went wrong with ``work`` in a forked child, or an empty string."""
+
+    def report(end: Any) -> None:
+        try:
+            work()
+        except Exception as error:
+            end.send(f"{type(error).__name__}: {error}")
+        else:
+            end.send("")
+
+    mine, yours = multiprocessing.Pipe()
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=report, args=(yours,), daemon=True)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    return mine.recv()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forked_child_writes_nothing_and_keeps_the_lock(toy: Any, path: Path) -> None:
+    opt = toy.make("random", journal=path)
+    x = opt.ask()
+    content = path.read_bytes()
+    tell = in_a_child(lambda: opt.tell(x, toy.contexts(1), 1.0))
+    assert "InputDataError" in tell and f"belongs to process {os.getpid()}" in tell
+    assert "belongs to process" in in_a_child(opt.ask)
+    assert in_a_child(opt.close) == ""
+    assert "in use" in in_a_child(lambda: RobustOptimizer.resume(path))
+    with pytest.raises(InputDataError, match="in use"):
+        RobustOptimizer.resume(path)
+    assert path.read_bytes() == content
+    opt.tell(x, toy.contexts(1), 1.0)  # the parent is unharmed
+    opt.close()
+    assert resume_quietly(path).state_dict() == opt.state_dict()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_living_child_does_not_keep_the_lock(toy: Any, path: Path) -> None:
+    opt = toy.make("random", journal=path)
+    mine, yours = multiprocessing.Pipe()
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=yours.recv, daemon=True)
+    child.start()
+    opt.close()
+    resume_quietly(path).close()
+    mine.send("go")
+    child.join(60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.parametrize("name", ["wdrbo", "gp_ucb", "stable_opt"])
+def test_resumed_run_asks_the_same_under_any_default_dtype(
+    toy: Any, path: Path, name: str
+) -> None:
+    whole = toy.run(toy.make(name), 0, 5)
+    recommended = toy.make(name)
+    toy.run(recommended, 0, 4)
+    before = torch.get_default_dtype()
+    try:
+        with toy.make(name, journal=path) as opt:
+            first = toy.run(opt, 0, 2)
+        for dtype, last in ((torch.float64, 4), (torch.float32, 5)):
+            torch.set_default_dtype(dtype)
+            with resume_quietly(path) as opt:
+                assert opt.history.X.dtype == torch.float64
+                first += toy.run(opt, len(first), last)
+                if last == 4:
+                    best = opt.recommend()
+            assert torch.get_default_dtype() == dtype
+        torch.set_default_dtype(torch.float64)
+        again = toy.run(toy.make(name), 0, 5)
+    finally:
+        torch.set_default_dtype(before)
+    assert all(torch.equal(a, b) for a, b in zip(whole, first, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(whole, again, strict=True))
+    assert torch.equal(best.x, recommended.recommend().x)
+
+
+OLD = Path(__file__).parent / "data" / "version_1.jsonl"  # written by 0.1.0
+
+
+def test_journal_of_version_1_is_read_and_continued(toy: Any, path: Path) -> None:
+    old = OLD.read_bytes()
+    path.write_bytes(old)
+    state = json.loads(OLD.with_name("version_1_state.json").read_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)  # other versions, perhaps
+        whole = RobustOptimizer.from_state_dict(state)
+        with RobustOptimizer.resume(path) as opt:
+            assert opt.state_dict()["events"] == state["events"]
+            assert path.read_bytes() == old
+            first = toy.run(opt, 7, 8)
+        with RobustOptimizer.resume(path) as opt:
+            second = toy.run(opt, 8, 9)
+            events = opt.state_dict()["events"]
+        assert all(map(torch.equal, toy.run(whole, 7, 9), first + second))
+        assert path.read_bytes().startswith(old)
+        assert RobustOptimizer.resume(path).state_dict()["events"] == events
+
+
+def test_continuation_of_version_1_protects_what_was_there(path: Path) -> None:
+    path.write_bytes(OLD.read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)
+        with RobustOptimizer.resume(path) as opt:
+            opt.tell(opt.pending[:1], torch.tensor([[5.0]]).double(), 1.0)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"-0.688837", b"-0.688836"))
+    with pytest.raises(InputDataError, match="Line 15 .* checksum"):
+        RobustOptimizer.resume(path)
+    lines = content.splitlines()  # and no line without a checksum after one with
+    path.write_bytes(content + b'{"event": "ask", "x": [[0.0, 0.0]], "number": 15}\n')
+    with pytest.raises(InputDataError, match="Line 16 .* checksum"):
+        RobustOptimizer.resume(path)
+    assert len(lines) == 15
+
+
+def test_torn_end_of_version_1(path: Path) -> None:
+    content = OLD.read_bytes()
+    kept = content.rindex(b"\n", 0, -1) + 1
+    for end in (kept + 1, kept + 40, len(content) - 2, len(content) - 1):
+        path.write_bytes(content[:end])
+        with pytest.warns(BotorchWarning, match="last line"):
+            RobustOptimizer.resume(path).close()
+        whole = end == len(content) - 1
+        assert path.read_bytes() == (content if whole else content[:kept])
+    path.write_bytes(content[:-10] + b"\n")
+    with pytest.raises(InputDataError, match="Line 14 .* not JSON"):
+        RobustOptimizer.resume(path)
 
 
 def test_lock_ends_with_the_optimizer(toy: Any, path: Path) -> None:

@@ -234,6 +234,31 @@ def test_pending_is_conditioning_with_a_frozen_mean(kernel, path):
     assert (variance < plain(X, C)[1]).all()
 
 
+def noise_of_pending(noise: torch.Tensor) -> torch.Tensor:
+    """The rule: what is pending will be as noisy as the data were on average."""
+    return noise.mean()
+
+
+@pytest.mark.parametrize("path", ["exact", "generic"])
+def test_pending_among_outcomes_of_unequal_noise(path):
+    """Oracle: conditioning of BoTorch's joint posterior, in the units of y."""
+    model, (X, C) = make_model(fixed_noise=True), make_inputs()
+    model.likelihood.noise = model.likelihood.noise * torch.logspace(0, 3, 25).double()
+    noise = model.likelihood.noise * model.outcome_transform.stdvs.square().squeeze()
+    pending = torch.tensor([[0.2, 0.4, 3.0], [0.9, 0.1, -5.0]], dtype=torch.double)
+    posterior = marginal_posterior(model, [2], pending=pending, path=path)
+    joint = posterior.join(X, C).reshape(-1, 1, 3)
+    with torch.no_grad():
+        both = torch.cat([joint, pending.expand(len(joint), -1, -1)], dim=-2)
+        covariance = model.posterior(both).distribution.covariance_matrix  # 24 x 3 x 3
+    cross, own = covariance[:, :1, 1:], covariance[:, 1:, 1:]
+    own = own + noise_of_pending(noise) * torch.eye(2, dtype=torch.double)
+    explained = cross @ torch.linalg.solve(own, cross.mT)
+    expected = (covariance[:, :1, :1] - explained).flatten()
+    found = posterior(X, C)[1].flatten()
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize("path", ["exact", "generic"])
 @pytest.mark.parametrize("kernel", ["rbf", "matern32", "matern52", "additive"])
 def test_gradients(kernel, path):

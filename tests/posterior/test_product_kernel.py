@@ -445,12 +445,17 @@ class TestStepsAside:
         monkeypatch.setattr("botorch_drbo.posterior.skeleton._last_above", lambda *_: 4)
         self.check(make_model(), *make_inputs())
 
-    def test_contexts_that_the_choice_did_not_see(self) -> None:
-        """Of many contexts a subset is looked at; an outlier is found by the check."""
+    @pytest.mark.parametrize("away", [0.4, 4.0, 5.0])
+    def test_contexts_that_the_choice_did_not_see(self, away: float) -> None:
+        """Of many contexts a subset is looked at; an outlier is found by the check.
+
+        It feels one outcome that no other context feels, at a correlation of .9, 3e-4
+        or 4e-6.
+        """
         model = make_model(lengthscale=0.05)
         model.train_inputs[0][-1, 2] = 4.0
         X, C = make_inputs(b=2, n=6000)
-        C[4321] = 4.02
+        C[4321] = 4.0 + 0.05 * away
         assert_right(build(model, [2]), model, X, C)
 
 

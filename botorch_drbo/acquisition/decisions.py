@@ -1,0 +1,176 @@
+"""What every acquisition function of decisions alone shares: columns, and pending."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo._validation import check_points
+from botorch_drbo.acquisition.inputs import (
+    check_context_set,
+    check_decision_columns,
+    context_columns,
+    count_inputs,
+)
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import MarginalPosterior, PosteriorPaths, only_model
+from botorch_drbo.posterior.models import without_inference_tensors
+
+# Belongs to the user, or was computed from what does.
+_OF_MODEL = (Model, PosteriorTransform, MarginalPosterior, PosteriorPaths)
+
+
+class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
+    r"""An acquisition function of decisions, for a model of decisions and contexts.
+
+    ``set_X_pending(P)`` and ``acqf.X_pending = P`` are the same thing.
+
+    Casts (``acqf.float()``) reach the numbers of the acquisition function itself. The
+    model keeps its dtype, and what is computed from it: values are computed in that
+    dtype, and returned in the one of ``X``. To another device all of it moves.
+
+    In inference mode values are found without a graph, and what is kept (all of it,
+    where the object is made there) can give gradients later.
+
+    Args:
+        model: A BoTorch model of the joint input ``[x, c]``; a ``ModelListGP`` of one
+            model counts as that model.
+        context_set: The reference distribution of the context.
+        context_indices: The model's input columns that hold the context; by default
+            the last ``d_c``.
+        posterior_transform: Makes one output of several, or changes the sign.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+    """
+
+    batched_pending: ClassVar[bool] = False
+    """Whether there may be other pending decisions for each t-batch of ``X``."""
+
+    def __init__(
+        self,
+        model: Model,
+        context_set: ContextSet,
+        *,
+        context_indices: Sequence[int] | None,
+        posterior_transform: PosteriorTransform | None,
+        num_inputs: int | None = None,
+    ) -> None:
+        r"""Check what the acquisition function is made of.
+
+        Args:
+            model: A BoTorch model of the joint input ``[x, c]``.
+            context_set: The reference distribution of the context.
+            context_indices: The model's input columns that hold the context.
+            posterior_transform: Makes one output of several, or changes the sign.
+            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+
+        Raises:
+            InputDataError: A context set that is none.
+            BotorchTensorDimensionError: Context columns that do not fit the model.
+            UnsupportedError: A model that does not tell its inputs.
+        """
+        super().__init__(model=only_model(model))
+        self.context_set = check_context_set(context_set)
+        self.num_joint = count_inputs(self.model, num_inputs)
+        self.context_indices = context_columns(
+            context_indices, self.num_joint, context_set.dim
+        )
+        if isinstance(posterior_transform, PosteriorTransform):
+            without_inference_tensors(posterior_transform)
+        self.posterior_transform = posterior_transform
+        self._X_pending: Tensor | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Whatever is built is built outside inference mode, for later gradients."""
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = torch.inference_mode(False)(cls.__init__)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate outside inference mode too: what is cached on the way stays."""
+        if not torch.is_inference_mode_enabled():
+            return super().__call__(X)
+        with torch.inference_mode(False), torch.no_grad():
+            return super().__call__(X.clone())
+
+    @property
+    def num_decision_columns(self) -> int:
+        """``d_x``."""
+        return self.num_joint - len(self.context_indices)
+
+    @property
+    def X_pending(self) -> Tensor | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Decisions ``m x d_x`` whose outcomes are on the way, or None."""
+        return self._X_pending
+
+    @X_pending.setter
+    def X_pending(self, X_pending: Tensor | None) -> None:
+        self.set_X_pending(X_pending)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        r"""Tell the acquisition function which decisions are being evaluated.
+
+        Args:
+            X_pending: Decisions ``m x d_x``, or None for none. Leading dimensions of
+                size one are dropped; Monte Carlo acquisition functions also take other
+                ones for each t-batch, ``b x m x d_x``.
+
+        Raises:
+            BotorchTensorDimensionError: A wrong number of columns, or t-batches where
+                there can be none.
+            InputDataError: NaN, infinite or integer entries.
+            UnsupportedError: Pending decisions where they have no meaning.
+        """
+        pending = None if X_pending is None else self._checked_pending(X_pending)
+        self._condition(pending)
+        self._X_pending = pending
+
+    def _checked_pending(self, X_pending: Tensor) -> Tensor | None:
+        if isinstance(X_pending, Tensor):
+            if X_pending.numel() == 0:
+                return None
+            while X_pending.ndim > 2 and len(X_pending) == 1:
+                X_pending = X_pending.squeeze(0)
+            if X_pending.ndim > 2 and not self.batched_pending:
+                raise BotorchTensorDimensionError(
+                    f"`X_pending` must be `m x {self.num_decision_columns}`, the same "
+                    f"decisions for every t-batch, got shape {tuple(X_pending.shape)}."
+                )
+            if X_pending.requires_grad:
+                warnings.warn(
+                    "`X_pending` requires a gradient, and none will flow to it.",
+                    BotorchWarning,
+                    stacklevel=3,
+                )
+            flat = X_pending.flatten(0, -2) if X_pending.ndim > 2 else X_pending
+            check_points(flat, "X_pending", num_columns=self.num_decision_columns)
+        else:
+            check_points(X_pending, "X_pending")
+        return X_pending.detach().clone()
+
+    @abstractmethod
+    def _condition(self, pending: Tensor | None) -> None:
+        """Take pending decisions into account, ``m x d_x``, or none."""
+
+    def _check_decisions(self, X: Tensor) -> None:
+        check_decision_columns(X, self.num_decision_columns)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Moves reach everything; casts leave alone what belongs to the model."""
+
+        def moved(tensor: Tensor) -> Tensor:
+            return tensor.to(fn(tensor.new_empty(0)).device)
+
+        super()._apply(fn, recurse=False)
+        for child in self.children() if recurse else ():
+            child._apply(moved if isinstance(child, _OF_MODEL) else fn)
+        return self

@@ -1,0 +1,97 @@
+"""In which units a model sees the outcomes: those in which they are of order one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Standardize
+from botorch.settings import validate_input_scaling
+from torch import Tensor
+
+_ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
+
+
+def level_and_unit(Y: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Mean and standard deviation of outcomes, however small or large their spread.
+
+    BoTorch's own default leaves outcomes of a spread below ``1e-8`` as they are. Here
+    only outcomes that are equal up to rounding have no spread. Their own size is the
+    unit then (one if they are zero): the model knows nothing but their level, and the
+    search is pure exploration.
+
+    Args:
+        Y: Outcomes, ``t x 1``.
+
+    Returns:
+        What becomes zero and what becomes one, scalars.
+
+    Raises:
+        InputDataError: Outcomes so large or so small, or of such a spread, that a
+            variance in their units is not a floating point number.
+
+    Warns:
+        InputDataWarning: All outcomes are equal, and there are several.
+    """
+    largest, spread = Y.abs().max(), Y.max() - Y.min()
+    equal = bool(spread <= _ROUNDING * torch.finfo(Y.dtype).eps * largest)
+    size = largest.where(largest > 0, 1.0) if equal else spread
+    info = torch.finfo(Y.dtype)
+    low, high = (info.tiny / info.eps) ** 0.5, (info.max * info.eps) ** 0.5
+    if not low <= size.item() <= high:
+        raise InputDataError(
+            f"The outcomes lie between {Y.min().item()} and {Y.max().item()}: their "
+            f"variance is not a number of {Y.dtype}. Measure them in another unit, in "
+            f"which they differ by {low:.0e} to {high:.0e}, and look whether one of "
+            "them is wrong."
+        )
+    if not equal:
+        return Y.mean(), Y.std()
+    if len(Y) > 1:
+        warnings.warn(
+            f"All {len(Y)} outcomes are equal ({Y[0].item()}): there is nothing to "
+            "learn from them yet, and decisions are pure exploration. Check that "
+            "`y` is what you mean to tell, and that it is not rounded.",
+            InputDataWarning,
+            stacklevel=2,
+        )
+    return Y.mean(), size
+
+
+def scaled_model(
+    inputs: Tensor, Y: Tensor, level: Tensor, unit: Tensor, **options: Any
+) -> SingleTaskGP:
+    r"""Make a model that sees ``(y - level) / unit``, and speaks of ``y``.
+
+    Args:
+        inputs: ``t x d``.
+        Y: Outcomes, ``t x 1``.
+        level: What becomes zero, a scalar.
+        unit: What becomes one, a scalar.
+        options: What else ``SingleTaskGP`` takes.
+
+    Returns:
+        The model. Its ``Standardize`` has learnt nothing from the outcomes.
+    """
+    # BoTorch recommends standardised outcomes; a known prior need not fit the data.
+    with validate_input_scaling(False):
+        model = SingleTaskGP(
+            inputs, (Y - level) / unit, outcome_transform=None, **options
+        )
+    transform = Standardize(m=1).to(Y)
+    ones = torch.ones_like(transform.stdvs)
+    transform.load_state_dict(
+        {
+            "means": level * ones,
+            "stdvs": unit * ones,
+            "_stdvs_sq": unit.square() * ones,
+            "_is_trained": torch.tensor(True),
+        }
+    )
+    # Not given to the constructor, which would have it learn.
+    model.outcome_transform = transform.eval()
+    return model

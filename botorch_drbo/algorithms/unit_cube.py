@@ -1,0 +1,76 @@
+"""An acquisition function as an optimiser with absolute tolerances wants to see it."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.posterior import prior_variance
+
+
+class InUnitCube(AcquisitionFunction):
+    r"""The same function, with decisions in the unit cube and values of order one.
+
+    .. math:: \tilde\alpha(u) = \frac{\alpha\big(l + u\,(h - l)\big) - \alpha(m)}
+        {\bar\sigma_0}
+
+    with ``l`` and ``h`` the bounds, ``m`` the middle of the box and
+    :math:`\bar\sigma_0` the prior standard deviation of the model's outcome. L-BFGS-B
+    stops where no gradient is above ``1e-5``, in whatever units: climbing ``alpha``
+    itself it stops where it starts as soon as ``|y|`` per width of the box is small.
+
+    Args:
+        acqf: A function of ``b x q x d_x`` decisions.
+        bounds: The box, ``2 x d_x``.
+        q: How many decisions it takes together.
+    """
+
+    box: Tensor
+    bounds: Tensor
+    level: Tensor
+
+    def __init__(self, acqf: AcquisitionFunction, bounds: Tensor, q: int = 1) -> None:
+        r"""Find the level and the scale of the values.
+
+        Args:
+            acqf: A function of ``b x q x d_x`` decisions.
+            bounds: The box, ``2 x d_x``.
+            q: How many decisions it takes together.
+        """
+        model = cast(Model, acqf.model)
+        super().__init__(model)
+        self.acqf = acqf
+        self.register_buffer("box", bounds)
+        unit = torch.stack([torch.zeros_like(bounds[0]), torch.ones_like(bounds[0])])
+        self.register_buffer("bounds", unit)
+        with torch.no_grad():
+            level = acqf(self.to_box(unit.mean(0).expand(1, q, -1)))  # 1
+        # Where the middle is infinitely bad there is no level to take off.
+        self.register_buffer("level", level.nan_to_num(0.0, 0.0, 0.0))
+        self.scale = math.sqrt(prior_variance(model))
+
+    def to_box(self, U: Tensor) -> Tensor:
+        """From the unit cube to decisions, ``... x d_x``; never outside the bounds."""
+        lower, upper = self.box
+        return (lower + U * (upper - lower)).clamp(lower, upper)
+
+    def to_cube(self, X: Tensor) -> Tensor:
+        """From decisions, ``... x d_x``, to the unit cube."""
+        lower, upper = self.box
+        return ((X - lower) / (upper - lower)).clamp(0.0, 1.0)
+
+    def forward(self, U: Tensor) -> Tensor:
+        r"""Evaluate the acquisition function.
+
+        Args:
+            U: Decisions in the unit cube, ``b x q x d_x``.
+
+        Returns:
+            Values of order one, ``b``.
+        """
+        return (self.acqf(self.to_box(U)) - self.level) / self.scale

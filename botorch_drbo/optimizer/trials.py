@@ -1,0 +1,41 @@
+"""A trial: a decision, the context that it met, and the outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+Status = Literal["pending", "complete", "failed", "withdrawn"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial:
+    r"""A decision, and what became of it.
+
+    Attributes:
+        number: Counts from 0: a decision gets its number when it is asked, data from
+            elsewhere when they are told. ``RobustOptimizer.withdraw`` takes it.
+        x: The decision: executed if that is known, else asked, ``d_x``.
+        c: The context, ``d_c``; None until it is known.
+        y: The outcome, in your sign; None until it is known.
+        status: "pending" (the outcome is out), "complete", "failed" (the outcome will
+            never come) or "withdrawn".
+        asked: The decision that ``ask`` proposed, ``d_x``; None for data from
+            elsewhere.
+        actions: The round's set, of which the executed decision must be a row,
+            ``m x d_x``; None for the whole box.
+        x_eps: The rounding of the coarsest dtype in which ``x`` was given.
+        c_eps: The same for ``c``.
+    """
+
+    number: int
+    x: Tensor
+    c: Tensor | None = None
+    y: float | None = None
+    status: Status = "pending"
+    asked: Tensor | None = None
+    actions: Tensor | None = None
+    x_eps: float
+    c_eps: float = 0.0

@@ -1,0 +1,101 @@
+"""What has to be known about a BoTorch model before anything is computed."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+import torch
+from botorch.models import SingleTaskVariationalGP
+from botorch.models.deterministic import (
+    FixedSingleSampleModel,
+    MatheronPathModel,
+    PosteriorMeanModel,
+)
+from botorch.models.model import Model, ModelList
+from botorch.sampling.pathwise.utils import get_train_inputs
+from gpytorch.models import ExactGP
+from gpytorch.module import Module as GPyTorchModule
+from torch import Tensor
+from torch.nn import Module, Parameter
+
+_MADE_OF_A_MODEL = (PosteriorMeanModel, FixedSingleSampleModel, MatheronPathModel)
+
+AnyModule = TypeVar("AnyModule", bound=Module)
+
+
+def only_model(model: Model) -> Model:
+    """The model of a list of one; any other model as it is.
+
+    Args:
+        model: A BoTorch model.
+
+    Returns:
+        A model with the same posterior.
+    """
+    while isinstance(model, ModelList) and len(model.models) == 1:
+        model = cast(Model, model.models[0])
+    return model
+
+
+def some_inputs(model: Model) -> Tensor | None:
+    """Training inputs in the user's units, ``... x t x d``; None where there are none.
+
+    Args:
+        model: A BoTorch model.
+
+    Returns:
+        Those of the first model of a list, or of the model that a deterministic one was
+        made of.
+    """
+    if isinstance(model, ModelList):
+        return some_inputs(cast(Model, model.models[0]))
+    if isinstance(model, _MADE_OF_A_MODEL):
+        return some_inputs(model.model)
+    if isinstance(model, SingleTaskVariationalGP) or (
+        getattr(model, "train_inputs", None) is not None
+    ):
+        return get_train_inputs(model, transformed=False)[0]
+    return None
+
+
+def settle(model: Model) -> None:
+    """Put a model into evaluation mode, and forget what it keeps of earlier calls.
+
+    GPyTorch keeps factors of its last call, whatever has happened to its parameters
+    since. And a model that was evaluated in inference mode keeps transformed training
+    inputs that no gradient can pass.
+
+    Args:
+        model: A BoTorch model.
+    """
+    model.eval()
+    for part in without_inference_tensors(model).modules():
+        if isinstance(part, GPyTorchModule):
+            part._clear_cache()
+
+
+def without_inference_tensors(module: AnyModule) -> AnyModule:
+    """Replace tensors that were made in inference mode: no gradient can pass them.
+
+    Args:
+        module: A module; its parameters, buffers and training data are looked at.
+
+    Returns:
+        The same module.
+    """
+
+    def ordinary(tensor: Tensor) -> Tensor:
+        return tensor.clone() if tensor.is_inference() else tensor
+
+    with torch.inference_mode(False), torch.no_grad():
+        for part in module.modules():
+            for name, parameter in part._parameters.items():
+                if parameter is not None and parameter.is_inference():
+                    wanted = parameter.requires_grad
+                    part._parameters[name] = Parameter(parameter.clone(), wanted)
+            for name, buffer in part._buffers.items():
+                part._buffers[name] = None if buffer is None else ordinary(buffer)
+            if isinstance(part, ExactGP) and part.train_inputs is not None:
+                part.train_inputs = tuple(map(ordinary, part.train_inputs))
+                part.train_targets = ordinary(cast(Tensor, part.train_targets))
+    return module

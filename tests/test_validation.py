@@ -1,0 +1,46 @@
+"""Equal, and inside, up to the rounding of the coarser dtype."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo._validation import check_inside, did_you_mean, rounding
+
+DTYPES = (torch.float16, torch.float32, torch.float64)
+# Neither is a number of any of the dtypes; float32 rounds .1 up and .7 down.
+BOUNDS = torch.tensor([[0.1, -0.7], [0.7, -0.1]], dtype=torch.double)
+
+
+@pytest.mark.parametrize("of_points", DTYPES, ids=str)
+@pytest.mark.parametrize("of_bounds", DTYPES, ids=str)
+def test_a_bound_is_inside_whatever_both_dtypes(
+    of_points: torch.dtype, of_bounds: torch.dtype
+) -> None:
+    points, bounds = BOUNDS.to(of_points), BOUNDS.to(of_bounds)
+    assert check_inside(points, bounds, "points", "bounds") is points
+
+
+@pytest.mark.parametrize(
+    ("dtype", "step"), [(torch.float32, 1e-5), (torch.float64, 1e-8)]
+)
+def test_what_is_outside_is_outside(dtype: torch.dtype, step: float) -> None:
+    points = BOUNDS[1:].to(dtype) + step
+    with pytest.raises(InputDataError, match="outside `bounds`"):
+        check_inside(points, BOUNDS, "points", "bounds")
+
+
+def test_rounding_grows_with_the_size_of_the_numbers() -> None:
+    box = torch.tensor([[0.0, 1e6], [2.0, 1e6 + 1]], dtype=torch.double)
+    fine, coarse = (torch.finfo(t).eps for t in (torch.float64, torch.float32))
+    expected = torch.tensor([2e-9, 1e-9], dtype=torch.double)
+    torch.testing.assert_close(rounding(box, fine), expected)
+    each = rounding(box, torch.tensor([[fine], [coarse]], dtype=torch.double))
+    torch.testing.assert_close(each[0], expected)
+    assert 1e-7 < each[1, 0] < 2e-6 and 0.06 < each[1, 1] < 1.0
+
+
+def test_did_you_mean() -> None:
+    assert did_you_mean("radios", ["beta", "radius"]) == " Did you mean `radius`?"
+    assert did_you_mean("x", ["beta", "radius"]) == ""
