@@ -201,6 +201,8 @@ class ChiSquared(AmbiguitySet):
     The dual is that of a phi-divergence [BenTal2013]_.
     """
 
+    reaches_unseen: ClassVar[bool] = True
+
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -70,6 +70,7 @@ class TotalVariation(AmbiguitySet):
     the 1/2). With the floor, ``v`` is Proposition 2 of [Huang2024sbokde]_.
     """
 
+    reaches_unseen: ClassVar[bool] = True
     floor: Tensor | None
 
     def __init__(
