@@ -265,10 +265,11 @@ plt.show()
 #
 # ## The worst case, made visible
 #
-# `recommend` also says *which* pattern of demand it fears for its order: the days in
-# the notebook with new weights. In the notebook each day weighs the same. The worst
-# pattern within the radius takes weight from busier days and puts it on quieter ones,
-# until the average move is used up.
+# `recommend` also says *which* pattern of demand it fears for its order: a new weight
+# for each day in the notebook, and weights for demands that no day has shown yet. In
+# the notebook each day weighs the same. The worst pattern within the radius moves
+# weight from demand to demand, anywhere between 0 and 1, until the average move is used
+# up.
 
 # %%
 demands = robust.context_set.points.squeeze(-1)  # n
@@ -296,22 +297,35 @@ ax.set_ylabel("weight of the day (%)")
 ax.legend(frameon=False)
 plt.show()
 
-in_notebook = 1000 * shop.evaluate(robust.x, robust.context_set.points).mean()
+truly = 1000 * shop.evaluate(robust.x, robust.context_set.points)  # n
+in_band = [expected_profit(robust.x, f.item()) for f in factors[far <= radius]]
+earned = {
+    "in the notebook, by the model": 1000 * robust.expected_value,
+    "in the notebook, by the true formula": robust.context_set.weights @ truly,
+    "under the true demand": expected_profit(robust.x),
+    "after the worst of the shaded shifts": min(in_band),
+    "in the worst pattern, by the model": 1000 * robust.worst_case_value,
+    "in the worst pattern, by the true formula": robust.worst_case_weights @ truly,
+}
 print("The robust order earns, in coins a day,")
-print(f"  in the notebook, by the model:        {1000 * robust.expected_value:4.0f}")
-print(f"  in the notebook, by the true formula: {in_notebook:4.0f}")
-print(f"  in the worst pattern, by the model:   {1000 * robust.worst_case_value:4.0f}")
-print(f"  under the true demand:                {expected_profit(robust.x):4.0f}")
+for where, coins in earned.items():
+    print(f"  {where + ':':42} {coins:4.0f}")
 
 # %% [markdown]
-# The worst pattern is blunt: nearly every day becomes like the quietest one in the
-# notebook (it is not allowed to invent days that are quieter still).
+# The worst pattern is blunt: on half of the days hardly anybody comes. These were the
+# quieter days of the notebook: an empty shop is nearest to them, so they cost the least
+# move. The busy days are left as they were.
 #
-# Compare the four numbers. The notebook promises more than the truth keeps, because the
+# Compare the numbers. The notebook promises more than the truth keeps, because the
 # twenty days had fewer quiet ones among them than twenty days have on average. A plan
-# that believes the notebook believes that too. The worst case is a promise with a
-# condition, that the truth lies within the radius and the model is right; here it does
-# lie below what the order really earns.
+# that believes the notebook believes that too. The worst case allows for every pattern
+# within the radius, also for demands that were never seen. So it lies below what the
+# order earns after any of the shaded shifts.
+#
+# But it is a promise with *two* conditions: that the truth lies within the radius, and
+# that the model is right. It is the least that the **model** expects, and the last line
+# shows what that is worth where there are no data: the shop has seen no day so empty,
+# the model guesses what would be left in the till, and it guesses too much.
 #
 # ## Was that luck?
 #

@@ -21,6 +21,7 @@ from botorch_drbo.algorithms.model_based import (
     RobustSetAlgorithm,
     check_counts,
 )
+from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
 from botorch_drbo.contexts import ContextSet
 
@@ -64,7 +65,8 @@ class StableOpt(RobustSetAlgorithm):
     of the contexts seen so far, or of ``reference``. The box is clipped to the context
     bounds and filled with a Sobol set. (The public code of the two papers that compare
     with it samples ``[m - 3 s, m - s]`` instead.) In the spirit of
-    [Bogunovic2018stableopt]_, as set up by [Huang2024sbokde]_.
+    [Bogunovic2018stableopt]_, as set up by [Huang2024sbokde]_. For the worst case of a
+    recommendation the lowest score in the box is searched for from that set.
 
     Args:
         num_contexts: Sobol points in the box.
@@ -83,13 +85,23 @@ class StableOpt(RobustSetAlgorithm):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""A Sobol set in the box, and every distribution on it."""
+        return self.judge(model, history, space, seed=seed).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""Every distribution on the box of one standard deviation."""
         data = self.data_contexts(history, space)
         lower, upper = space.context_bounds
         low = (data.mean - data.std).clamp(lower, upper)
         high = (data.mean + data.std).clamp(lower, upper)
         sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
         unit = sobol.draw(self.num_contexts, dtype=low.dtype).to(low)
-        return ContextSet(low + unit * (high - low)), FullSimplex()
+        return Judge(
+            contexts=ContextSet(low + unit * (high - low)),
+            ball=lambda points: FullSimplex(),
+            box=torch.stack([low, high]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

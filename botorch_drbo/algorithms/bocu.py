@@ -262,7 +262,8 @@ class UCBRO(RobustSetAlgorithm):
     .. math:: \min_i u(x, c_i)
 
     over the contexts seen so far, or those of ``reference``, whatever their weights;
-    two standard deviations by default. [Tay2024bocu]_, Appendix C.2.
+    two standard deviations by default. Contexts that are not among them do not count,
+    also not for the worst case of a recommendation. [Tay2024bocu]_, Appendix C.2.
     """
 
     name: ClassVar[str] = "ucb_ro"

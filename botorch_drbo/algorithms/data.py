@@ -9,6 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_finite
+from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
 
@@ -126,14 +127,40 @@ class History:
 class Recommendation:
     r"""The decision that a recipe would implement now, and what to expect of it.
 
+    All values are of the model's posterior mean: what the truth keeps of them depends
+    on the model.
+
+    ``worst_case_value`` is the expectation under ``worst_case_weights``, a distribution
+    inside the recipe's ambiguity set, and the least of all distributions in the set on
+    the contexts of ``context_set`` (if ``worst_case_status`` is EXACT; else a certified
+    lower bound of it). Which contexts these are depends on the set:
+
+    - A Wasserstein, total variation, maximum-mean-discrepancy or Neyman chi-squared
+      ball lets mass go to contexts that were never seen. The whole ``worst_case_box``
+      was searched for the contexts that lower the value most, and those that carry
+      mass stand at the end of ``context_set``, with reference weight zero. A search is
+      finite: the value is an upper bound of the infimum over the box, and close to it.
+    - For all other sets the list of contexts is part of the definition, and
+      ``worst_case_box`` is None: ``NoAmbiguity``, Kullback-Leibler, modified
+      chi-squared and CVaR give mass to no context without reference weight,
+      ``FullSimplex`` is every distribution on the contexts of the list,
+      and a cost or kernel matrix, or a description in cvxpy, that was passed to ``dro``
+      says nothing about other contexts. There the world is supposed to show no others.
+    - ``stable_opt`` is every distribution on its box of one standard deviation, which
+      is the ``worst_case_box``.
+
     Attributes:
         x: The decision, ``d_x``.
         objective: The recipe's own objective at ``x`` on the posterior mean.
         expected_value: Posterior mean of ``f(x, c)``, averaged over the context set.
-        worst_case_value: The same under the worst distribution in the recipe's
-            ambiguity set.
+        worst_case_value: The same under the worst distribution found.
         worst_case_weights: That distribution, weights on the context set, ``n``.
-        context_set: The contexts and their reference weights.
+        context_set: The contexts that the worst case lives on, with their reference
+            weights; those that only the adversary uses have none.
+        worst_case_box: The box that was searched for contexts, ``2 x d_c``; None if
+            those of the reference are all.
+        worst_case_status: Whether ``worst_case_value`` is the exact minimum over the
+            context set, or a certified lower bound of it.
     """
 
     x: Tensor
@@ -142,3 +169,5 @@ class Recommendation:
     worst_case_value: float
     worst_case_weights: Tensor
     context_set: ContextSet
+    worst_case_box: Tensor | None
+    worst_case_status: SolverStatus

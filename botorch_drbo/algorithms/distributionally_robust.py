@@ -21,6 +21,11 @@ class DistributionallyRobust(AmbiguityOptions, RobustSetAlgorithm):
     cvxpy) needs a ``reference`` on those contexts: for data that grow there are
     ``drbo_mmd`` and ``wdrbo_exact``.
 
+    The search looks at the contexts of ``p``. The worst case of a recommendation is
+    over the whole box of contexts if the set lets mass go anywhere
+    (``TotalVariation``, ``ChiSquared``), and over the contexts of ``p`` for all others
+    (see ``Recommendation``).
+
     Example:
         >>> import torch
         >>> from botorch_drbo.algorithms import History, SearchSpace

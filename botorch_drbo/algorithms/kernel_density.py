@@ -68,7 +68,8 @@ class DRBOKDE(AcquisitionAlgorithm):
     The adversary takes probability from the draws with the highest scores, and may put
     it anywhere in the context bounds: on the lowest score of the draws and of a Sobol
     set beside them. One sort solves what the paper solves as a two-dimensional convex
-    program per decision (its Proposition 2 is the dual).
+    program per decision (its Proposition 2 is the dual). For the worst case of a
+    recommendation the lowest score of the box is searched for from there.
 
     Args:
         radius: A number, or a schedule in the number of contexts seen; None for the

@@ -21,6 +21,7 @@ from botorch_drbo.algorithms.model_based import (
     RobustSetAlgorithm,
     check_counts,
 )
+from botorch_drbo.algorithms.worst_case import Between, Judge
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     MaximumMeanDiscrepancy,
@@ -46,6 +47,9 @@ class DRBOMMD(RobustSetAlgorithm):
 
     By its schedule the radius is above one for the first 17 contexts, and the ball is
     then nearly the whole simplex.
+
+    The worst case of a recommendation is not bound to the grid: contexts between its
+    points are searched for too, with the same kernel.
 
     Args:
         radius: A number, or a schedule in the number of contexts seen.
@@ -77,7 +81,13 @@ class DRBOMMD(RobustSetAlgorithm):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The grid and the ball."""
-        return _ball(self, self.radius, self.num_contexts, model, history, space)
+        return self.judge(model, history, space, seed=seed).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The ball around the grid, with the whole box of contexts in reach."""
+        return _judge(self, self.radius, self.num_contexts, model, history, space)
 
 
 @final
@@ -86,7 +96,7 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
     r"""``drbo_mmd_minimax``: ``drbo_mmd`` with two lines in place of the worst case.
 
     The search uses :class:`MinimaxApproximation`; the recommendation is judged by the
-    ball itself.
+    ball itself, without the jitter, as that of ``drbo_mmd`` is.
 
     Args:
         radius: A number, or a schedule in the number of contexts seen.
@@ -139,13 +149,18 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The grid and the ball."""
-        return _ball(
-            self, self.radius, self.num_contexts, model, history, space, self.jitter
-        )
+        r"""The grid and the ball, with the jitter."""
+        settings = self.radius, self.num_contexts, model, history, space
+        return _judge(self, *settings, self.jitter).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The ball of ``drbo_mmd``, with the whole box of contexts in reach."""
+        return _judge(self, self.radius, self.num_contexts, model, history, space)
 
 
-def _ball(
+def _judge(
     algorithm: AcquisitionAlgorithm,
     radius: Schedule | float,
     num_contexts: int,
@@ -153,22 +168,34 @@ def _ball(
     history: History,
     space: SearchSpace,
     jitter: float = 0.0,
-) -> tuple[ContextSet, MaximumMeanDiscrepancy]:
-    """The weighted grid, and the ball of the model's kernel on it."""
+) -> Judge:
+    """The weighted grid, and the ball of the model's kernel around it."""
     # A root of 1e3 is 10.000000000000002: what is short of the next integer by
     # rounding is not rounded up.
     per_side = math.ceil(num_contexts ** (1 / space.d_c) - 1e-9)
     data = algorithm.data_contexts(history, space)
     contexts = ContextSet.grid(space.context_bounds, per_side, data)
     size = as_schedule(radius)(len(history.contexts))
-    matrix = context_kernel_matrix(model, space, contexts.points)
-    matrix.diagonal().add_(jitter)
-    return contexts, MaximumMeanDiscrepancy(size, matrix)
+    kernel = context_kernel(model, space, contexts.points)
+
+    def ball(points: Tensor) -> MaximumMeanDiscrepancy:
+        matrix = kernel(points, points)
+        matrix = 0.5 * (matrix + matrix.mT)
+        matrix.diagonal().add_(jitter)
+        return MaximumMeanDiscrepancy(size, matrix)
+
+    return Judge(
+        contexts=contexts,
+        ball=ball,
+        between=kernel,
+        box=space.context_bounds,
+        fills_box=True,
+    )
 
 
-def context_kernel_matrix(
+def context_kernel(
     model: SingleTaskGP, space: SearchSpace, contexts: Tensor
-) -> Tensor:
+) -> Between:
     r"""The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,
@@ -177,15 +204,24 @@ def context_kernel_matrix(
     Args:
         model: A model of ``[x, c]``, contexts last.
         space: Its centre is the decision.
-        contexts: ``n x d_c``.
+        contexts: Where the variance is one in the mean, ``n x d_c``.
 
     Returns:
-        The kernel matrix, ``n x n``, float64.
+        A function of contexts ``... a x d_c`` and ``... b x d_c`` that returns the
+        kernel matrix, ``... a x b``, float64.
     """
-    centre = space.bounds.mean(0).expand(len(contexts), -1)
+    centre = space.bounds.mean(0)
+    # float32 distances would leave eigenvalues below zero.
+    covariance = cast(Callable[..., Any], copy.deepcopy(model.covar_module).double())
+
+    def joint(points: Tensor) -> Tensor:
+        fixed = centre.expand(*points.shape[:-1], -1)
+        return model.transform_inputs(torch.cat([fixed, points], dim=-1)).double()
+
     with torch.no_grad():
-        Z = model.transform_inputs(torch.cat([centre, contexts], dim=-1))
-        # float32 distances would leave eigenvalues below zero.
-        kernel = cast(Callable[..., Any], copy.deepcopy(model.covar_module).double())
-        matrix = kernel(Z.double()).to_dense()  # n x n
-    return 0.5 * (matrix + matrix.mT) / matrix.diagonal().mean()
+        scale = covariance(joint(contexts), diag=True).mean()
+
+    def kernel(first: Tensor, second: Tensor) -> Tensor:
+        return covariance(joint(first), joint(second)).to_dense() / scale
+
+    return kernel

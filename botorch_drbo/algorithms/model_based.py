@@ -25,10 +25,10 @@ from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.unit_cube import InUnitCube
+from botorch_drbo.algorithms.worst_case import Judge, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.schedules import Schedule, as_schedule
 
 # Decisions nearer than this (largest coordinate difference, in sides of the box) are
@@ -140,7 +140,7 @@ class ModelBasedAlgorithm(Algorithm):
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The contexts and the ambiguity set by which a recommendation is judged.
+        r"""The reference distribution on a list of contexts, and the set around it.
 
         Args:
             model: The fitted model of ``[x, c]``.
@@ -151,6 +151,26 @@ class ModelBasedAlgorithm(Algorithm):
         Returns:
             The reference distribution and the set around it.
         """
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""What the worst case of a recommendation is a minimum over.
+
+        By default that of ``robust_set``, with the whole box of contexts in reach if
+        the set lets mass go anywhere (``AmbiguitySet.reaches_unseen``). A recipe whose
+        set knows its contexts by a matrix says here how it is made.
+
+        Args:
+            model: The fitted model of ``[x, c]``.
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+
+        Returns:
+            The reference distribution, the set around it, and where mass may go.
+        """
+        return Judge.of(*self.robust_set(model, history, space, seed=seed), space)
 
     def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
         """The given reference distribution, or else the empirical one."""
@@ -225,21 +245,25 @@ class ModelBasedAlgorithm(Algorithm):
         best = values.argmax()
         x = tops[best]  # d_x
         joint = model if self.uses_contexts else self._model(history, space, True)
-        contexts, ambiguity = self.robust_set(joint, history, space, seed=seed)
+
+        def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
+            Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+            return joint.posterior(Z.unsqueeze(-2)).mean.flatten()
+
+        judge = self.judge(joint, history, space, seed=seed)
         with torch.no_grad():
-            posterior = marginal_posterior(
-                joint, range(space.d_x, space.d_x + space.d_c)
-            )
-            mean, _ = posterior(x.unsqueeze(0), contexts.points)  # 1 x n
-            robust = ambiguity.worst_case(mean, contexts.weights)
-            expected = (contexts.weights * mean).sum()
+            reference = judge.contexts
+            expected = (reference.weights * mean(reference.points)).sum()
+        contexts, robust = worst_case(judge, mean, seed=seed)
         return Recommendation(
             x=x,
             objective=values[best].item(),
             expected_value=expected.item(),
             worst_case_value=robust.value.item(),
-            worst_case_weights=robust.weights.squeeze(0),
+            worst_case_weights=robust.weights,
             context_set=contexts,
+            worst_case_box=judge.box,
+            worst_case_status=robust.status,
         )
 
     def _model(
@@ -357,7 +381,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RobustSetAlgorithm(AcquisitionAlgorithm):
-    r"""Maximise the worst confidence bound over the set that judges recommendations.
+    r"""Maximise the worst confidence bound over an ambiguity set on a list of contexts.
 
     A recipe of this kind says what its contexts and its ambiguity set are, in
     ``robust_set``; that is all.

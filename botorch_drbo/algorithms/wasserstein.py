@@ -18,6 +18,7 @@ from botorch_drbo.algorithms.model_based import (
     check_counts,
     sobol_contexts,
 )
+from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
@@ -33,9 +34,9 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     with ``p`` the empirical distribution of the ``s`` contexts seen so far, or
     ``reference``. The radius is in units of the context box scaled to ``[0, 1]^d_c``.
 
-    A recommendation is judged by the ball itself, ``Wasserstein(radius)`` on the
-    context set: its worst case is the exact one over distributions on these contexts,
-    which the penalty bounds from below.
+    A recommendation is judged by the ball itself: its worst case is over all
+    distributions in the context box within the radius, which the penalty bounds from
+    below (see ``Recommendation``).
 
     Args:
         radius: A number, or a schedule in the number of contexts seen. The paper's
@@ -73,9 +74,15 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The Wasserstein ball in normalised context units."""
+        r"""The Wasserstein ball in normalised context units, on the data alone."""
+        return self.judge(model, history, space, seed=seed).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The Wasserstein ball, with the whole box of contexts in reach."""
         contexts = self.data_contexts(history, space)
-        return contexts, _ball(contexts, space, self.current_radius(history))
+        return _judge(contexts, space, self.current_radius(history))
 
     def current_radius(self, history: History) -> float:
         """The radius of this round."""
@@ -111,7 +118,9 @@ class WDRBOExact(RobustSetAlgorithm):
     The adversary may move the contexts of ``p`` to each other and to a Sobol set in the
     context bounds. ``wdrbo`` replaces this minimum by a bound below it, which supposes
     that the steepest slope anywhere is met everywhere on the way; this one follows the
-    scores as they are, and needs no slope at all.
+    scores as they are, and needs no slope at all. For the worst case of a
+    recommendation the best contexts of the whole box are searched for, so that it may
+    be a little lower than the objective.
 
     Args:
         radius: As for ``wdrbo``, in units of the context box scaled to
@@ -150,12 +159,29 @@ class WDRBOExact(RobustSetAlgorithm):
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
         )
-        radius = as_schedule(self.radius)(len(history.contexts))
-        return contexts, _ball(contexts, space, radius)
+        return self._around(contexts, history, space).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same ball around the data, with the whole box of contexts in reach."""
+        return self._around(self.data_contexts(history, space), history, space)
+
+    def _around(
+        self, contexts: ContextSet, history: History, space: SearchSpace
+    ) -> Judge:
+        return _judge(contexts, space, as_schedule(self.radius)(len(history.contexts)))
 
 
-def _ball(contexts: ContextSet, space: SearchSpace, radius: float) -> Wasserstein:
-    unit = contexts.normalised(space.context_bounds)  # n x d_c
-    # The matrix-product form of cdist would leave rounding errors on the diagonal.
-    cost = torch.cdist(unit, unit, compute_mode="donot_use_mm_for_euclid_dist")
-    return Wasserstein(radius, cost)
+def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
+    box = space.context_bounds
+
+    def metric(first: Tensor, second: Tensor) -> Tensor:  # in units of the box
+        a, b = ((c - box[0]) / (box[1] - box[0]) for c in (first, second))
+        # The matrix-product form of cdist would leave rounding errors on the diagonal.
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+    def ball(points: Tensor) -> Wasserstein:
+        return Wasserstein(radius, metric(points, points))
+
+    return Judge(contexts=contexts, ball=ball, between=metric, box=box)

@@ -24,6 +24,7 @@ from torch.nn import Module
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity._simplex import check_simplex
+from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -99,10 +100,10 @@ class AmbiguitySet(Module, ABC):
     radius: Tensor
     keeps_support: ClassVar[bool] = False
     """Whether atoms of reference weight zero get no mass."""
-    knows_positions: ClassVar[bool] = True
-    """Whether the distance depends on where the contexts lie."""
     finite_at_zero: ClassVar[bool] = True
     """Whether the sensitivity at radius zero is finite."""
+    reaches_unseen: ClassVar[bool] = False
+    """Whether the adversary may use any context, on the list or not, for its score."""
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the size of the ambiguity set.
@@ -230,6 +231,26 @@ class AmbiguitySet(Module, ABC):
         del twin.radius  # a buffer, or a parameter if someone made it one
         twin.register_buffer("radius", radius)
         return twin
+
+    def original(self) -> AmbiguitySet:
+        r"""The set of distributions itself; for an approximation, what is approximated.
+
+        Returns:
+            A set whose worst case is a minimum over distributions.
+        """
+        return self
+
+    def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
+        r"""What contexts off the list would cost the adversary at the worst case found.
+
+        Args:
+            robust: The worst case on the list, ``worst_case(values, weights)``.
+            weights: The reference weights that it was asked with.
+
+        Returns:
+            The prices; here there are none, and only the lowest score counts.
+        """
+        return Prices.none(weights)
 
     def _robust_value(
         self,

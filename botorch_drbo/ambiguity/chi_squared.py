@@ -57,7 +57,6 @@ class ModifiedChiSquared(AmbiguitySet):
     Called modified chi-squared in [Tay2022minimax]_, with half of our radius.
     """
 
-    knows_positions: ClassVar[bool] = False
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
@@ -203,8 +202,8 @@ class ChiSquared(AmbiguitySet):
     The dual is that of a phi-divergence [BenTal2013]_.
     """
 
-    knows_positions: ClassVar[bool] = False
     finite_at_zero: ClassVar[bool] = False
+    reaches_unseen: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
         r"""Set the radius.

@@ -69,6 +69,14 @@ class MinimaxApproximation(AmbiguitySet):
         super().__init__(ambiguity_set.radius)
         self.ambiguity_set = ambiguity_set
 
+    def original(self) -> AmbiguitySet:
+        r"""The set that is approximated, with the radius of the approximation.
+
+        Returns:
+            The set.
+        """
+        return self.ambiguity_set.with_radius(self.radius)
+
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         self.ambiguity_set._check_sizes(num_values, num_weights)
 

@@ -17,7 +17,8 @@ from botorch_drbo.ambiguity._interior_point import (
     minimise,
 )
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, Solution
+from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -129,6 +130,25 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         basis = _basis(matrix) @ vectors.flip(-1)
         self.register_buffer("spectrum", spectrum)  # n - 1, falling
         self.register_buffer("factor", basis * spectrum.sqrt())  # n x (n - 1)
+
+    def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
+        r"""One row: the multiplier times the slope of the distance, where mass arrives.
+
+        .. math:: a(c) = \frac{\lambda}{d(p, q)} \sum_j (q_j - p_j) k(c_j, c)
+
+        Args:
+            robust: The worst case on the list, one row.
+            weights: The reference weights, ``n``.
+
+        Returns:
+            The prices.
+        """
+        distance = self.distance(weights, robust.weights)
+        if robust.multiplier == 0 or distance == 0:
+            return Prices.none(weights)
+        moved = robust.weights - weights  # n
+        anchors = moved.nonzero().mT  # 1 x a
+        return Prices((robust.multiplier / distance * moved)[anchors], anchors)
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         super()._check_sizes(num_values, num_weights)

@@ -26,7 +26,6 @@ class NoAmbiguity(AmbiguitySet):
     """
 
     keeps_support: ClassVar[bool] = True
-    knows_positions: ClassVar[bool] = False
 
     def __init__(self) -> None:
         r"""Take no argument: the radius is zero."""
@@ -74,8 +73,9 @@ class FullSimplex(AmbiguitySet):
 
     .. math:: v = \min_i f_i
 
-    Atoms of reference weight zero count too. Known as robust optimisation (RO); over
-    an interval of contexts it is StableOpt [Bogunovic2018stableopt]_.
+    Atoms of reference weight zero count too, contexts off the list never: the list is
+    the definition. Known as robust optimisation (RO); over an interval of contexts it
+    is StableOpt [Bogunovic2018stableopt]_.
 
     Example:
         >>> values, weights = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5])
@@ -83,7 +83,6 @@ class FullSimplex(AmbiguitySet):
         tensor(1.)
     """
 
-    knows_positions: ClassVar[bool] = False
 
     def __init__(self) -> None:
         r"""Take no argument: the radius 1 covers the simplex in this set's distance."""

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, Solution
+from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -119,6 +120,21 @@ class Wasserstein(AmbiguitySet):
                 )
             cost.fill_diagonal_(0.0)
         self.register_buffer("cost", cost)
+
+    def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
+        r"""One row for each atom: the multiplier times the cost of going there.
+
+        Args:
+            robust: The worst case on the list, one row.
+            weights: The reference weights, ``n``.
+
+        Returns:
+            The prices.
+        """
+        if robust.multiplier == 0:  # the radius is more than the adversary can use
+            return Prices.none(weights)
+        atoms = weights.nonzero()  # K x 1
+        return Prices(robust.multiplier * torch.ones_like(weights[atoms]), atoms)
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         if (num_weights, num_values) != tuple(self.cost.shape):

@@ -358,7 +358,8 @@ class RobustOptimizer:
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
-            worst-case weights of the contexts.
+            contexts and weights of the worst case. Both values are the model's; see
+            ``Recommendation`` for the distributions that the worst case is over.
 
         Raises:
             InputDataError: There is no outcome yet, or the list is empty or leaves the

@@ -1,0 +1,33 @@
+"""What contexts that are on no list yet are worth to the adversary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Prices:
+    r"""What a context off the list costs the adversary, beside its score.
+
+    With ``b`` the metric or kernel between contexts, a context ``c`` has the prices
+
+    .. math:: a_k(c) = \sum_j A_{kj} \, b(c_{I_{kj}}, c), \qquad k = 1, \dots, K,
+
+    and it lowers the worst case only if, for some ``k``, its score plus its price is
+    below that of every context on the list: its reduced cost is negative.
+
+    Attributes:
+        coefficients: ``A``, ``K x a``.
+        anchors: ``I``, positions on the list, ``K x a``.
+    """
+
+    coefficients: Tensor
+    anchors: Tensor
+
+    @classmethod
+    def none(cls, like: Tensor) -> Prices:
+        """One row that costs nothing: only the score counts."""
+        empty = like.new_empty(1, 0)
+        return cls(empty, empty.long())
