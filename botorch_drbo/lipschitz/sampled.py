@@ -21,11 +21,11 @@ The slope of a score in the context, for decisions that are fixed; differentiabl
 them. With an ensemble of ``S`` models ``... x S x k x d_c``, contexts too."""
 
 _MAX_CORNER_DIMENSIONS = 6
-_START_DISTANCE = 1.2  # between climbs, in spacings of the Sobol set, but ...
-_LEAST_DISTANCE = 0.1  # ... at least so many widths of the box
+# Between climbs, in spacings of the samples. On a line those are much closer.
+_START_DISTANCE, _START_DISTANCE_ON_LINE = 1.2, 12.0
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 # By context columns; with more than three as with three.
-_DEFAULTS = {1: (128, 2, 4), 2: (128, 8, 12), 3: (512, 12, 12)}
+_DEFAULTS = {1: (128, 2, 4), 2: (256, 12, 12), 3: (512, 12, 12)}
 _NEWTON_STEPS = 2
 _BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
 # Values at -2..2 times this are the derivative of the polynomial through them, as
@@ -48,12 +48,12 @@ class LipschitzConstant(Module):
     contexts in different units can be compared.
 
     The maximum is searched in two steps. The norm is computed at the support of the
-    reference, a fixed Sobol set and the corners of the box; then the best
-    ``num_starts`` contexts of each decision, apart from each other, climb for
-    ``num_ascent_steps`` steps: each goes to the top of parabolas through the norms at a
-    cross of neighbours, which shrinks by three from step to step. The best context seen
-    counts, hence the result is a *lower* bound of the true ``L(x)``, never below the
-    sampled maximum. ``lipschitz_upper_bound`` bounds it from the other side.
+    reference, a fixed Sobol set and the corners of the box. Then climbs start from the
+    best ``num_starts`` contexts of each decision, apart from each other, and go to the
+    top by Newton's method (``SlopeClimb``); the worse half of them is given up after
+    each step, down to two. The best context seen counts, hence the result is a *lower*
+    bound of the true ``L(x)``, never below the sampled maximum.
+    ``lipschitz_upper_bound`` bounds it from the other side.
 
     On a line the Sobol set is an even grid, and the first step goes to the top of the
     polynomial through five points of it: that takes no more norms, and where the score
@@ -61,16 +61,18 @@ class LipschitzConstant(Module):
 
     ``L`` is differentiable in ``x``: by the envelope theorem its gradient is the
     partial derivative of the norm in ``x`` at the maximising context, a second
-    derivative of the score.
+    derivative of the score. That theorem asks for a context at which the norm is
+    stationary in the box, which is why climbs go all the way.
 
     Args:
         context_bounds: The box ``C``, ``2 x d_c``.
         support: Contexts to look at besides the Sobol set, ``n x d_c``.
-        num_sobol: Size of the Sobol set; by default 128, 128, 256, and 512 from
-            ``d_c = 4`` on.
-        num_starts: Contexts per decision that climb, by default ``1 + d_c``, at most 4.
-        num_ascent_steps: Climbing steps, by default four on a line and ``2 + d_c``
-            otherwise; 0 keeps the best sampled context.
+        num_sobol: Size of the Sobol set; by default 128, 256, and 512 from ``d_c = 3``
+            on.
+        num_starts: Contexts per decision that climb, by default 2 on a line and 12
+            otherwise.
+        num_ascent_steps: The most climbing steps, by default 4 on a line and 12
+            otherwise, where half of that is the rule; 0 keeps the best sampled context.
         seed: Seed of the scrambled Sobol set, which is drawn once.
 
     Raises:
@@ -117,6 +119,8 @@ class LipschitzConstant(Module):
         ]
         self.num_sobol, self.num_starts, self.num_ascent_steps = counts
         self.spacing = self.num_sobol ** (-1 / d_c)  # in widths of the box
+        distance = _START_DISTANCE_ON_LINE if d_c == 1 else _START_DISTANCE
+        self.apart = distance * self.spacing
         if d_c == 1:
             unit = torch.linspace(0.0, 1.0, self.num_sobol, dtype=torch.double)
             parts = [torch.lerp(bounds[0], bounds[1], unit.to(bounds).unsqueeze(-1))]
@@ -163,19 +167,19 @@ class LipschitzConstant(Module):
             num_steps = self.num_ascent_steps - self._steps_on_grid
             if num_steps == 0:
                 return torch.cat([best, starts], dim=-2)
-            lower, widths = self._box(norms)
+            lower, upper = self.bounds.to(norms)
+            widths = upper - lower
 
             def in_unit_box(points: Tensor) -> Tensor:
-                contexts = lower + points.flatten(-3, -2) * widths
+                contexts = torch.lerp(lower, upper, points.flatten(-3, -2))
                 return (slopes(contexts) * widths).reshape(points.shape)
 
-            unit = (starts - lower) / widths
             ends, place, highest = self.climb(
-                in_unit_box, unit, num_steps, self.spacing
+                in_unit_box, (starts - lower) / widths, num_steps, self.spacing
             )
             higher = (highest > norms.amax(-1, keepdim=True)).unsqueeze(-1)
-            best = torch.where(higher, lower + place * widths, best)
-            return torch.cat([best, lower + ends * widths], dim=-2)
+            best = torch.where(higher, torch.lerp(lower, upper, place), best)
+            return torch.cat([best, torch.lerp(lower, upper, ends)], dim=-2)
 
     @property
     def _steps_on_grid(self) -> bool:
@@ -191,15 +195,14 @@ class LipschitzConstant(Module):
             best candidate, ``... (x S) x 1 x d_c``.
         """
         places = self.candidates.to(norms)  # M x d_c
-        unit = places / self._box(norms)[1]
-        apart = max(_LEAST_DISTANCE, _START_DISTANCE * self.spacing)
+        unit = places / self._widths(norms)
         indices, rest = [], norms
         for remaining in reversed(range(min(self.num_starts, len(places)))):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
                 away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
-                near = away.square().sum(-1) < apart**2
+                near = away.square().sum(-1) < self.apart**2
                 rest = torch.where(near, 0.0, rest)
         index = torch.stack(indices, -1)  # ... (x S) x R
         starts = places[index]  # ... (x S) x R x d_c
@@ -235,9 +238,8 @@ class LipschitzConstant(Module):
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
-        return torch.linalg.vector_norm(gradient * self._box(gradient)[1], dim=-1)
+        return torch.linalg.vector_norm(gradient * self._widths(gradient), dim=-1)
 
-    def _box(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Its lower corner and its widths, ``d_c`` each."""
-        lower, upper = self.bounds.to(like)
-        return lower, upper - lower
+    def _widths(self, like: Tensor) -> Tensor:
+        """Of the box, ``d_c``."""
+        return (self.bounds[1] - self.bounds[0]).to(like)
