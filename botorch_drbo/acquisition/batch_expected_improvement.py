@@ -41,6 +41,30 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
     better starting points if it knows that no value is negative: pass it
     ``options={"nonnegative": True}``.
 
+    Args:
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        best_value: The robust value to improve on, in the units of ``objective``
+            and after the posterior transform; see ``best_robust_value``.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        objective: Collapses ``... x n`` values and the weights to ``...``.
+        num_paths: The number of sample paths ``S``.
+        num_features: Random features of each path's prior part.
+        seed: The seed of the paths; None draws one from torch's generator.
+        context_indices: The model's input columns that hold the context; by
+            default the last ``d_c``.
+        posterior_transform: A weight and an offset for the outcome; a weight of -1
+            minimises it.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        memory_budget: Bytes for the temporaries of the paths.
+
+    Raises:
+        InputDataError: A best value that is not a finite number, a wrong context
+            set or objective, or a count below one.
+        BotorchTensorDimensionError: Context columns that do not fit the model, an
+            objective for another number of contexts, or several best values.
+        UnsupportedError: A model without sample paths, or a transform that is not
+            a ``ScalarizedPosteriorTransform`` of one weight.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -79,32 +103,6 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
         X_pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Join a model, a context distribution, an objective and its best value.
-
-        Args:
-            model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
-            best_value: The robust value to improve on, in the units of ``objective``
-                and after the posterior transform; see ``best_robust_value``.
-            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
-            objective: Collapses ``... x n`` values and the weights to ``...``.
-            num_paths: The number of sample paths ``S``.
-            num_features: Random features of each path's prior part.
-            seed: The seed of the paths; None draws one from torch's generator.
-            context_indices: The model's input columns that hold the context; by
-                default the last ``d_c``.
-            posterior_transform: A weight and an offset for the outcome; a weight of -1
-                minimises it.
-            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-            memory_budget: Bytes for the temporaries of the paths.
-
-        Raises:
-            InputDataError: A best value that is not a finite number, a wrong context
-                set or objective, or a count below one.
-            BotorchTensorDimensionError: Context columns that do not fit the model, an
-                objective for another number of contexts, or several best values.
-            UnsupportedError: A model without sample paths, or a transform that is not
-                a ``ScalarizedPosteriorTransform`` of one weight.
-        """
         super().__init__(
             model,
             context_set,

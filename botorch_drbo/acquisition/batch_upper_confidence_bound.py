@@ -41,6 +41,29 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
     ``qUpperConfidenceBound`` of the expected outcome for the expectation, but not
     ``DistributionallyRobustUCB``: that bounds every context on its own.
 
+    Args:
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        beta: The squared width of the confidence bound, BoTorch's convention.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        objective: Collapses ``... x n`` scores and the weights to ``...``.
+        num_paths: The number of sample paths ``S``.
+        num_features: Random features of each path's prior part.
+        seed: The seed of the paths; None draws one from torch's generator.
+        context_indices: The model's input columns that hold the context; by
+            default the last ``d_c``.
+        posterior_transform: A weight and an offset for the outcome; a weight of -1
+            minimises it.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        memory_budget: Bytes for the temporaries of paths and posterior.
+
+    Raises:
+        InputDataError: A negative beta, a wrong context set or objective, or a
+            count below one.
+        BotorchTensorDimensionError: Context columns that do not fit the model, or
+            an objective for another number of contexts.
+        UnsupportedError: A model without sample paths, or a transform that is not
+            a ``ScalarizedPosteriorTransform`` of one weight.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -78,31 +101,6 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         X_pending: Tensor | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Join a model, a context distribution and an objective.
-
-        Args:
-            model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
-            beta: The squared width of the confidence bound, BoTorch's convention.
-            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
-            objective: Collapses ``... x n`` scores and the weights to ``...``.
-            num_paths: The number of sample paths ``S``.
-            num_features: Random features of each path's prior part.
-            seed: The seed of the paths; None draws one from torch's generator.
-            context_indices: The model's input columns that hold the context; by
-                default the last ``d_c``.
-            posterior_transform: A weight and an offset for the outcome; a weight of -1
-                minimises it.
-            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-            memory_budget: Bytes for the temporaries of paths and posterior.
-
-        Raises:
-            InputDataError: A negative beta, a wrong context set or objective, or a
-                count below one.
-            BotorchTensorDimensionError: Context columns that do not fit the model, or
-                an objective for another number of contexts.
-            UnsupportedError: A model without sample paths, or a transform that is not
-                a ``ScalarizedPosteriorTransform`` of one weight.
-        """
         super().__init__(
             model,
             context_set,

@@ -52,6 +52,11 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
             the last ``d_c``.
         posterior_transform: Makes one output of several, or changes the sign.
         num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+
+    Raises:
+        InputDataError: A context set that is none.
+        BotorchTensorDimensionError: Context columns that do not fit the model.
+        UnsupportedError: A model that does not tell its inputs.
     """
 
     batched_pending: ClassVar[bool] = False
@@ -66,20 +71,6 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None,
         num_inputs: int | None = None,
     ) -> None:
-        r"""Check what the acquisition function is made of.
-
-        Args:
-            model: A BoTorch model of the joint input ``[x, c]``.
-            context_set: The reference distribution of the context.
-            context_indices: The model's input columns that hold the context.
-            posterior_transform: Makes one output of several, or changes the sign.
-            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-
-        Raises:
-            InputDataError: A context set that is none.
-            BotorchTensorDimensionError: Context columns that do not fit the model.
-            UnsupportedError: A model that does not tell its inputs.
-        """
         super().__init__(model=only_model(model))
         self.context_set = copy.deepcopy(check_context_set(context_set))
         self.num_joint = count_inputs(self.model, num_inputs)

@@ -33,6 +33,28 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
     explore. ``DistributionallyRobustUCB`` with the same objective takes the exact
     sensitivity of ``u`` instead, which is no bound.
 
+    Args:
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        beta: The squared width of the confidence bound, BoTorch's convention.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        objective: The ambiguity set and the weights ``a`` and ``b``.
+        step: ``h``, in units of the radius.
+        context_indices: The model's input columns that hold the context; by
+            default the last ``d_c``.
+        posterior_transform: Makes one output of several, or changes the sign.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        num_pending_contexts: Contexts that stand for a pending decision's own.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        method: How moments are computed; see ``marginal_posterior``.
+        memory_budget: Bytes for the temporaries of the posterior.
+
+    Raises:
+        InputDataError: A negative beta, a step that is not positive, a wrong
+            context set or objective.
+        BotorchTensorDimensionError: Context columns that do not fit the model, or
+            an ambiguity set of other contexts.
+        UnsupportedError: A model that is not single-output.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -66,30 +88,6 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         method: Method = "auto",
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Join a model, a context distribution, an objective and a step.
-
-        Args:
-            model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
-            beta: The squared width of the confidence bound, BoTorch's convention.
-            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
-            objective: The ambiguity set and the weights ``a`` and ``b``.
-            step: ``h``, in units of the radius.
-            context_indices: The model's input columns that hold the context; by
-                default the last ``d_c``.
-            posterior_transform: Makes one output of several, or changes the sign.
-            X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-            num_pending_contexts: Contexts that stand for a pending decision's own.
-            num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-            method: How moments are computed; see ``marginal_posterior``.
-            memory_budget: Bytes for the temporaries of the posterior.
-
-        Raises:
-            InputDataError: A negative beta, a step that is not positive, a wrong
-                context set or objective.
-            BotorchTensorDimensionError: Context columns that do not fit the model, or
-                an ambiguity set of other contexts.
-            UnsupportedError: A model that is not single-output.
-        """
         super().__init__(
             model,
             beta,

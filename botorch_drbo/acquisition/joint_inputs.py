@@ -26,6 +26,9 @@ class OverJointInputs(AcquisitionFunction):
     Args:
         acq_function: An acquisition function of decisions.
 
+    Raises:
+        UnsupportedError: An acquisition function that is not one of ours.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -45,14 +48,6 @@ class OverJointInputs(AcquisitionFunction):
     """
 
     def __init__(self, acq_function: DecisionAcquisitionFunction) -> None:
-        r"""Wrap an acquisition function.
-
-        Args:
-            acq_function: An acquisition function of decisions.
-
-        Raises:
-            UnsupportedError: An acquisition function that is not one of ours.
-        """
         if not isinstance(acq_function, DecisionAcquisitionFunction):
             raise UnsupportedError(
                 "`acq_function` must be an acquisition function of decisions from "

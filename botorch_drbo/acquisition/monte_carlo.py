@@ -62,6 +62,23 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     were drawn from; if any has changed, the paths are drawn again from the same seed.
     Not noticed are other training data (make a new acquisition function), and on a GPU
     what ``RobustAcquisitionFunction`` does not notice there either.
+
+    Args:
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        objective: Collapses ``... x n`` values and the weights to ``...``.
+        num_paths: The number of sample paths ``S``.
+        num_features: Random features of each path's prior part.
+        seed: The seed of the paths; None draws one from torch's generator.
+        context_indices: The model's input columns that hold the context.
+        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
+        memory_budget: Bytes for the temporaries of paths and posterior.
+
+    Raises:
+        InputDataError: A wrong context set or objective, or a count below one.
+        BotorchTensorDimensionError: Context columns that do not fit the model, or
+            an objective for another number of contexts.
+        UnsupportedError: A model without sample paths.
     """
 
     batched_pending = True
@@ -80,25 +97,6 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None,
         memory_budget: int,
     ) -> None:
-        r"""Check the arguments and draw the paths.
-
-        Args:
-            model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
-            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
-            objective: Collapses ``... x n`` values and the weights to ``...``.
-            num_paths: The number of sample paths ``S``.
-            num_features: Random features of each path's prior part.
-            seed: The seed of the paths; None draws one from torch's generator.
-            context_indices: The model's input columns that hold the context.
-            posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-            memory_budget: Bytes for the temporaries of paths and posterior.
-
-        Raises:
-            InputDataError: A wrong context set or objective, or a count below one.
-            BotorchTensorDimensionError: Context columns that do not fit the model, or
-                an objective for another number of contexts.
-            UnsupportedError: A model without sample paths.
-        """
         super().__init__(
             model,
             context_set,

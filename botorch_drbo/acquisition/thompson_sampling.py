@@ -43,6 +43,27 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
     also be found one at a time, with one path and another seed for each. There is
     nothing to tell it about pending decisions: the next path is another guess.
 
+    Args:
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        objective: Collapses ``... x n`` scores and the weights to ``...``.
+        num_paths: ``q``, the number of decisions that are chosen together.
+        num_features: Random Fourier features of a path.
+        seed: Decides the paths; None to draw a seed from torch's generator.
+        context_indices: The model's input columns that hold the context; by
+            default the last ``d_c``.
+        posterior_transform: A weight and an offset for the outcome; a weight of -1
+            minimises it.
+        memory_budget: Bytes for the temporaries of the paths.
+
+    Raises:
+        InputDataError: A wrong context set or objective, or a count or a seed that
+            is none.
+        BotorchTensorDimensionError: Context columns that do not fit the model, or
+            an ambiguity set of other contexts.
+        UnsupportedError: A model without sample paths, or a transform that is not
+            a ``ScalarizedPosteriorTransform`` of one weight.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -77,29 +98,6 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Join a model, a context distribution and an objective; draw the paths.
-
-        Args:
-            model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
-            context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
-            objective: Collapses ``... x n`` scores and the weights to ``...``.
-            num_paths: ``q``, the number of decisions that are chosen together.
-            num_features: Random Fourier features of a path.
-            seed: Decides the paths; None to draw a seed from torch's generator.
-            context_indices: The model's input columns that hold the context; by
-                default the last ``d_c``.
-            posterior_transform: A weight and an offset for the outcome; a weight of -1
-                minimises it.
-            memory_budget: Bytes for the temporaries of the paths.
-
-        Raises:
-            InputDataError: A wrong context set or objective, or a count or a seed that
-                is none.
-            BotorchTensorDimensionError: Context columns that do not fit the model, or
-                an ambiguity set of other contexts.
-            UnsupportedError: A model without sample paths, or a transform that is not
-                a ``ScalarizedPosteriorTransform`` of one weight.
-        """
         super().__init__(
             model,
             context_set,

@@ -35,13 +35,6 @@ class InUnitCube(AcquisitionFunction):
     level: Tensor
 
     def __init__(self, acqf: AcquisitionFunction, bounds: Tensor, q: int = 1) -> None:
-        r"""Find the level and the scale of the values.
-
-        Args:
-            acqf: A function of ``b x q x d_x`` decisions.
-            bounds: The box, ``2 x d_x``.
-            q: How many decisions it takes together.
-        """
         model = cast(Model, acqf.model)
         super().__init__(model)
         self.acqf = acqf

@@ -95,6 +95,12 @@ class AmbiguitySet(Module, ABC):
     Gradients come from the envelope theorem: ``dv/df = q*`` and
     ``dv/d radius = -multiplier``, so that no solver is differentiated. They exist to
     first order; asking for a second derivative is an error.
+
+    Args:
+        radius: A non-negative scalar, in the units of the set's own distance.
+
+    Raises:
+        InputDataError: The radius is negative, NaN or infinite.
     """
 
     radius: Tensor
@@ -106,14 +112,6 @@ class AmbiguitySet(Module, ABC):
     """Whether the adversary may use any context, on the list or not, for its score."""
 
     def __init__(self, radius: float | Tensor) -> None:
-        r"""Set the size of the ambiguity set.
-
-        Args:
-            radius: A non-negative scalar, in the units of the set's own distance.
-
-        Raises:
-            InputDataError: The radius is negative, NaN or infinite.
-        """
         super().__init__()
         self.register_buffer("radius", _as_radius(radius))
 

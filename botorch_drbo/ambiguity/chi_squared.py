@@ -48,6 +48,9 @@ class ModifiedChiSquared(AmbiguitySet):
     Args:
         radius: The largest chi-squared divergence.
 
+    Raises:
+        InputDataError: The radius is negative, NaN or infinite.
+
     Example:
         >>> f, p = torch.tensor([0.0, 2.0]), torch.tensor([0.5, 0.5])
         >>> robust = ModifiedChiSquared(radius=0.25).worst_case(f, p)
@@ -61,14 +64,6 @@ class ModifiedChiSquared(AmbiguitySet):
     keeps_support: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
-        r"""Set the radius.
-
-        Args:
-            radius: The largest chi-squared divergence, a scalar ``>= 0``.
-
-        Raises:
-            InputDataError: The radius is negative, NaN or infinite.
-        """
         super().__init__(radius)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
@@ -193,6 +188,9 @@ class ChiSquared(AmbiguitySet):
     Args:
         radius: The largest divergence.
 
+    Raises:
+        InputDataError: The radius is negative, NaN or infinite.
+
     Example:
         >>> f, p = torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5])
         >>> radius = ChiSquared(0.0).distance(p, torch.tensor([0.75, 0.25]))
@@ -206,14 +204,6 @@ class ChiSquared(AmbiguitySet):
     reaches_unseen: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
-        r"""Set the radius.
-
-        Args:
-            radius: The largest divergence, a scalar ``>= 0``.
-
-        Raises:
-            InputDataError: The radius is negative, NaN or infinite.
-        """
         super().__init__(radius)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:

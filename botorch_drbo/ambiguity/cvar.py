@@ -46,6 +46,9 @@ class ConditionalValueAtRisk(AmbiguitySet):
     Args:
         alpha: The level, in [0, 1).
 
+    Raises:
+        InputDataError: The level is outside [0, 1).
+
     Example:
         >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
         >>> robust = ConditionalValueAtRisk(alpha=0.5).worst_case(f, p)
@@ -58,14 +61,6 @@ class ConditionalValueAtRisk(AmbiguitySet):
     keeps_support: ClassVar[bool] = True
 
     def __init__(self, alpha: float) -> None:
-        r"""Turn the level into a radius.
-
-        Args:
-            alpha: The level, in [0, 1).
-
-        Raises:
-            InputDataError: The level is outside [0, 1).
-        """
         alpha = float(alpha)
         if not (math.isfinite(alpha) and 0.0 <= alpha < 1.0):
             raise InputDataError(

@@ -54,6 +54,9 @@ class CvxpyAmbiguity(AmbiguitySet):
         radius: The size of the set, in whatever unit the constraints give it.
         step: The step ``h`` of the sensitivity.
 
+    Raises:
+        InputDataError: The builder cannot be called, or a radius or step is bad.
+
     Example:
         >>> import cvxpy as cp
         >>> def at_most_this_far_each(q, p, radius):
@@ -73,16 +76,6 @@ class CvxpyAmbiguity(AmbiguitySet):
         radius: float | Tensor,
         step: float = 1e-3,
     ) -> None:
-        r"""Keep the description; it is looked at when ``n`` is known.
-
-        Args:
-            problem_builder: From ``q``, ``p`` and ``radius`` to a list of constraints.
-            radius: The size of the set, a scalar ``>= 0``.
-            step: The step of the sensitivity in the radius, positive.
-
-        Raises:
-            InputDataError: The builder cannot be called, or a radius or step is bad.
-        """
         super().__init__(radius)
         if not callable(problem_builder):
             raise InputDataError(

@@ -48,6 +48,9 @@ class KullbackLeibler(AmbiguitySet):
     Args:
         radius: The largest divergence, in nats.
 
+    Raises:
+        InputDataError: The radius is negative, NaN or infinite.
+
     Example:
         >>> f, p = torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5])
         >>> q = torch.tensor([0.75, 0.25])
@@ -62,14 +65,6 @@ class KullbackLeibler(AmbiguitySet):
     keeps_support: ClassVar[bool] = True
 
     def __init__(self, radius: float | Tensor) -> None:
-        r"""Set the radius.
-
-        Args:
-            radius: The largest divergence in nats, a scalar ``>= 0``.
-
-        Raises:
-            InputDataError: The radius is negative, NaN or infinite.
-        """
         super().__init__(radius)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:

@@ -36,6 +36,9 @@ class MinimaxApproximation(AmbiguitySet):
             finite: ``TotalVariation``, ``MaximumMeanDiscrepancy`` or ``Wasserstein``.
             Its radius is taken over now; later changes to it are not seen.
 
+    Raises:
+        InputDataError: A set of another kind.
+
     Example:
         >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
         >>> ball = TotalVariation(radius=0.75)
@@ -49,14 +52,6 @@ class MinimaxApproximation(AmbiguitySet):
     """
 
     def __init__(self, ambiguity_set: AmbiguitySet) -> None:
-        r"""Check that the tangent at radius zero exists.
-
-        Args:
-            ambiguity_set: The set to approximate.
-
-        Raises:
-            InputDataError: A set of another kind.
-        """
         if not isinstance(
             ambiguity_set, (TotalVariation, MaximumMeanDiscrepancy, Wasserstein)
         ):

@@ -75,6 +75,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         radius: The largest distance, a scalar ``>= 0``.
         kernel_matrix: The kernel between the contexts, ``n x n``.
 
+    Raises:
+        InputDataError: Not finite, not symmetric, or with a negative eigenvalue.
+        BotorchTensorDimensionError: Not a square matrix.
+
     Example:
         >>> points = torch.tensor([[0.0], [0.5], [1.0]])
         >>> kernel_matrix = torch.exp(-torch.cdist(points, points).square())
@@ -90,16 +94,6 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     spectrum: Tensor
 
     def __init__(self, radius: float | Tensor, kernel_matrix: Tensor) -> None:
-        r"""Check and factor the kernel matrix, in float64.
-
-        Args:
-            radius: The largest distance, a scalar ``>= 0``.
-            kernel_matrix: Symmetric and positive semi-definite, ``n x n``.
-
-        Raises:
-            InputDataError: Not finite, not symmetric, or with a negative eigenvalue.
-            BotorchTensorDimensionError: Not a square matrix.
-        """
         super().__init__(radius)
         check_finite(kernel_matrix, "kernel_matrix")
         shape = tuple(kernel_matrix.shape)

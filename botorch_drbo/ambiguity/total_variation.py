@@ -52,6 +52,9 @@ class TotalVariation(AmbiguitySet):
         radius: The largest l1 distance, twice the mass that may move.
         floor: A score that is reachable outside the support, or None.
 
+    Raises:
+        InputDataError: A negative or non-finite radius, or a non-finite floor.
+
     Example:
         >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
         >>> robust = TotalVariation(radius=0.25).worst_case(f, p)
@@ -71,16 +74,6 @@ class TotalVariation(AmbiguitySet):
     def __init__(
         self, radius: float | Tensor, floor: float | Tensor | None = None
     ) -> None:
-        r"""Set the radius and, if there is one, the score outside the support.
-
-        Args:
-            radius: The largest l1 distance, a scalar ``>= 0``.
-            floor: A constant that broadcasts to the batch ``...`` of the scores, in the
-                units of the scores; detached.
-
-        Raises:
-            InputDataError: A negative or non-finite radius, or a non-finite floor.
-        """
         super().__init__(radius)
         if floor is not None:
             if not isinstance(floor, Tensor):

@@ -28,7 +28,6 @@ class NoAmbiguity(AmbiguitySet):
     keeps_support: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        r"""Take no argument: the radius is zero."""
         super().__init__(radius=0.0)
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
@@ -83,9 +82,7 @@ class FullSimplex(AmbiguitySet):
         tensor(1.)
     """
 
-
     def __init__(self) -> None:
-        r"""Take no argument: the radius 1 covers the simplex in this set's distance."""
         super().__init__(radius=1.0)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:

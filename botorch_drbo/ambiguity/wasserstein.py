@@ -75,6 +75,11 @@ class Wasserstein(AmbiguitySet):
         radius: The average cost of transport that is allowed.
         cost: The ground metric, ``n x n`` (zero diagonal) or ``n x m``.
 
+    Raises:
+        InputDataError: A negative or non-finite entry, a non-zero diagonal, or a
+            radius below the cost of the cheapest plan (checked per problem).
+        BotorchTensorDimensionError: The cost is not a matrix.
+
     Example:
         >>> points = torch.tensor([[0.0], [1.0]])
         >>> ball = Wasserstein(radius=0.25, cost=torch.cdist(points, points))
@@ -88,17 +93,6 @@ class Wasserstein(AmbiguitySet):
     cost: Tensor
 
     def __init__(self, radius: float | Tensor, cost: Tensor) -> None:
-        r"""Check the ground metric.
-
-        Args:
-            radius: The average cost of transport that is allowed, a scalar ``>= 0``.
-            cost: ``n x n`` with zero diagonal, or ``n x m``; not negative.
-
-        Raises:
-            InputDataError: A negative or non-finite entry, a non-zero diagonal, or a
-                radius below the cost of the cheapest plan (checked per problem).
-            BotorchTensorDimensionError: The cost is not a matrix.
-        """
         super().__init__(radius)
         check_finite(cost, "cost")
         if cost.ndim != 2 or 0 in cost.shape:

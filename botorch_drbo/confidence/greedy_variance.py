@@ -55,13 +55,6 @@ class GreedyVariance:
     def __init__(
         self, kernel: Kernel, points: Tensor, noise_variance: float | Tensor
     ) -> None:
-        r"""Begin with the prior variances.
-
-        Args:
-            kernel: Any GPyTorch kernel without a batch shape.
-            points: What the kernel takes, ``N x d``.
-            noise_variance: The variance of the observation noise.
-        """
         if len(kernel.batch_shape):
             raise UnsupportedError(
                 f"The kernel is a batch of kernels (batch_shape "

@@ -39,6 +39,17 @@ class ContextSet(torch.nn.Module):
     The atoms and weights are buffers, so ``.to(...)`` and ``state_dict`` work. They are
     detached copies: no gradient flows to a context set. Atoms may coincide.
 
+    Args:
+        points: An ``n x d_c`` tensor of atoms, in the user's units.
+        weights: An ``n``-dim tensor of non-negative weights with a positive sum;
+            they are scaled to sum to one and take the dtype and device of
+            ``points``. None means ``1 / n`` each.
+
+    Raises:
+        InputDataError: ``points`` or ``weights`` not floating point or not finite,
+            a negative weight, or weights that sum to zero.
+        BotorchTensorDimensionError: Wrong shapes.
+
     Example:
         >>> points = torch.tensor([[0.0], [1.0]])
         >>> contexts = ContextSet(points, torch.tensor([1.0, 3.0]))
@@ -54,19 +65,6 @@ class ContextSet(torch.nn.Module):
     weights: Tensor
 
     def __init__(self, points: Tensor, weights: Tensor | None = None) -> None:
-        r"""Make a context set from atoms and, optionally, their weights.
-
-        Args:
-            points: An ``n x d_c`` tensor of atoms, in the user's units.
-            weights: An ``n``-dim tensor of non-negative weights with a positive sum;
-                they are scaled to sum to one and take the dtype and device of
-                ``points``. None means ``1 / n`` each.
-
-        Raises:
-            InputDataError: ``points`` or ``weights`` not floating point or not finite,
-                a negative weight, or weights that sum to zero.
-            BotorchTensorDimensionError: Wrong shapes.
-        """
         super().__init__()
         points = check_points(points, "points").detach().clone()
         num_points = points.shape[0]

@@ -16,17 +16,12 @@ class Objective(Module, ABC):
 
     Args:
         ambiguity_set: Which context distributions are plausible.
+
+    Raises:
+        InputDataError: Something that is no ambiguity set.
     """
 
     def __init__(self, ambiguity_set: AmbiguitySet) -> None:
-        r"""Keep the ambiguity set.
-
-        Args:
-            ambiguity_set: Which context distributions are plausible.
-
-        Raises:
-            InputDataError: Something that is no ambiguity set.
-        """
         super().__init__()
         if not isinstance(ambiguity_set, AmbiguitySet):
             raise InputDataError(

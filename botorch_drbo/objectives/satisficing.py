@@ -44,6 +44,10 @@ class RobustSatisficing(Objective):
         ambiguity_set: Measures the shift; its radius is ``epsilon_0``.
         target: ``tau``, in the units of the scores.
 
+    Raises:
+        InputDataError: A target that is not a finite number, or something that is
+            no ambiguity set.
+
     Example:
         >>> from botorch_drbo.ambiguity import TotalVariation
         >>> f, p = torch.tensor([0.0, 4.0]), torch.tensor([0.5, 0.5])
@@ -55,16 +59,6 @@ class RobustSatisficing(Objective):
     """
 
     def __init__(self, ambiguity_set: AmbiguitySet, target: float) -> None:
-        r"""Set the target.
-
-        Args:
-            ambiguity_set: Measures the shift; its radius is the smallest that counts.
-            target: The expectation that is good enough, in the units of the scores.
-
-        Raises:
-            InputDataError: A target that is not a finite number, or something that is
-                no ambiguity set.
-        """
         super().__init__(ambiguity_set)
         if not math.isfinite(target):
             raise InputDataError(f"`target` must be a finite number, got {target}.")

@@ -40,6 +40,10 @@ class UncertaintyObjective(Objective):
         value_weight: ``a`` (the paper's alpha), not negative.
         sensitivity_weight: ``b`` (the paper's beta), not negative.
 
+    Raises:
+        InputDataError: A negative weight, something that is no ambiguity set, or
+            a weighted sensitivity that is infinite at the radius of the set.
+
     Example:
         >>> import torch
         >>> from botorch_drbo.ambiguity import TotalVariation
@@ -60,17 +64,6 @@ class UncertaintyObjective(Objective):
         value_weight: float = 1.0,
         sensitivity_weight: float = 0.0,
     ) -> None:
-        r"""Join an ambiguity set and the two weights.
-
-        Args:
-            ambiguity_set: Which context distributions are plausible.
-            value_weight: The weight of the worst-case value.
-            sensitivity_weight: The weight of the sensitivity to the radius.
-
-        Raises:
-            InputDataError: A negative weight, something that is no ambiguity set, or
-                a weighted sensitivity that is infinite at the radius of the set.
-        """
         super().__init__(ambiguity_set)
         check_nonnegative(value_weight, "value_weight")
         check_nonnegative(sensitivity_weight, "sensitivity_weight")

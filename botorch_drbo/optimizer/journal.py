@@ -49,15 +49,13 @@ class Journal:
     ``close``, or the end of the process; there is none on Windows. Only the process
     that made the journal may write: a forked child has a copy that would not know of
     its parent's events.
+
+    Args:
+        path: Where the file is.
+        descriptor: Its file descriptor, closed with the journal.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        r"""Take over an open and locked file.
-
-        Args:
-            path: Where the file is.
-            descriptor: Its file descriptor, closed with the journal.
-        """
         self.path = path
         self._descriptor = descriptor
         self._lines: list[_Line] = []  # the header and each event

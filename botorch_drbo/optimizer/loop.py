@@ -125,18 +125,6 @@ class RobustOptimizer:
         num_initial: int | None = None,
         **options: Any,
     ) -> None:
-        r"""Start a run; see the class for the arguments.
-
-        Args:
-            algorithm: The name of a recipe, or a recipe.
-            bounds: Bounds of the decision, ``2 x d_x``.
-            context_bounds: Bounds of the context, ``2 x d_c``.
-            seed: Decides every random draw.
-            journal: A new file for the run, or None.
-            maximize: False if low outcomes are good.
-            num_initial: Size of the initial design.
-            options: Options of the named recipe.
-        """
         check_bounds(bounds, "bounds")
         check_bounds(context_bounds, "context_bounds")
         if bounds.dtype not in (torch.float32, torch.float64):

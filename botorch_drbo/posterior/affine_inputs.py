@@ -32,13 +32,6 @@ class AffineInputs(Module):
     slope: Tensor
 
     def __init__(self, anchor: Tensor, image: Tensor, slope: Tensor) -> None:
-        r"""Keep the map as buffers, which move with the module.
-
-        Args:
-            anchor: ``z_0``, ``d``.
-            image: ``T(z_0)``, ``d``.
-            slope: ``a``, ``d``.
-        """
         super().__init__()
         self.register_buffer("anchor", anchor, persistent=False)
         self.register_buffer("image", image, persistent=False)

@@ -29,11 +29,6 @@ class Snapshot:
     """
 
     def __init__(self, *modules: Module) -> None:
-        """Copy the values.
-
-        Args:
-            modules: The modules.
-        """
         parts = [part for module in modules for part in module.modules()]
         # Where everything is looked up: to go through these dictionaries is faster
         # than through the modules, by far.

@@ -44,15 +44,6 @@ class RandomFourierFeatures(Module):
         split: int,
         generator: Generator,
     ) -> None:
-        r"""Draw the paths.
-
-        Args:
-            components: The summands of the kernel.
-            num_paths: How many paths ``P``.
-            num_features: Frequencies of each path.
-            split: The first ``split`` columns are ``x``, the others ``c``.
-            generator: A generator of the CPU.
-        """
         super().__init__()
         self.split = split
         shares = allocate(components, num_features)

@@ -76,6 +76,12 @@ class PosteriorPaths(Module):
             a path is multiplied by it, and shifted by the offset.
         memory_budget: Bytes for the temporaries of one evaluation.
 
+    Raises:
+        UnsupportedError: A model for which ``supports_paths`` gives a reason.
+        InputDataError: Numbers that are not counts, or fewer features than the
+            kernel has summands.
+        BotorchTensorDimensionError: Context columns that the model has not.
+
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
@@ -107,24 +113,6 @@ class PosteriorPaths(Module):
         posterior_transform: PosteriorTransform | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        r"""Draw the paths.
-
-        Args:
-            model: A fitted ``SingleTaskGP``.
-            context_indices: Non-negative column numbers of the context.
-            num_paths: How many paths ``P``.
-            num_features: Frequencies of each path.
-            seed: Decides every random draw.
-            posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one
-                weight: a path is multiplied by it, and shifted by the offset.
-            memory_budget: Bytes for the temporaries of one evaluation.
-
-        Raises:
-            UnsupportedError: A model for which ``supports_paths`` gives a reason.
-            InputDataError: Numbers that are not counts, or fewer features than the
-                kernel has summands.
-            BotorchTensorDimensionError: Context columns that the model has not.
-        """
         super().__init__()
         reason = supports_paths(model, posterior_transform)
         if reason is not None:

@@ -82,18 +82,6 @@ class RobustTestFunction(ABC):
         reference: ContextSet | None = None,
         separated: Separated | None = None,
     ) -> None:
-        r"""Check and keep the description of the problem.
-
-        Args:
-            name: The name that reports show.
-            bounds: Bounds of the decision, ``2 x d_x``.
-            context_bounds: Bounds of the context, ``2 x d_c``.
-            context_law: The true law before clipping, of event shape ``(d_c,)``.
-            noise_std: Standard deviation of the observation noise.
-            optimum: The optimum if it is known.
-            reference: The distribution that an optimiser is told, or None.
-            separated: Feature maps whose inner product is the function, or None.
-        """
         self.name = name
         self.bounds = check_bounds(bounds, "bounds")
         self.context_bounds = check_bounds(context_bounds, "context_bounds")

@@ -155,17 +155,6 @@ class BOCUProblem:
         num_initial: int = 5,
         decisions: str = "sobol",
     ) -> None:
-        r"""Lay out the decisions and the contexts.
-
-        Args:
-            function: The test function.
-            seed: Picks what is random.
-            num_decisions: The number of decisions.
-            num_contexts: The number of contexts that the grid has at least.
-            noise_std: Standard deviation of the noise.
-            num_initial: The number of initial pairs.
-            decisions: "sobol" or "grid".
-        """
         self.function = function
         self.seed = check_count(seed, "seed", minimum=0)
         self.noise_std = float(check_nonnegative(noise_std, "noise_std"))

@@ -78,13 +78,6 @@ class COVIDTesting(RobustTestFunction):
         path: str | Path | None = None,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Load the runs and solve for the regression (a second or two).
-
-        Args:
-            context_law: A law of your own, on the unit cube.
-            path: The file ``covid_infection.npz``.
-            noise_std: Standard deviation of the observation noise.
-        """
         data = _load(path)
         own = context_law is not None
         known = digest(data, _KEYS) == self._DIGEST and not own

@@ -83,13 +83,6 @@ class GPPriorSample(RobustTestFunction):
         context_law: Distribution | None = None,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Draw the coefficients of the sample.
-
-        Args:
-            seed: Picks the sample.
-            context_law: A law of your own in place of the uniform one.
-            noise_std: Standard deviation of the observation noise.
-        """
         generator = Generator().manual_seed(check_count(seed, "seed", minimum=0))
         kept = _basis().kept
         # Drawn for all pairs: a rounding of the cutoff cannot shift the others.

@@ -50,12 +50,6 @@ class BurrXII(Distribution):
         return nonnegative
 
     def __init__(self, shape: Tensor, power: Tensor) -> None:
-        r"""Fix the two exponents.
-
-        Args:
-            shape: The inner exponent, any shape.
-            power: The outer exponent, broadcast with ``shape``.
-        """
         self.shape, self.power = torch.broadcast_tensors(shape, power)
         super().__init__(self.shape.shape)
 
@@ -111,12 +105,6 @@ class UnivariateMixture(Distribution):
     def __init__(
         self, components: Sequence[Distribution], weights: Tensor | None = None
     ) -> None:
-        r"""Fix the components and their weights.
-
-        Args:
-            components: Laws with a cdf and an inverse cdf, all of one batch shape.
-            weights: Their weights, or None for equal ones.
-        """
         shapes = {component.batch_shape for component in components}
         if len(shapes) != 1:
             raise InputDataError(

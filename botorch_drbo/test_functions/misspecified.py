@@ -96,20 +96,6 @@ class MisspecifiedFunction(RobustTestFunction):
         context_law: Distribution | None = None,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Draw the function.
-
-        Args:
-            perturbation: The kind of error, "waves" or "bumps".
-            seed: Picks centres, weights and phases.
-            misspecification: ``epsilon``.
-            norm: ``B``.
-            lengthscale: In sides of the cube.
-            d_x: The number of decision variables.
-            d_c: The number of context variables on which the function depends.
-            num_centres: How many kernels are summed.
-            context_law: A law of your own in place of the uniform one.
-            noise_std: Standard deviation of the observation noise.
-        """
         if perturbation not in get_args(Perturbation):
             raise InputDataError(
                 f"`perturbation` must be one of {get_args(Perturbation)}, got "

@@ -38,12 +38,6 @@ class Newsvendor(RobustTestFunction):
     def __init__(
         self, *, context_law: Distribution | None = None, noise_std: float = 0.0
     ) -> None:
-        r"""Fix the law of the demand.
-
-        Args:
-            context_law: A law of your own in place of Burr XII(2, 20).
-            noise_std: Standard deviation of the observation noise.
-        """
         super().__init__(
             "newsvendor",
             bounds=unit_bounds(1),
@@ -83,12 +77,6 @@ class ThreeHumpCamel(RobustTestFunction):
     def __init__(
         self, *, context_law: Distribution | None = None, noise_std: float = 0.0
     ) -> None:
-        r"""Fix the context law.
-
-        Args:
-            context_law: A law of your own, on the unit interval.
-            noise_std: Standard deviation of the observation noise.
-        """
         super().__init__(
             "three_hump_camel",
             bounds=unit_bounds(1),
@@ -131,12 +119,6 @@ class SixHumpCamel(RobustTestFunction):
     def __init__(
         self, *, context_law: Distribution | None = None, noise_std: float = 0.0
     ) -> None:
-        r"""Fix the context law.
-
-        Args:
-            context_law: A law of your own, on the unit interval.
-            noise_std: Standard deviation of the observation noise.
-        """
         super().__init__(
             "six_hump_camel",
             bounds=unit_bounds(1),
@@ -185,13 +167,6 @@ class WassersteinFigure1(RobustTestFunction):
         noise_std: float = 0.0,
         num_reference: int = 256,
     ) -> None:
-        r"""Fix the true law and the size of the reference.
-
-        Args:
-            context_law: A law of your own in place of N(.6, .2^2).
-            noise_std: Standard deviation of the observation noise.
-            num_reference: The number of points of the reference distribution.
-        """
         bounds = unit_bounds(1)
         super().__init__(
             "wdrbo_figure1",

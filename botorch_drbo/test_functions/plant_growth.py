@@ -85,14 +85,6 @@ class PlantGrowth(RobustTestFunction):
         standardise: bool = False,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Load the surrogate.
-
-        Args:
-            context_law: A law of your own, on [0, 30000].
-            path: The file ``plant_growth.npz``.
-            standardise: Subtract the mean, and divide by the deviation.
-            noise_std: Standard deviation of the observation noise.
-        """
         data = _load(path)
         shift = float(data["leaf_area_mean"])
         scale = float(data["leaf_area_std"])

@@ -100,15 +100,6 @@ class Portfolio(RobustTestFunction):
         negate: bool = False,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Load the data and solve for the posterior mean (a second or two).
-
-        Args:
-            context_law: "normal", "uniform", or a law of your own.
-            preset: "wdrbo" or "sbo_kde".
-            path: The file ``portfolio.npz``.
-            negate: Maximise minus the return.
-            noise_std: Standard deviation of the observation noise.
-        """
         check_preset(preset, tuple(self._DEVIATIONS))
         data = _load_portfolio(path)
         law_name = context_law if isinstance(context_law, str) else "own"

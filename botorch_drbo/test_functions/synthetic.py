@@ -90,14 +90,6 @@ class Ackley(RobustTestFunction):
         context_law: Distribution | None = None,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Fix the number of contexts and their law.
-
-        Args:
-            d_c: The number of contexts.
-            preset: "wdrbo" or "sbo_kde".
-            context_law: A law of your own in place of the preset's.
-            noise_std: Standard deviation of the observation noise.
-        """
         check_preset(preset, tuple(self._DEVIATIONS))
         known = self._OPTIMA.get((d_c, preset)) if context_law is None else None
         super().__init__(
@@ -152,13 +144,6 @@ class ModifiedBranin(RobustTestFunction):
         context_law: Distribution | None = None,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Fix the context law.
-
-        Args:
-            preset: "wdrbo" or "sbo_kde".
-            context_law: A law of your own in place of the preset's.
-            noise_std: Standard deviation of the observation noise.
-        """
         check_preset(preset, tuple(self._DEVIATIONS))
         super().__init__(
             "branin_2_2",
@@ -233,13 +218,6 @@ class Hartmann(RobustTestFunction):
         context_law: Distribution | None = None,
         noise_std: float = 0.0,
     ) -> None:
-        r"""Fix the context law.
-
-        Args:
-            preset: "wdrbo", "sbo_kde" or "complicated".
-            context_law: A law of your own in place of the preset's.
-            noise_std: Standard deviation of the observation noise.
-        """
         check_preset(preset, (*self._DEVIATIONS, "complicated"))
         known = self._OPTIMA.get(preset) if context_law is None else None
         if context_law is None:
@@ -299,12 +277,6 @@ class Hartmann3(RobustTestFunction):
     def __init__(
         self, *, context_law: Distribution | None = None, noise_std: float = 0.0
     ) -> None:
-        r"""Fix the context law.
-
-        Args:
-            context_law: A law of your own in place of the uniform one.
-            noise_std: Standard deviation of the observation noise.
-        """
         bounds = unit_bounds(1)
         super().__init__(
             "hartmann_2_1",
