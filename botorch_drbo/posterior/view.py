@@ -1,9 +1,11 @@
 r"""The door to the posterior: moments of ``f(x, c)`` over decisions and contexts.
 
->>> view = posterior.over(contexts)      # once
->>> here = view.at(X)                    # once for each evaluation
->>> mean, variance = here.moments()
->>> slopes = here.slopes()
+::
+
+    view = posterior.over(contexts)      # once
+    here = view.at(X)                    # once for each evaluation
+    mean, variance = here.moments()
+    slopes = here.slopes()
 """
 
 from __future__ import annotations

@@ -564,6 +564,27 @@ def test_what_is_built_in_inference_mode_gives_gradients_later(door: Door) -> No
 
 
 @pytest.mark.parametrize("method", EVERY)
+def test_pending_among_outcomes_of_unequal_noise(method: str) -> None:
+    """What is pending will be as noisy as the data were on average."""
+    model, (X, C) = make_model(fixed_noise=True, units=True), make_inputs(units=True)
+    model.likelihood.noise = model.likelihood.noise * torch.logspace(0, 3, 12).double()
+    noise = model.likelihood.noise * model.outcome_transform.stdvs.square().squeeze()
+    joint = join(X, C, [2]).reshape(-1, 1, 3)
+    with torch.no_grad():  # conditioning of BoTorch's joint posterior
+        both = torch.cat([joint, PENDING.expand(len(joint), -1, -1)], dim=-2)
+        covariance = model.posterior(both).distribution.covariance_matrix
+    cross, own = covariance[:, :1, 1:], covariance[:, 1:, 1:]
+    own = own + noise.mean() * torch.eye(2, dtype=torch.double)
+    explained = cross @ torch.linalg.solve(own, cross.mT)
+    expected = (covariance[:, :1, :1] - explained).reshape(len(X), len(C))
+    posterior = marginal_posterior(model, [2], pending=PENDING, method=method)
+    view = posterior.over(C)
+    assert view.method == method
+    found = view.at(X).moments()[1]
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", EVERY)
 def test_contexts_of_another_shape_are_refused(method: str) -> None:
     posterior = marginal_posterior(make_model(), [2], method=method)
     for shape in ((60, 2), (60,), (2, 60, 1)):

@@ -1,0 +1,134 @@
+"""One climb: the parabola that a cross of slopes tells, and what is done with it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_drbo.lipschitz import climb
+from botorch_drbo.lipschitz.climb import LogLength, SlopeClimb
+
+
+def score(c: Tensor) -> Tensor:
+    """Of any number of columns, with third derivatives of all kinds."""
+    rates = torch.arange(1.0, c.shape[-1] + 1).to(c)
+    return (c * rates).sin().sum(-1) + c.cos().prod(-1) + 0.3 * c.sum(-1).square()
+
+
+def slope(c: Tensor) -> Tensor:
+    with torch.enable_grad():
+        leaf = c.detach().requires_grad_()
+        return torch.autograd.grad(score(leaf).sum(), leaf)[0]
+
+
+def log_length(c: Tensor) -> Tensor:
+    (g,) = torch.autograd.grad(score(c).sum(), c, create_graph=True)
+    return 0.5 * g.square().sum(-1).log()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("edge", [False, True])
+def test_the_parabola_is_autograds(d: int, edge: bool) -> None:
+    """At a face of the box the cross lies inside, and the parabola about the face."""
+    place = torch.linspace(0.3, 0.6, d, dtype=torch.double)
+    if edge:
+        place[0] = 1.0
+    reach = torch.finfo(torch.double).eps ** 0.25
+    here = SlopeClimb(d)._look(slope, place[None, None], reach)
+    leaf = place.clone().requires_grad_()
+    expected = (
+        log_length(leaf),
+        torch.autograd.functional.jacobian(log_length, leaf),
+        torch.autograd.functional.hessian(log_length, leaf),
+    )
+    # The second derivatives at a face are those beside it.
+    for a, b, error in zip(here[1:], expected, (1e-9, 1e-5, 1e-2), strict=True):
+        torch.testing.assert_close(a[0, 0], b.detach(), rtol=error, atol=error)
+
+
+def parabola(place, gradient, hessian) -> LogLength:
+    tensors = [torch.tensor(part).double() for part in (place, gradient, hessian)]
+    place, gradient, hessian = (part[None] for part in tensors)
+    return LogLength(place, place.new_zeros(1), gradient, hessian)
+
+
+WIDE = torch.full((1,), 10.0, dtype=torch.double)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "hessian", "radius", "expected"),
+    [
+        # Newton's step; with an axis that opens upwards; and one that is too long.
+        ([0.4, 0.2], [[-4.0, 0.0], [0.0, -2.0]], 10.0, [0.6, 0.6]),
+        ([0.4, 0.2], [[-4.0, 0.0], [0.0, 2.0]], 10.0, [0.6, 0.6]),
+        ([0.3, 0.4], [[-1.0, 0.0], [0.0, -1.0]], 0.1, [0.56, 0.58]),
+        # Never out of the box.
+        ([4.0, 0.0], [[-4.0, 0.0], [0.0, -2.0]], 10.0, [1.0, 0.5]),
+    ],
+)
+def test_tops(gradient, hessian, radius: float, expected) -> None:
+    here = parabola([0.5, 0.5], gradient, hessian)
+    top = here.top(torch.tensor([radius]).double(), 1e-4)
+    torch.testing.assert_close(top[0], torch.tensor(expected).double())
+
+
+def test_along_a_face() -> None:
+    """From near a face uphill it goes there; the rest of the step knows of it."""
+    hessian = [[-4.0, 2.0], [2.0, -2.0]]
+    here = parabola([0.9999, 0.5], [3.0, 0.1], hessian)
+    top = here.top(WIDE, 1e-3)
+    along = (0.1 + 2.0 * 1e-4) / 2.0
+    torch.testing.assert_close(top[0], torch.tensor([1.0, 0.5 + along]).double())
+    away = parabola([1.0, 0.5], [-0.4, 0.0], [[-4.0, 0.0], [0.0, -2.0]])
+    torch.testing.assert_close(
+        away.top(WIDE, 1e-3)[0], torch.tensor([0.9, 0.5]).double()
+    )
+
+
+def test_a_climb_ends_where_the_length_is_stationary() -> None:
+    starts = torch.rand(4, 6, 3, dtype=torch.double)
+    ends, best, highest = SlopeClimb(3)(slope, starts, 40, 0.1)
+    assert ends.shape == (4, 2, 3)
+    leaf = ends.clone().requires_grad_()
+    (uphill,) = torch.autograd.grad(log_length(leaf).sum(), leaf)
+    inside = (ends > 0) & (ends < 1)
+    winners = log_length(leaf).argmax(-1)
+    for row, winner in enumerate(winners):
+        free = inside[row, winner]
+        assert uphill[row, winner][free].abs().sum() < 1e-5
+        out = torch.where(ends[row, winner] == 1.0, 1.0, -1.0) * uphill[row, winner]
+        assert (out[~free] >= 0).all()  # uphill lies outside
+    torch.testing.assert_close(highest, slope(best).norm(dim=-1))
+    assert (highest >= slope(starts).norm(dim=-1).amax(-1, keepdim=True) - 1e-9).all()
+
+
+def test_a_step_that_led_downwards_is_taken_back() -> None:
+    """Far from its top a bell of slopes opens upwards: the first step goes too far."""
+
+    def bells(c: Tensor) -> Tensor:  # a gradient of length exp(-(30 (c - .5))^2 / 2)
+        return (-0.5 * (30 * (c - 0.5)).square()).exp()
+
+    start = torch.tensor([[[0.46]]], dtype=torch.double)
+    ends, best, highest = SlopeClimb(1)(bells, start, 12, 0.5)
+    torch.testing.assert_close(ends.item(), 0.5, rtol=0, atol=1e-6)
+    torch.testing.assert_close(highest.item(), 1.0)
+    heights = []
+    for steps in range(1, 8):
+        ends, best, highest = SlopeClimb(1)(bells, start, steps, 0.5)
+        heights.append(highest.item())
+    assert heights == sorted(heights)
+
+
+def test_climbs_to_one_peak_are_one() -> None:
+    ends = torch.tensor([[0.1], [0.9], [0.12], [0.5]], dtype=torch.double)
+    expected = torch.tensor([2.0, 1.0, 1.9, 0.5], dtype=torch.double)
+    assert climb._survivors(ends, expected).tolist() == [0, 1]
+
+
+def test_nothing_is_lost_where_there_is_no_slope() -> None:
+    for slopes in (torch.zeros_like, lambda c: c - 0.5):  # flat; zero in the middle
+        start = torch.full((1, 1, 2), 0.5, dtype=torch.double)
+        ends, best, highest = SlopeClimb(2)(slopes, start, 5, 0.2)
+        assert ends.isfinite().all() and best.isfinite().all()
+        assert highest.isfinite().all()
