@@ -41,6 +41,7 @@ from botorch_drbo.posterior.models import some_inputs
 
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES = 16  # of b x n, forward and backward
+_NEARLY_NO_NOISE = 1e-8  # as a share of the model's; with none matrices are singular
 
 
 class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
@@ -60,8 +61,19 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     inputs are hallucinated: the posterior mean stays as it is, the posterior variance
     becomes what it would be had they been observed [Desautels2014bucb]_. So the
     confidence bound shrinks around a pending decision, for all contexts, and the next
-    decision goes elsewhere. Where nothing is left to explore (``beta`` zero, or a model
-    that is certain) the next decision may lie next to the pending one.
+    decision goes elsewhere. But where the noise is large against what is still unknown,
+    one more observation hardly shrinks it, and the next decision would be the pending
+    one again. So with decisions pending there is added
+
+    .. math:: \kappa\, w\, \bar\sigma(x)\, \big( 1 + \ln s(x) - s(x) \big), \qquad
+        s(x) = \frac{\bar\sigma(x \mid f \text{ at the pending inputs})}{\bar\sigma(x)}
+
+    with :math:`\bar\sigma` the root mean square of the posterior deviation at the
+    representative contexts, and :math:`s` the share of it that would be left if ``f``
+    itself were known at the pending inputs, without noise. It falls to minus infinity
+    at a pending decision, is of second order away from them (:math:`s \to 1`), and
+    knows no units but those of the score; ``repulsion`` is :math:`\kappa`. Without
+    exploration (``beta`` zero) there is no repulsion.
 
     *Batches* are chosen one decision at a time, each with the earlier ones pending
     (``optimize_acqf(..., q=q, sequential=True)``). So the value of a batch is
@@ -106,6 +118,8 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     beta: Tensor
     misspecification: Tensor
+    repulsion: float = 0.05
+    """The weight of what repels from pending decisions where the bonus does not."""
 
     def __init__(
         self,
@@ -156,18 +170,23 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.observed = self.posterior = self._posterior(None)
             if pending is not None:
                 contexts = self.context_set.representatives(self.num_pending_contexts)
-                joint = self.observed.join(pending, contexts.to(pending))
-                self.posterior = self._posterior(joint.flatten(0, 1))  # m * k x d
+                joint = self.observed.join(pending, contexts.to(pending)).flatten(0, 1)
+                self.posterior = self._posterior(joint)  # of m * k x d
+                resolved = self._posterior(joint, _NEARLY_NO_NOISE)
+                self._repelled = self.observed.over(contexts), resolved.over(contexts)
             self.min_variance = self._find_min_variance()
             self._made_of = Snapshot(*made_of)
         self._views: tuple[View, View] | None = None
 
-    def _posterior(self, pending: Tensor | None) -> MarginalPosterior:
+    def _posterior(
+        self, pending: Tensor | None, pending_noise: float = 1.0
+    ) -> MarginalPosterior:
         return marginal_posterior(
             self.model,
             self.context_indices,
             posterior_transform=self.posterior_transform,
             pending=pending,
+            pending_noise=pending_noise,
             method=self.method,
             memory_budget=self.memory_budget,
         )
@@ -300,12 +319,24 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         contexts = self.view.contexts
         bytes_per_row = _TEMPORARIES * contexts.element_size() * len(contexts)
         (values,) = in_blocks(
-            lambda rows: (self._values(rows),),
+            lambda rows: (self._values(rows) + self._repulsion(rows),),
             X.squeeze(-2).to(contexts.dtype),
             bytes_per_row,
             self.memory_budget,
         )  # b (x S)
         return (values.mean(-1) if self.ensemble else values).to(X)
+
+    def _repulsion(self, X: Tensor) -> Tensor:
+        """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""
+        if self.X_pending is None:
+            return X.new_zeros(())
+        before, after = (
+            view.at(X).moments()[1].mean(-1).clamp_min(self.min_variance)
+            for view in self._repelled
+        )
+        share = (after / before).sqrt()
+        bonus = self._width().to(X) * before.sqrt()
+        return self.repulsion * bonus * (1.0 + share.log() - share)
 
     def _one_after_another(self, X: Tensor) -> Tensor:
         """The value of one batch, ``... x q x d_x`` to ``...``, all ones."""

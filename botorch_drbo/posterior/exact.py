@@ -61,6 +61,7 @@ class ExactPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one block.
     """
 
@@ -97,6 +98,7 @@ class ExactPosterior(MarginalPosterior):
         *,
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
+        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
@@ -108,7 +110,8 @@ class ExactPosterior(MarginalPosterior):
                 P = model.transform_inputs(pending.to(Z))
                 cross = self._covariance(Z, P).double()
                 own = self._covariance(P, P).double()
-                own = own + training.noise.mean() * torch.eye(len(P)).to(own)
+                variance = pending_noise * training.noise.mean()
+                own = own + variance * torch.eye(len(P)).to(own)
                 covariance = torch.cat(
                     [
                         torch.cat([training.covariance, cross], dim=-1),

@@ -52,6 +52,7 @@ class GenericPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one block.
 
     Raises:
@@ -65,6 +66,7 @@ class GenericPosterior(MarginalPosterior):
         *,
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
+        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
@@ -101,7 +103,7 @@ class GenericPosterior(MarginalPosterior):
                 noisy = self._posterior(pending, observation_noise=True)
                 # (S x) p x 1 -> (S x) p; a variance is found when it is read
                 noise = (noisy.variance - latent.variance).squeeze(-1)
-            self.pending_noise = noise.clamp_min(0.0)
+            self.pending_noise = pending_noise * noise.clamp_min(0.0)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -65,6 +65,7 @@ class ProductPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one block.
 
     Raises:
@@ -108,6 +109,7 @@ class ProductPosterior(MarginalPosterior):
         *,
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
+        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
@@ -126,6 +128,7 @@ class ProductPosterior(MarginalPosterior):
             context_indices,
             posterior_transform=posterior_transform,
             pending=pending,
+            pending_noise=pending_noise,
             memory_budget=memory_budget,
         )
         self.smooth = self.exact.smooth

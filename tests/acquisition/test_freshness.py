@@ -10,7 +10,6 @@ import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import Normalize
-from botorch_drbo.posterior.freshness import Snapshot
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
@@ -21,6 +20,7 @@ from botorch_drbo.acquisition import (
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.posterior.freshness import Snapshot
 
 BETA = 2.25
 SO = UncertaintyObjective.so()
@@ -50,7 +50,9 @@ def contexts(n: int) -> ContextSet:
 
 def dr_ucb(model, path, **options):
     n = 200 if path == "product" else 5
-    return DistributionallyRobustUCB(model, BETA, contexts(n), SO, method=path, **options)
+    return DistributionallyRobustUCB(
+        model, BETA, contexts(n), SO, method=path, **options
+    )
 
 
 def expected(model, points, sign: float = 1.0) -> torch.Tensor:

@@ -167,7 +167,9 @@ def test_a_kernel_that_ignores_the_decision_has_slope_zero(name, warped) -> None
             )
         ambiguity = NoAmbiguity() if name == "expectation" else FullSimplex()
         objective = UncertaintyObjective(ambiguity)
-        return DistributionallyRobustUCB(model, 2.0, context_set, objective, method=path)
+        return DistributionallyRobustUCB(
+            model, 2.0, context_set, objective, method=path
+        )
 
     X = uniform(3, 1, 2, seed=7).requires_grad_()
     value = make("product")(X)
