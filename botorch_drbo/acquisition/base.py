@@ -331,10 +331,10 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.X_pending is None:
             return X.new_zeros(())
         before, after = (
-            view.at(X).moments()[1].mean(-1).clamp_min(self.min_variance)
+            view.at(X).moments()[1].mean(-1).clamp_min(torch.finfo(X.dtype).tiny)
             for view in self._repelled
         )
-        share = (after / before).sqrt()
+        share = (after / before).clamp(_NEARLY_NO_NOISE, 1.0).sqrt()
         bonus = self._width().to(X) * before.sqrt()
         return self.repulsion * bonus * (1.0 + share.log() - share)
 
