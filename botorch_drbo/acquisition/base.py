@@ -42,6 +42,8 @@ from botorch_drbo.posterior.hand import HandInterpolant
 from botorch_drbo.posterior.interpolant import Seen, version_of
 
 MIN_VARIANCE = 1e-12
+# Of pending inputs, as a share of the model's noise: with none matrices are singular.
+_NEARLY_NO_NOISE = 1e-8
 
 
 class RobustAcquisitionFunction(AcquisitionFunction, ABC):
@@ -60,8 +62,20 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
     inputs are hallucinated: the posterior mean stays as it is, the posterior variance
     becomes what it would be had they been observed [Desautels2014bucb]_. So the
     confidence bound shrinks around a pending decision, for all contexts, and the next
-    decision goes elsewhere. Where nothing is left to explore (``beta`` zero, or a model
-    that is certain) the next decision may lie next to the pending one.
+    decision goes elsewhere. But where the noise is large against what is still unknown,
+    one more observation hardly shrinks it, and the next decision would be the pending
+    one again. It is worth nothing then: the same value cannot be found twice. So with
+    decisions pending there is added
+
+    .. math:: \kappa\, w\, \bar\sigma(x)\, \big( 1 + \ln s(x) - s(x) \big), \qquad
+        s(x) = \frac{\bar\sigma(x \mid f \text{ at the pending inputs})}{\bar\sigma(x)}
+
+    with :math:`\bar\sigma` the root mean square of the posterior deviation at the
+    representative contexts, and :math:`s` the share of it that would be left if ``f``
+    itself were known at the pending inputs, without noise. It falls to minus infinity
+    at a pending decision, is of second order away from them (:math:`s \to 1`), and
+    knows no units but those of the score; ``repulsion`` is :math:`\kappa`. Without
+    exploration (``beta`` zero) there is no repulsion.
 
     New hyper-parameters of the model (trained, or loaded from a file) are noticed at
     the next call, and the cached factors computed again; for new training data make a
@@ -86,6 +100,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
 
     beta: Tensor
     misspecification: Tensor
+    repulsion: float = 0.05
+    """The weight of what repels from pending decisions where the bonus does not."""
 
     def __init__(
         self,
@@ -173,13 +189,17 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             self.model, self.context_indices, **options
         )
         if self.X_pending is not None:
-            contexts = self.context_set.representatives(self.num_pending_contexts)
-            pending = self.observed.join(self.X_pending, contexts.to(self.X_pending))
-            self.posterior = marginal_posterior(
-                self.model,
-                self.context_indices,
-                pending=pending.flatten(0, 1),  # m * k x d
-                **options,
+            contexts = self._representatives().to(self.X_pending)
+            pending = self.observed.join(self.X_pending, contexts)
+            self.posterior, self._resolved = (
+                marginal_posterior(
+                    self.model,
+                    self.context_indices,
+                    pending=pending.flatten(0, 1),  # m * k x d
+                    pending_noise=noise,
+                    **options,
+                )
+                for noise in (1.0, _NEARLY_NO_NOISE)
             )
         self._enlargement = self._find_enlargement()
         self._seen = _Hyperparameters(self.model)
@@ -317,6 +337,21 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             factor = factor.unsqueeze(-1)  # (S) x 1
         return factor * variance.clamp_min(MIN_VARIANCE).sqrt()
 
+    def _repulsion(self, X: Tensor) -> Tensor:
+        """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""
+        contexts = self._representatives().to(X)
+        before, after = (
+            posterior(X, contexts)[1].mean(-1).clamp_min(torch.finfo(X.dtype).tiny)
+            for posterior in (self.observed, self._resolved)
+        )
+        share = (after / before).clamp(_NEARLY_NO_NOISE, 1.0).sqrt()
+        bonus = self.confidence_width().to(X) * before.sqrt()
+        return self.repulsion * bonus * (1.0 + share.log() - share)
+
+    def _representatives(self) -> Tensor:
+        """The contexts that stand for those of a pending decision, ``k x d_c``."""
+        return self.context_set.representatives(self.num_pending_contexts)
+
     def confidence_width(self) -> Tensor:
         r"""By how many standard deviations the score lies above the mean.
 
@@ -355,7 +390,10 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
         check_decision_columns(X, self.num_joint - len(self.context_indices))
         if self.beta.device != X.device:
             self.to(X.device)
-        values = self._values(self._in_model_dtype(X.squeeze(-2))).to(X)  # b (x S)
+        inner = self._in_model_dtype(X.squeeze(-2))
+        values = self._values(inner).to(X)  # b (x S)
+        if self.X_pending is not None:
+            values = values + self._repulsion(inner).to(X)
         return values.mean(-1) if self.ensemble else values
 
     @abstractmethod

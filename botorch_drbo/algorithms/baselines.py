@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from botorch.acquisition import AcquisitionFunction, UpperConfidenceBound
+from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
@@ -97,9 +98,6 @@ class DecisionModelAlgorithm(AcquisitionAlgorithm):
 
     .. math:: \mu(x) + \sqrt{\beta}\, \sigma(x)
 
-    Pending decisions are hallucinated [Desautels2014bucb]_: the model is conditioned on
-    its own mean there, which leaves the mean as it is and shrinks the variance.
-
     The values of a recommendation come from a second model, of ``[x, c]``, under the
     empirical contexts (or ``reference``), so that they compare with those of the other
     recipes.
@@ -118,12 +116,8 @@ class DecisionModelAlgorithm(AcquisitionAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The upper confidence bound of the model of ``x``."""
-        if X_pending is not None:
-            with torch.no_grad():
-                mean = model.posterior(X_pending).mean
-                hallucinated = model.condition_on_observations(X_pending, mean)
-            return UpperConfidenceBound(hallucinated, beta=beta)
-        return UpperConfidenceBound(model, beta=beta)
+        # Not BoTorch's class, which raises variances to 1e-12 in units of y.
+        return EnlargedConfidenceUCB(model, beta, 0.0, X_pending=X_pending)
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

@@ -30,8 +30,8 @@ from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.schedules import Schedule, as_schedule
 
 # Decisions nearer than this (largest coordinate difference, in sides of the box) are
-# the same decision: what would tell them apart is far below any lengthscale.
-_SEPARATION = 1e-4
+# not asked while one of them is pending.
+_SEPARATION = 0.01
 # At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
 _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 _NEIGHBOURHOOD = 0.05  # half-width, in sides of the box, of the search for a new one
@@ -442,11 +442,11 @@ def _best_new(
     seed: int,
     num_samples: int,
 ) -> Tensor:
-    """The best candidate (``1 x d_x``) that is not itself a pending decision.
+    """The best candidate (``1 x d_x``) that does not lie at a pending decision.
 
-    Knowing the pending decisions lowers the acquisition function there, but need not
-    move its maximum: late in a run it can stay in one corner of the box. Then the best
-    is taken from a sample around that corner and over the whole box.
+    Pending decisions repel the next one by as much as is still unknown. That can be
+    next to nothing, late in a run; and a sample path knows nothing of them. Then the
+    best is taken from a sample around the pending decision and over the whole box.
     """
     lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
 

@@ -92,6 +92,7 @@ class ExactPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one chunk.
     """
 
@@ -137,6 +138,7 @@ class ExactPosterior(MarginalPosterior):
         *,
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
+        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Factor the training covariance.
@@ -146,6 +148,7 @@ class ExactPosterior(MarginalPosterior):
             context_indices: The model's input columns that hold the context.
             posterior_transform: None or a ``ScalarizedPosteriorTransform``.
             pending: Joint inputs ``p x d`` whose outcomes are on the way.
+            pending_noise: Their noise variance, as a share of the model's.
             memory_budget: Bytes for the temporaries of one chunk.
         """
         super().__init__(model, context_indices, memory_budget)
@@ -156,7 +159,7 @@ class ExactPosterior(MarginalPosterior):
                 P = model.transform_inputs(pending.to(Z))
                 cross = self._covariance(Z, P).double()
                 own = self._covariance(P, P).double()
-                own = own + noise.mean() * torch.eye(len(P)).to(own)
+                own = own + pending_noise * noise.mean() * torch.eye(len(P)).to(own)
                 covariance = torch.cat(
                     [
                         torch.cat([covariance, cross], dim=-1),

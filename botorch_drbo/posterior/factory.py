@@ -29,6 +29,7 @@ def marginal_posterior(
     *,
     posterior_transform: PosteriorTransform | None = None,
     pending: Tensor | None = None,
+    pending_noise: float = 1.0,
     path: Path = "auto",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> MarginalPosterior:
@@ -39,6 +40,7 @@ def marginal_posterior(
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         path: "product" for kernels that factorise over decision and context, "exact"
             for one cached factor (``SingleTaskGP``), "generic" for
             ``model.posterior``, "auto" for the first of these that is right.
@@ -96,6 +98,7 @@ def marginal_posterior(
     options = {
         "posterior_transform": posterior_transform,
         "pending": pending,
+        "pending_noise": pending_noise,
         "memory_budget": memory_budget,
     }
     exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(

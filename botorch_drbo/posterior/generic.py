@@ -38,6 +38,7 @@ class GenericPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: Makes one output of several, or changes the sign.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one chunk.
     """
 
@@ -52,6 +53,7 @@ class GenericPosterior(MarginalPosterior):
         *,
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
+        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         r"""Prepare the noise of the pending inputs, if there are any.
@@ -61,6 +63,7 @@ class GenericPosterior(MarginalPosterior):
             context_indices: The model's input columns that hold the context.
             posterior_transform: Makes one output of several, or changes the sign.
             pending: Joint inputs ``p x d`` whose outcomes are on the way.
+            pending_noise: Their noise variance, as a share of the model's.
             memory_budget: Bytes for the temporaries of one chunk.
 
         Raises:
@@ -75,7 +78,8 @@ class GenericPosterior(MarginalPosterior):
                 latent = self._posterior(pending).variance
                 noisy = self._posterior(pending, observation_noise=True).variance
             # (S x) p x 1 -> (S x) p
-            self.pending_noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
+            noise = (noisy - latent).squeeze(-1).clamp_min(0.0)
+            self.pending_noise = pending_noise * noise
 
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False

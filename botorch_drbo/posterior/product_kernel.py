@@ -94,6 +94,7 @@ class ProductPosterior(MarginalPosterior):
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one chunk.
     """
 
@@ -136,6 +137,7 @@ class ProductPosterior(MarginalPosterior):
         *,
         posterior_transform: PosteriorTransform | None = None,
         pending: Tensor | None = None,
+        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
         components: Sequence[KernelComponent] | None = None,
     ) -> None:
@@ -146,6 +148,7 @@ class ProductPosterior(MarginalPosterior):
             context_indices: The model's input columns that hold the context.
             posterior_transform: None or a ``ScalarizedPosteriorTransform``.
             pending: Joint inputs ``p x d`` whose outcomes are on the way.
+            pending_noise: Their noise variance, as a share of the model's.
             memory_budget: Bytes for the temporaries of one chunk.
             components: ``ProductPosterior.components`` of the model, where known.
 
@@ -158,6 +161,7 @@ class ProductPosterior(MarginalPosterior):
             context_indices,
             posterior_transform=posterior_transform,
             pending=pending,
+            pending_noise=pending_noise,
             memory_budget=memory_budget,
         )
         inputs = self.exact.train_inputs

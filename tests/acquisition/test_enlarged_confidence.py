@@ -195,6 +195,7 @@ def test_pending_decisions():
     Z, Y = data()
     model, pending = gp(Z, Y), torch.rand(2, 3).double()
     acqf = EnlargedConfidenceUCB(model, 2.25, 0.1, X_pending=pending)
+    acqf.repulsion = 0.0
     with torch.no_grad():
         posterior = model.posterior(X.unsqueeze(-2))
         after = gp(torch.cat([Z, pending]), torch.cat([Y, Y[:2]]))

@@ -137,6 +137,7 @@ def test_gp_ucb_hallucinates_pending_decisions() -> None:
         acqf = GPUCB().acquisition(
             model, data, SPACE, beta=beta, X_pending=X_pending, seed=0
         )
+        acqf.repulsion = 0.0  # pyright: ignore[reportAttributeAccessIssue]
         return acqf(X_TEST.unsqueeze(-2)).detach()
 
     posterior = model.posterior(X_TEST)
