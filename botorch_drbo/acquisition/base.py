@@ -185,9 +185,8 @@ class RobustAcquisitionFunction(AcquisitionFunction, ABC):
             "path": self.path,
             "memory_budget": self.memory_budget,
         }
-        self.observed = self.posterior = marginal_posterior(
-            self.model, self.context_indices, **options
-        )
+        self.observed = marginal_posterior(self.model, self.context_indices, **options)
+        self.posterior = self._resolved = self.observed
         if self.X_pending is not None:
             contexts = self._representatives().to(self.X_pending)
             pending = self.observed.join(self.X_pending, contexts)
