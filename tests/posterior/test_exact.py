@@ -101,7 +101,10 @@ def test_where_the_variance_is_cut_off_it_has_no_slope() -> None:
     assert isinstance(posterior, ExactPosterior) and posterior.system is not None
     more = 1.05 * posterior.inverse_root
     posterior.system = posterior.system._replace(inverse_root=more)
-    at = posterior.over(C).at(X).slopes()
+    here = posterior.over(C).at(X)
+    at, variance = here.slopes(), here.moments()[1]
+    torch.testing.assert_close(at.variance, variance, rtol=0, atol=1e-12)
+    assert (variance >= 0.0).all()
     cut = at.variance == 0.0
     assert 0 < cut.sum() < cut.numel()
     assert (at.variance_slope[cut] == 0.0).all()

@@ -516,10 +516,17 @@ def test_contexts_are_copies(door: Door) -> None:
 @ONE_OF_EACH
 def test_contexts_are_constants(door: Door) -> None:
     """Also where they are parameters: the way to their gradient is ``slopes``."""
-    view, own = door.view(door.C.clone().requires_grad_()), door.own()
+    C, own = door.C.clone().requires_grad_(), door.own().requires_grad_()
+    view, leaf = door.view(C), door.X.clone().requires_grad_()
     here = view.at(door.X)
-    found = [*here.moments(), *here.slopes(), *here.slopes(own.requires_grad_())]
+    found = [*here.moments(), *here.slopes(), *here.slopes(own)]
     assert not any(part.requires_grad for part in found)
+    here = view.at(leaf)
+    for part in (*here.moments(), *here.slopes(), *here.slopes(own)):
+        gradients = torch.autograd.grad(
+            part.sum(), [leaf, C, own], retain_graph=True, allow_unused=True
+        )
+        assert gradients[0] is not None and gradients[1:] == (None, None)
 
 
 BOTH = [(name, method) for name in ("rbf", "float32") for method in EVERY]
