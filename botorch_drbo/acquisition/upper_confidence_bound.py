@@ -52,7 +52,7 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
         weights = self.context_set.weights
         if outside_contexts is not None:
             ball = objective.ambiguity_set
-            if not ball.reaches_unseen:
+            if ball.knows_positions or ball.keeps_support:
                 raise InputDataError(
                     "`outside_contexts` needs a set that knows no distance between "
                     "contexts and may give unseen ones mass (TotalVariation, "
@@ -122,7 +122,7 @@ class DistributionallyRobustUCB(ObjectiveUpperConfidenceBound):
         outside_contexts: Contexts ``m x d_c`` beside the context set, of weight zero,
             to which the adversary may move probability as well. Of these only the one
             with the lowest score counts, decision by decision: so only for sets that
-            know no distance between contexts (``reaches_unseen``).
+            know no distance between contexts (``knows_positions`` is false).
         misspecification: By how much the outcome may differ from every function that
             the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
         context_indices: The model's input columns that hold the context; by default

@@ -106,6 +106,8 @@ class AmbiguitySet(Module, ABC):
     radius: Tensor
     keeps_support: ClassVar[bool] = False
     """Whether atoms of reference weight zero get no mass."""
+    knows_positions: ClassVar[bool] = True
+    """Whether the distance depends on where the contexts lie."""
     finite_at_zero: ClassVar[bool] = True
     """Whether the sensitivity at radius zero is finite."""
     reaches_unseen: ClassVar[bool] = False

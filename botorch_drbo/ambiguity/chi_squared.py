@@ -60,6 +60,7 @@ class ModifiedChiSquared(AmbiguitySet):
     Called modified chi-squared in [Tay2022minimax]_, with half of our radius.
     """
 
+    knows_positions: ClassVar[bool] = False
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
@@ -200,6 +201,7 @@ class ChiSquared(AmbiguitySet):
     The dual is that of a phi-divergence [BenTal2013]_.
     """
 
+    knows_positions: ClassVar[bool] = False
     finite_at_zero: ClassVar[bool] = False
     reaches_unseen: ClassVar[bool] = True
 

@@ -58,6 +58,7 @@ class ConditionalValueAtRisk(AmbiguitySet):
     [RockafellarUryasev2000]_ for the dual.
     """
 
+    knows_positions: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
     def __init__(self, alpha: float) -> None:

