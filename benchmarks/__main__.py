@@ -152,7 +152,15 @@ def _lipschitz(options: argparse.Namespace) -> int:
 
 def _batches(options: argparse.Namespace) -> int:
     from benchmarks.batches import run_batches
+    from benchmarks.pending import run_pending
 
+    if options.pending:
+        return run_pending(
+            RESULTS / "pending.md" if options.out is None else options.out,
+            seeds=options.seeds,
+            rounds=options.rounds,
+            q=options.q,
+        )
     out = RESULTS / "batches.md" if options.out is None else options.out
     return run_batches(
         writable(out),
@@ -285,7 +293,14 @@ def _parser() -> argparse.ArgumentParser:
     batches.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
     batches.add_argument("--rounds", type=int, default=8, help="batches of each run")
     batches.add_argument("--q", type=int, default=4, help="decisions of each batch")
-    batches.add_argument("--out", type=Path, help="report file (results/batches.md)")
+    batches.add_argument(
+        "--pending",
+        action="store_true",
+        help="how decisions of a batch keep apart, on three problems (in one process)",
+    )
+    batches.add_argument(
+        "--out", type=Path, help="report file (results/batches.md or pending.md)"
+    )
     _add_jobs(batches)
 
     bocu = commands.add_parser(

@@ -57,16 +57,18 @@ class Setting:
     """The problem, what is known of its contexts, and the regret that counts.
 
     Args:
-        problem: The test function.
+        name: The name of the test function.
     """
 
-    def __init__(self, problem: RobustTestFunction) -> None:
+    def __init__(self, name: str = PROBLEM) -> None:
         """Find the robust optimum among a dense set of decisions, and climb from it.
 
         Args:
-            problem: The test function.
+            name: The name of the test function.
         """
-        self.problem = problem
+        self.name = name
+        self.problem: RobustTestFunction = make_test_function(name)
+        problem = self.problem
         self.context_set = ContextSet(problem.true_contexts(CONTEXTS))
         self.objective = UncertaintyObjective.dro(TotalVariation(RADIUS))
         low, high = problem.bounds
@@ -244,9 +246,11 @@ def _improvement(
 def _hallucinated(
     model: SingleTaskGP, setting: Setting, tried: Tensor, seed: int
 ) -> AcquisitionFunction:
-    return DistributionallyRobustUCB(
+    acqf = DistributionallyRobustUCB(
         model, BETA, setting.context_set, setting.objective
     )
+    acqf.repulsion = 0.0
+    return acqf
 
 
 METHODS = (
@@ -268,23 +272,26 @@ class Run:
         batch_regret: The mean over the decisions of each batch, ``rounds``.
         seconds: The median time of a batch.
         values: Acquisition values by round, of a method that works jointly.
+        gaps: How near the nearest two of each batch are, in sides, ``rounds``.
     """
 
     regret: Tensor
     batch_regret: Tensor
     seconds: float
     values: tuple[Values, ...]
+    gaps: Tensor
 
 
 def run_method(
     method: Method, setting: Setting, seed: int, *, rounds: int, q: int
 ) -> Run:
     """Run one method under one seed, for ``rounds`` batches of ``q``."""
-    world = World(setting.problem, PROBLEM, seed)
+    world = World(setting.problem, setting.name, seed)
     X = torch.cat([world.initial_decision(i) for i in range(INITIAL)])
     C = torch.cat([world.context(i) for i in range(INITIAL + rounds * q)])
     Y = setting.problem.evaluate(X, C[: len(X)]).unsqueeze(-1)
-    regret, batch_regret, seconds, values = [], [], [], []
+    regret, batch_regret, seconds, values, gaps = [], [], [], [], []
+    low, high = setting.problem.bounds
     for step in range(rounds + 1):
         model = _fit(setting.problem, torch.cat([X, C[: len(X)]], dim=-1), Y)
         if step > 0:
@@ -297,11 +304,18 @@ def run_method(
         if batch.values is not None:
             values.append(batch.values)
         batch_regret.append(setting.optimum - setting.value(batch.X).mean())
+        unit = (batch.X - low) / (high - low)
+        gaps.append(torch.cdist(unit, unit).fill_diagonal_(torch.inf).min())
         new = C[len(X) : len(X) + q]
         outcome = setting.problem.evaluate(batch.X, new).unsqueeze(-1)
         X, Y = torch.cat([X, batch.X]), torch.cat([Y, outcome])
-    middle = torch.tensor(seconds).median().item()
-    return Run(torch.stack(regret), torch.stack(batch_regret), middle, tuple(values))
+    return Run(
+        torch.stack(regret),
+        torch.stack(batch_regret),
+        torch.tensor(seconds).median().item(),
+        tuple(values),
+        torch.stack(gaps),
+    )
 
 
 def _fit(problem: RobustTestFunction, Z: Tensor, Y: Tensor) -> SingleTaskGP:
@@ -337,7 +351,7 @@ def run_batches(out: Path, *, seeds: int, rounds: int, q: int, jobs: int = 1) ->
 def run_seed(seed: int, *, rounds: int, q: int) -> dict[str, Run]:
     """Run every method under one seed, on one thread."""
     with one_thread():
-        setting = Setting(make_test_function(PROBLEM))
+        setting = Setting()
         return {
             method.label: run_method(method, setting, seed, rounds=rounds, q=q)
             for method in METHODS
@@ -365,7 +379,12 @@ def report(runs: dict[str, list[Run]], *, rounds: int, q: int) -> str:
         path = torch.stack([run.regret.mean() for run in found])
         batch = torch.stack([run.batch_regret.mean() for run in found])
         seconds = torch.tensor([run.seconds for run in found]).median().item()
-        cells = [_mean(end), _mean(path), _mean(batch), f"{seconds:.2f}"]
+        cells = [
+            mean_and_error(end),
+            mean_and_error(path),
+            mean_and_error(batch),
+            f"{seconds:.2f}",
+        ]
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     lines += [
         "",
@@ -381,7 +400,7 @@ def report(runs: dict[str, list[Run]], *, rounds: int, q: int) -> str:
             [a.regret.mean() - b.regret.mean() for a, b in pairs],
             [a.batch_regret.mean() - b.batch_regret.mean() for a, b in pairs],
         )
-        cells = [_mean(torch.stack(column)) for column in columns]
+        cells = [mean_and_error(torch.stack(column)) for column in columns]
         lines.append(f"| {joint} - {other} | " + " | ".join(cells) + " |")
     lines += ["", *_acquisition_values(runs)]
     return "\n".join(lines) + "\n"
@@ -420,6 +439,7 @@ def _acquisition_values(runs: dict[str, list[Run]]) -> Sequence[str]:
     return lines
 
 
-def _mean(values: Tensor) -> str:
+def mean_and_error(values: Tensor) -> str:
+    """Mean and standard error, as text."""
     error = values.std() / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return f"{values.mean():.3g} ± {error:.2g}"

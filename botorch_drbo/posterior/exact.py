@@ -40,6 +40,8 @@ from botorch_drbo.posterior.view import (
     slopes_by_autograd,
 )
 
+_ROUNDING = 100  # machine epsilons that a covariance may be wrong by
+
 
 class ExactPosterior(MarginalPosterior):
     r"""Marginal moments of a ``SingleTaskGP`` from one factor of its training matrix.
@@ -110,8 +112,10 @@ class ExactPosterior(MarginalPosterior):
                 P = model.transform_inputs(pending.to(Z))
                 cross = self._covariance(Z, P).double()
                 own = self._covariance(P, P).double()
-                variance = pending_noise * training.noise.mean()
-                own = own + variance * torch.eye(len(P)).to(own)
+                # Not less than what the model's dtype leaves uncertain.
+                least = _ROUNDING * torch.finfo(Z.dtype).eps * own.diagonal().mean()
+                added = (pending_noise * training.noise.mean()).clamp_min(least)
+                own = own + added * torch.eye(len(P)).to(own)
                 covariance = torch.cat(
                     [
                         torch.cat([training.covariance, cross], dim=-1),

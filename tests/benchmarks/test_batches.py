@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import batches
+from benchmarks import batches, pending
 from benchmarks.__main__ import main
 from benchmarks.batches import METHODS, Run, Setting, Values, report
-from botorch_drbo.test_functions import make_test_function
 
 
 def test_the_regret_is_that_of_the_robust_value():
-    setting = Setting(make_test_function(batches.PROBLEM))
+    setting = Setting()
     X = torch.tensor([[0.2, 0.2], [0.7, 0.4]], dtype=torch.double)
     points = setting.context_set.points
     for x, value in zip(X, setting.value(X), strict=True):
@@ -32,7 +31,8 @@ def test_the_regret_is_that_of_the_robust_value():
 
 def test_the_table_pairs_the_methods_by_seed():
     def run(end: float, values: tuple[Values, ...] = ()) -> Run:
-        return Run(torch.tensor([5.0, end]), torch.tensor([2.0, 4.0]), 0.25, values)
+        regret, of_batches = torch.tensor([5.0, end]), torch.tensor([2.0, 4.0])
+        return Run(regret, of_batches, 0.25, values, gaps=torch.ones(2))
 
     known = (Values(greedy=1.0, cold=0.5, joint=1.5), Values(2.0, 2.5, 2.5))
     runs = {method.label: [run(1.0), run(3.0)] for method in METHODS}
@@ -43,6 +43,23 @@ def test_the_table_pairs_the_methods_by_seed():
     assert "| qUCB, jointly - qUCB, greedily | -0.5 ± 0 | -0.25 ± 0 | 0 ± 0 |" in text
     assert "| qUCB, jointly, cold | -0.4 | 0 | 0.4 | 50% |" in text
     assert "| qUCB, jointly, warm | 0.5 | 0.5 | 0.5 | 100% |" in text
+
+
+def test_pending_is_compared_after_equal_numbers_of_outcomes():
+    def run(*regret: float) -> Run:
+        # The regret of the decisions is that of the recommendations, and one more.
+        found = torch.tensor(regret, dtype=torch.double)
+        return Run(found, found + 1.0, 0.25, (), gaps=torch.full((2,), 0.125))
+
+    runs = {
+        ("p", pending.ONE_BY_ONE): [run(8, 6, 4, 2), run(8, 6, 4, 2)],
+        ("p", pending.HALLUCINATED.label): [run(5, 3), run(7, 5)],
+        ("p", pending.REPELLED.label): [run(5, 2), run(7, 4)],
+    }
+    text = pending.report(runs, rounds=2, q=2)
+    assert "| p | one by one | 2 ± 0 | 4 ± 0 | 6 ± 0 |  |" in text
+    assert "| p | UCB, hallucinated | 4 ± 1 | 5 ± 1 | 6 ± 1 | 0.12 |" in text
+    assert "| p | repelled - hallucinated | -1 ± 0 | -0.5 ± 0 | -0.5 ± 0 | |" in text
 
 
 @pytest.mark.slow
