@@ -384,7 +384,8 @@ for name, x in {
 # `sequential=True` picks them one by one, each knowing those before it as pending. A
 # pending decision has no context yet; the acquisition function pairs it with contexts
 # that represent the set, and takes the model's own mean for its outcomes. So the
-# uncertainty shrinks there, and the next decision looks elsewhere.
+# uncertainty shrinks there, and the next decision looks elsewhere. Where little is left
+# to shrink, pending decisions push the next one away all the same, by a little.
 
 # %%
 batch, _ = optimize_acqf(

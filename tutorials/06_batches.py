@@ -286,7 +286,8 @@ print("to be added: ", [round(1000 * x) for x in rest.flatten().tolist()])
 #
 # (*Jointly* had the greedy batch among its starting points. *UCB, hallucinated* is the
 # plain `DistributionallyRobustUCB`, one decision after the other; for those already
-# chosen only the variance shrinks.)
+# chosen only the variance shrinks: `repulsion = 0`. By default they also push the next
+# one away, a little.)
 #
 # **No: joint batches do not beat greedy ones here.** They are better in no column, and
 # most differences are within two standard errors. They took more than twice the time.

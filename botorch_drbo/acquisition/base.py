@@ -70,10 +70,12 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     with :math:`\bar\sigma` the root mean square of the posterior deviation at the
     representative contexts, and :math:`s` the share of it that would be left if ``f``
-    itself were known at the pending inputs, without noise. It falls to minus infinity
-    at a pending decision, is of second order away from them (:math:`s \to 1`), and
-    knows no units but those of the score; ``repulsion`` is :math:`\kappa`. Without
-    exploration (``beta`` zero) there is no repulsion.
+    itself were known at the pending inputs, without noise. It falls like a logarithm
+    towards a pending decision (down to a share of about 1e-4), is of second order away
+    from them (:math:`s \to 1`), and knows no units but those of the score. The
+    attribute ``repulsion`` is :math:`\kappa`; 0 leaves the hallucination alone. It
+    spreads batches and does not lower the regret that we measured. Without exploration
+    (``beta`` zero) nothing is repelled. This term is ours.
 
     *Batches* are chosen one decision at a time, each with the earlier ones pending
     (``optimize_acqf(..., q=q, sequential=True)``). So the value of a batch is
