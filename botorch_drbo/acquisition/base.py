@@ -40,7 +40,7 @@ from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
 
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
-_TEMPORARIES = 16  # of b x n, forward and backward
+_TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone
 _NEARLY_NO_NOISE = 1e-8  # as a share of the model's; with none matrices are singular
 
 
@@ -319,7 +319,9 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.to(X.device)
         self._refresh()
         contexts = self.view.contexts
-        bytes_per_row = _TEMPORARIES * contexts.element_size() * len(contexts)
+        graph = torch.is_grad_enabled() and X.requires_grad
+        copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
+        bytes_per_row = copies * contexts.element_size() * len(contexts)
         (values,) = in_blocks(
             lambda rows: (self._values(rows) + self._repulsion(rows),),
             X.squeeze(-2).to(contexts.dtype),
