@@ -89,7 +89,7 @@ class SlopeClimb(Module):
     A step evaluates the slopes at a small cross and goes to the top of the parabola
     that they tell. A step that led downwards is taken back, and the next one from there
     is a quarter as long. After each step the half of the climbs that is expected to end
-    lower is given up, until two are left.
+    lower is given up, until two are left. It ends where all have arrived that can win.
 
     Args:
         dim: Columns of the box, ``d``.
@@ -131,10 +131,11 @@ class SlopeClimb(Module):
         for _ in range(num_steps - 1):
             expected = here.after(ends - here.place)
             if ends.shape[-2] > _SURVIVORS:
-                index = _survivors(ends, expected)
+                index = _survivors(here.height, ends, expected)
                 here = LogLength(*(_taken(part, index) for part in here))
                 ends, radii = _taken(ends, index), _taken(radii, index)
-            elif on_cpu(ends) and _have_arrived(ends - here.place, expected):
+                expected = _taken(expected, index)
+            if on_cpu(ends) and _have_arrived(here.place, ends, expected):
                 break
             there = self._look(slopes, ends, reach)
             lower = there.height < here.height
@@ -203,20 +204,30 @@ def _highest(here: LogLength) -> tuple[Tensor, Tensor]:
     return height, _taken(here.place, index)
 
 
-def _survivors(ends: Tensor, expected: Tensor) -> Tensor:
-    """Which climbs go on: the better half, of climbs to one peak only the best."""
+def _survivors(height: Tensor, ends: Tensor, expected: Tensor) -> Tensor:
+    """Which climbs go on: the half that will end highest, of a peak's only one.
+
+    Also the one that is highest now: so the highest place of all lies on a way that is
+    walked to its end.
+    """
     count = max(_SURVIVORS, (ends.shape[-2] + 1) // 2)
+    leads = height == height.amax(-1, keepdim=True)
+    hopes = torch.where(_beside_higher(ends, expected), -torch.inf, expected)
+    return torch.where(leads, torch.inf, hopes).topk(count, -1).indices
+
+
+def _have_arrived(place: Tensor, ends: Tensor, expected: Tensor) -> bool:
+    """Whether all steps are short, but those of climbs that will not win."""
+    short = (ends - place).abs().amax(-1) <= _ARRIVED
+    beaten = expected < expected.amax(-1, keepdim=True) - _BEATEN
+    return bool((short | beaten | _beside_higher(ends, expected)).all())
+
+
+def _beside_higher(ends: Tensor, expected: Tensor) -> Tensor:
+    """Which climbs end at the peak of a higher one, ``... x R``."""
     gaps = (ends.unsqueeze(-2) - ends.unsqueeze(-3)).norm(dim=-1)  # ... x R x R
     lower = expected.unsqueeze(-1) < expected.unsqueeze(-2)
-    second = ((gaps < _SAME_PEAK) & lower).any(-1)
-    return torch.where(second, -torch.inf, expected).topk(count, -1).indices
-
-
-def _have_arrived(steps: Tensor, expected: Tensor) -> bool:
-    """Whether all steps are short, but those of climbs that cannot win."""
-    short = steps.abs().amax(-1) <= _ARRIVED
-    beaten = expected < expected.amax(-1, keepdim=True) - _BEATEN
-    return bool((short | beaten).all())
+    return ((gaps < _SAME_PEAK) & lower).any(-1)
 
 
 def _taken(part: Tensor, index: Tensor) -> Tensor:

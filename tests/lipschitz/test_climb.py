@@ -123,7 +123,29 @@ def test_a_step_that_led_downwards_is_taken_back() -> None:
 def test_climbs_to_one_peak_are_one() -> None:
     ends = torch.tensor([[0.1], [0.9], [0.12], [0.5]], dtype=torch.double)
     expected = torch.tensor([2.0, 1.0, 1.9, 0.5], dtype=torch.double)
-    assert climb._survivors(ends, expected).tolist() == [0, 1]
+    height = expected - 0.5
+    assert climb._survivors(height, ends, expected).tolist() == [0, 1]
+
+
+def test_the_climb_that_leads_is_not_given_up() -> None:
+    """However much more is expected of others, which may be wrong."""
+    ends = torch.tensor([[0.1], [0.9], [0.3], [0.5]], dtype=torch.double)
+    expected = torch.tensor([2.0, 1.0, 1.9, 1.5], dtype=torch.double)
+    height = torch.tensor([0.2, 0.9, 0.3, 0.1], dtype=torch.double)
+    assert climb._survivors(height, ends, expected).tolist() == [1, 0]
+
+
+def test_arrived_is_who_can_win() -> None:
+    place = torch.tensor([[0.1], [0.9]], dtype=torch.double)
+    for ends, expected, arrived in (
+        ([[0.1001], [0.9]], [1.0, 1.0], True),
+        ([[0.2], [0.9]], [1.0, 1.0], False),
+        ([[0.2], [0.9]], [0.9, 1.0], True),  # it will not win
+        ([[0.2], [0.9]], [1.1, 1.0], False),
+        ([[0.89], [0.9]], [0.99, 1.0], True),  # it goes where the other is
+    ):
+        here = torch.tensor(ends).double(), torch.tensor(expected).double()
+        assert climb._have_arrived(place, *here) == arrived
 
 
 def test_nothing_is_lost_where_there_is_no_slope() -> None:
