@@ -23,6 +23,7 @@ from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, LocalMoments, Method
 from botorch_drbo.posterior.models import without_inference_tensors
 
+_FINE_GRID = 384  # contexts on a line
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
 
@@ -59,7 +60,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         lipschitz: How ``L(x)`` is searched for; by default
             ``LipschitzConstant(context_bounds, support=...)`` with the points of
             the context set, or 128 that represent a larger one; in one context
-            column, with a kernel that is RBF in it, one step from one start.
+            column, with a kernel that is RBF in it, one step on a grid of 384.
         misspecification: By how much the outcome may differ from every function
             that the model can represent, in the units of y; see
             ``EnlargedConfidenceUCB``.
@@ -159,14 +160,12 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         self.lipschitz = without_inference_tensors(lipschitz)
 
     def _search(self, bounds: Tensor) -> LipschitzConstant:
-        """By default; one step on a grid does for scores without kinks in the slope."""
-        once = 1 if self.observed.smooth and bounds.shape[-1] == 1 else None
-        return LipschitzConstant(
-            bounds,
-            support=self.context_set.representatives(_MAX_SUPPORT),
-            num_starts=once,
-            num_ascent_steps=once,
-        )
+        """By default; one step on a fine grid does where slopes have no kinks."""
+        options = {}
+        if self.observed.smooth and bounds.shape[-1] == 1:
+            options = {"num_sobol": _FINE_GRID, "num_starts": 1, "num_ascent_steps": 1}
+        support = self.context_set.representatives(_MAX_SUPPORT)
+        return LipschitzConstant(bounds, support, **options)
 
     def _contexts(self) -> Tensor:
         points = self.context_set.points

@@ -34,8 +34,8 @@ def noise_precision(model: Model) -> Tensor:
         >>> from botorch.models import SingleTaskGP
         >>> Z = torch.rand(5, 2, dtype=torch.double)
         >>> given = torch.full((5, 1), 0.25, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True), given)
-        >>> noise_precision(model)
+        >>> Y = Z.sum(dim=-1, keepdim=True)
+        >>> noise_precision(SingleTaskGP(Z, Y, given, outcome_transform=None))
         tensor([20.], dtype=torch.float64)
     """
     if isinstance(model, ModelList):

@@ -62,7 +62,8 @@ class LipschitzConstant(Module):
     ``L`` is differentiable in ``x``: by the envelope theorem its gradient is the
     partial derivative of the norm in ``x`` at the maximising context, a second
     derivative of the score. That theorem asks for a context at which the norm is
-    stationary in the box, which is why climbs go all the way.
+    stationary in the box, which is why climbs go all the way. It speaks of the first
+    derivative only: a second one by autograd holds the maximising context fixed.
 
     Args:
         context_bounds: The box ``C``, ``2 x d_c``.
@@ -208,21 +209,20 @@ class LipschitzConstant(Module):
         starts = places[index]  # ... (x S) x R x d_c
         best = starts[..., :1, :]
         if self._steps_on_grid:
-            starts = self._step_on_grid(norms, starts, index)
+            starts = self._step_on_grid(norms, starts)
         return starts, best
 
-    def _step_on_grid(self, norms: Tensor, starts: Tensor, index: Tensor) -> Tensor:
-        """To the top of a polynomial through five points of the grid.
-
-        Starts that are no points of the grid stay where they are.
-        """
+    def _step_on_grid(self, norms: Tensor, starts: Tensor) -> Tensor:
+        """To the top of a polynomial through the five nearest points of the grid."""
         last, reach = self.num_sobol - 1, len(_STENCIL) // 2
         bounds, stencil = self.bounds.to(norms), self.stencil.to(norms)
-        middle = index.clamp(reach, last - reach)  # ... (x S) x R
-        around = torch.stack([middle + i for i in range(-reach, reach + 1)], -1)
+        at = last * ((starts - bounds[0]) / (bounds[1] - bounds[0])).squeeze(-1)
+        middle = at.round().clamp(reach, last - reach)  # ... (x S) x R
+        index = middle.long()
+        around = torch.stack([index + i for i in range(-reach, reach + 1)], -1)
         near = norms.gather(-1, around.flatten(-2)).reshape(around.shape)
         first, second, third, fourth = (near @ stencil).unbind(-1)  # ... (x S) x R
-        at = (index - middle).to(norms)  # in steps of the grid
+        at = at - middle  # in steps of the grid
         low, high = (at - 1.0).clamp_min(-reach), (at + 1.0).clamp(-reach, reach)
         tiny = torch.finfo(at.dtype).tiny
         for _ in range(_NEWTON_STEPS):
@@ -233,8 +233,7 @@ class LipschitzConstant(Module):
             at = at + slope / torch.maximum(-bend, least).clamp_min(tiny)
             at = torch.minimum(torch.maximum(at, low), high)
         place = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # in the unit box
-        tops = torch.lerp(bounds[0], bounds[1], place)
-        return torch.where((index <= last).unsqueeze(-1), tops, starts)
+        return torch.lerp(bounds[0], bounds[1], place)
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""

@@ -56,6 +56,18 @@ def test_one_step_on_the_grid_finds_the_top() -> None:
     assert stepped.abs().max() < 1e-9
 
 
+def test_from_an_atom_beside_the_grid_too() -> None:
+    """The best sample is an atom; the top lies between it and the grid."""
+    X = torch.full((1, 1), 0.7, dtype=torch.double)
+    top = (math.pi - 0.7) / 9
+    atom = torch.tensor([[top + 3e-4]], dtype=torch.double)
+    search = LipschitzConstant(UNIT, atom, num_starts=1, num_ascent_steps=1)
+    samples = 9 * (9 * search.candidates + 0.7).cos().abs()
+    assert samples.argmax() == search.num_sobol
+    assert 9.0 - samples.max() > 1e-5
+    assert 9.0 - steepest(wave, search, X).item() < 1e-9
+
+
 def test_ascent_only_improves() -> None:
     score, X = make_score(2), uniform(6, 1)
     sampled = steepest(score, LipschitzConstant(box(2), num_ascent_steps=0), X)
