@@ -322,6 +322,8 @@ def test_paths_agree(make):
 
 @pytest.mark.parametrize("method, budget", [("exact", 2000), ("generic", 30_000)])
 def test_small_memory_budget_changes_nothing(make, method, budget):
+    if make in (penalized, enlarged_penalized):
+        budget *= 10  # the slopes are looked for on a grid: many more pairs
     X = rows().requires_grad_()
     value = make(gp(), method=method, memory_budget=budget)(X)
     plain = make(gp())(X)
