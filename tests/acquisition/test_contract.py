@@ -34,6 +34,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import known_model
 
 X_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 C_BOUNDS = torch.tensor([[-1.0], [3.0]], dtype=torch.double)
@@ -120,11 +121,7 @@ def data(t: int = 12, dtype=torch.double):
 
 
 def gp(dtype=torch.double, **kwargs) -> SingleTaskGP:
-    Z, Y = data(dtype=dtype)
-    model = SingleTaskGP(Z, Y, input_transform=Normalize(3), **kwargs)
-    model.covar_module.lengthscale = 0.5
-    model.likelihood.noise = 1e-3
-    return model
+    return known_model(*data(dtype=dtype), noise=1e-3, **kwargs)
 
 
 def rows(b: int = 5, dtype=torch.double) -> torch.Tensor:

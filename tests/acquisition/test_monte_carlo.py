@@ -31,6 +31,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
+from tests.models import known_model
 
 BETA, BEST = 2.25, 1.0
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -49,11 +50,7 @@ def data(dtype=torch.double) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def gp(dtype=torch.double) -> SingleTaskGP:
-    Z, Y = data(dtype)
-    model = SingleTaskGP(Z, Y, input_transform=Normalize(3))
-    model.covar_module.lengthscale = 0.4
-    model.likelihood.noise = 1e-2
-    return model
+    return known_model(*data(dtype), lengthscale=0.4, noise=1e-2)
 
 
 def contexts(dtype=torch.double) -> ContextSet:
