@@ -9,7 +9,6 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
@@ -22,6 +21,7 @@ from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
 
 
 @final
@@ -93,8 +93,7 @@ class StableOpt(RobustSetAlgorithm):
         lower, upper = space.context_bounds
         low = (data.mean - data.std).clamp(lower, upper)
         high = (data.mean + data.std).clamp(lower, upper)
-        sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
-        unit = sobol.draw(self.num_contexts, dtype=low.dtype).to(low)
+        unit = sobol(self.num_contexts, space.d_c, seed).to(low)
         return Judge(
             contexts=ContextSet(low + unit * (high - low)),
             ball=lambda points: FullSimplex(),

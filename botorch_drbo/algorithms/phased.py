@@ -13,7 +13,6 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.algorithms.base import Algorithm
@@ -25,6 +24,7 @@ from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.confidence import GreedyVariance, nonadaptive_confidence_width
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.training import outcome_map
+from botorch_drbo.sampling import sobol_in_box
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,11 +312,8 @@ class PhasedUncertaintySampling(Algorithm):
         )
 
     def _sobol_set(self, space: SearchSpace) -> Tensor:
-        lower, upper = space.bounds
         # The set may not depend on the seed of a call, which is another at each call.
-        sobol = SobolEngine(space.d_x, scramble=True, seed=0)
-        unit = sobol.draw(self.num_decisions, dtype=torch.double).to(lower)
-        return (lower + unit * (upper - lower)).clamp(lower, upper)
+        return sobol_in_box(self.num_decisions, space.bounds, seed=0)
 
     def _judge(self) -> GPUCB:
         return GPUCB(

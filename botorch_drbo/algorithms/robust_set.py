@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
+from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.schedules import Schedule, as_schedule
@@ -66,11 +66,7 @@ class AmbiguityOptions(ModelBasedAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        if not isinstance(self.ambiguity_set, AmbiguitySet):
-            raise InputDataError(
-                "`ambiguity_set` must be an AmbiguitySet, got "
-                f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
-            )
+        check_ambiguity_set(self.ambiguity_set)
         if self.radius is not None:
             as_schedule(self.radius, "radius")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from botorch_drbo.algorithms import SearchSpace, standard_dtype
+from botorch_drbo.algorithms import SearchSpace
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.sampling import sobol_in_box
 
 
 class InitialDesign:
@@ -41,13 +41,10 @@ class InitialDesign:
 
     def points(self, first: int, num: int) -> Tensor:
         """Points ``first, first + 1, ...`` of the Sobol sequence, ``num x d_x``."""
-        lower, upper = self._space.bounds
+        bounds = self._space.bounds
         if num == 0:
-            return lower.new_empty(0, self._space.d_x)
-        with standard_dtype():  # the engine rounds its first point to the default
-            engine = SobolEngine(self._space.d_x, scramble=True, seed=self._seed)
-        unit = engine.fast_forward(first).draw(num, dtype=lower.dtype).to(lower)
-        return (lower + unit * (upper - lower)).clamp(lower, upper)
+            return bounds[:0]
+        return sobol_in_box(num, bounds, self._seed, skip=first)
 
     def rows(
         self, candidates: Tensor, first: int, num: int, X_pending: Tensor
