@@ -154,8 +154,8 @@ class GenericPosterior(MarginalPosterior):
         try:
             posterior = self._posterior(Z)
             _ = posterior.mean, posterior.variance
-        # Of a moment that they lack BoTorch's posteriors raise the second, others may raise
-        # the first: they do not have the attribute.
+        # Asked for a moment that they lack, BoTorch's posteriors raise the second;
+        # those of other models may have no such attribute.
         except (AttributeError, NotImplementedError) as error:
             transform = getattr(self.model, "outcome_transform", None)
             raise UnsupportedError(
