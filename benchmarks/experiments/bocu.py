@@ -213,7 +213,7 @@ def run_bocu(
     distances: Sequence[str],
     objectives: Sequence[str],
     methods: Sequence[str] = METHODS,
-    jobs: int = 1,
+    workers: int = 1,
 ) -> int:
     """Run what is not there yet, then report on all settings in ``out``.
 
@@ -232,7 +232,7 @@ def run_bocu(
     settings = [Setting(o, d) for d in distances for o in objectives]
     tasks = tasks_of(settings, seeds, methods)
     work = {t.file(out).stem: partial(run_task, t, out, iterations) for t in tasks}
-    run_all(work, jobs, console)
+    run_all(work, workers, console)
     found = collect(out, seeds, iterations, methods)
     table = report(found, iterations)
     (out / "table.md").write_text(table, encoding="utf-8")

@@ -153,7 +153,7 @@ def test_the_table_compares_by_seed():
 
 
 def test_the_command_writes_its_report(tmp_path: Path, small: None, capsys):
-    line = ["bocu", "--seeds", "1", "--iterations", "2", "--jobs", "1"]
+    line = ["bocu", "--seeds", "1", "--iterations", "2", "--workers", "1"]
     assert main([*line, "--out", str(tmp_path)]) == 0
     text = (tmp_path / "table.md").read_text()
     assert all(f"**{setting}**: 1 seeds, 2 decisions" in text for setting in SETTINGS)
@@ -164,7 +164,7 @@ def test_the_command_writes_its_report(tmp_path: Path, small: None, capsys):
 
 
 def test_fewer_methods_may_run_longer(tmp_path: Path, small: None):
-    line = ["bocu", "--seeds", "2", "--jobs", "1", "--distances", "tv"]
+    line = ["bocu", "--seeds", "2", "--workers", "1", "--distances", "tv"]
     line += ["--objectives", "wcs", "--out", str(tmp_path), "--iterations"]
     assert main([*line, "1"]) == 0
     assert main([*line, "3", "--methods", "random", "ucb_so"]) == 0
