@@ -147,7 +147,7 @@ def collect(config: BenchmarkConfig, out: Path) -> Path:
     Raises:
         ConfigError: No run has finished.
     """
-    tables, made = [], {}
+    tables, made = [], []
     for problem in config.problems:
         for algorithm in config.algorithms:
             for seed in config.seeds:
@@ -160,16 +160,16 @@ def collect(config: BenchmarkConfig, out: Path) -> Path:
                     column = pa.array([value] * len(table))
                     table = table.add_column(place, RunKey._fields[place], column)
                 tables.append(table.replace_schema_metadata(None))
-                made[str(key)] = _metadata(path)
+                made.append({**_metadata(path), "key": key._asdict()})
     if not tables:
         raise ConfigError(f"No run under {out} has finished: there is nothing to read.")
     # Said once if it is the same of all, as it should be.
     about = {
         "config": asdict(config),
-        "versions": _only(each["header"]["versions"] for each in made.values()),
-        "commit": _only(each["made"]["commit"] for each in made.values()),
-        "machine": _only(each["made"]["machine"] for each in made.values()),
-        "recommended": {key: each["made"]["recommended"] for key, each in made.items()},
+        "versions": _only(each["header"]["versions"] for each in made),
+        "commit": _only(each["made"]["commit"] for each in made),
+        "machine": _only(each["made"]["machine"] for each in made),
+        "recommended": [each["key"] | each["made"]["recommended"] for each in made],
     }
     path = out / RESULTS
     _write(pa.concat_tables(tables), about, path)

@@ -78,7 +78,7 @@ def test_records_say_what_happened(whole: Path):
         assert r.regret == problem.optimal_value - r.expected
         assert r.fit_seconds + r.inner_seconds < r.seconds
         assert (r.fit_seconds > 0) == (r.inner_seconds > 0) == (r.algorithm == "erbo")
-    for made in about["recommended"].values():
+    for made in about["recommended"]:
         x = torch.tensor([made["x"]], dtype=torch.double)
         regret = problem.optimal_value - problem.expected_value(x).item()
         assert made["regret"] == regret

@@ -70,7 +70,7 @@ def test_rows_come_back_exactly(tmp_path: Path):
         assert stored == wanted
     assert about["versions"] == [{"torch": "2"}]
     assert (about["commit"], about["machine"]) == (["abc"], ["m"])
-    assert about["recommended"][str(KEYS[0])] == MADE["recommended"]
+    assert about["recommended"][0] == KEYS[0]._asdict() | MADE["recommended"]
     assert about["config"]["name"] == "test"
     assert load(path)[1] == about
 
