@@ -10,12 +10,13 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.model_based import (
     AcquisitionAlgorithm,
+    ModelBasedAlgorithm,
     RobustSetAlgorithm,
-    check_counts,
     sobol_contexts,
 )
 from botorch_drbo.algorithms.worst_case import Judge
@@ -108,9 +109,54 @@ class WDRBO(LipschitzPenaltyAlgorithm):
     name: ClassVar[str] = "wdrbo"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WassersteinBall(ModelBasedAlgorithm):
+    r"""All distributions that moving the contexts a little, on average, can reach.
+
+    Args:
+        radius: A number, or a schedule in the number of contexts seen, in units of the
+            context box scaled to ``[0, 1]^d_c``.
+        num_candidates: Sobol contexts in the context bounds to which probability may
+            move, beside the contexts of the distribution itself.
+    """
+
+    radius: Schedule | float = InverseSquareRoot(0.3)
+    num_candidates: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        as_schedule(self.radius, "radius")
+        check_count(self.num_candidates, "num_candidates", minimum=0)
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The data, the Sobol contexts with weight zero, and the ball."""
+        data = self.data_contexts(history, space)
+        num = self.num_candidates  # none cannot be drawn, only left out
+        candidates = sobol_contexts(space, max(1, num), seed)[:num]
+        contexts = ContextSet(
+            torch.cat([data.points, candidates]),
+            torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
+        )
+        return self._around(contexts, history, space).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same ball around the data, with the whole box of contexts in reach."""
+        return self._around(self.data_contexts(history, space), history, space)
+
+    def _around(
+        self, contexts: ContextSet, history: History, space: SearchSpace
+    ) -> Judge:
+        return _judge(contexts, space, as_schedule(self.radius)(len(history.contexts)))
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WDRBOExact(RobustSetAlgorithm):
+class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
     r"""``wdrbo_exact``: the exact worst case over the Wasserstein ball.
 
     .. math:: \min \{ E_q[\mathrm{ucb}(x, c)] : W_1(p, q) \le \epsilon_s \}
@@ -140,37 +186,7 @@ class WDRBOExact(RobustSetAlgorithm):
 
     name: ClassVar[str] = "wdrbo_exact"
 
-    radius: Schedule | float = InverseSquareRoot(0.3)
     num_candidates: int = 128
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        as_schedule(self.radius, "radius")
-        check_counts(num_candidates=self.num_candidates)
-
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The data, the Sobol contexts with weight zero, and the ball."""
-        data = self.data_contexts(history, space)
-        candidates = sobol_contexts(space, self.num_candidates, seed)
-        contexts = ContextSet(
-            torch.cat([data.points, candidates]),
-            torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
-        )
-        return self._around(contexts, history, space).on_its_list()
-
-    def judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
-        r"""The same ball around the data, with the whole box of contexts in reach."""
-        return self._around(self.data_contexts(history, space), history, space)
-
-    def _around(
-        self, contexts: ContextSet, history: History, space: SearchSpace
-    ) -> Judge:
-        return _judge(contexts, space, as_schedule(self.radius)(len(history.contexts)))
 
 
 def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
