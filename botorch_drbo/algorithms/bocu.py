@@ -15,13 +15,10 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
 )
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    AmbiguityOptions,
-    RobustSetAlgorithm,
-)
 from botorch_drbo.algorithms.path_search import ThompsonSearch
+from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,

@@ -9,13 +9,14 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     RobustThompsonSampling,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm, check_counts
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.randomness import derive_seed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
@@ -85,7 +86,7 @@ class ThompsonSearch(PathSearch):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_features=self.num_features)
+        check_count(self.num_features, "num_features")
 
     def exploring(
         self,
@@ -129,7 +130,8 @@ class ImprovementSearch(PathSearch):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_paths=self.num_paths, num_features=self.num_features)
+        check_count(self.num_paths, "num_paths")
+        check_count(self.num_features, "num_features")
 
     def exploring(
         self,

@@ -12,16 +12,14 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    ModelBasedAlgorithm,
-    RobustSetAlgorithm,
-    sobol_contexts,
-)
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
 
 
@@ -135,7 +133,7 @@ class WassersteinBall(ModelBasedAlgorithm):
         r"""The data, the Sobol contexts with weight zero, and the ball."""
         data = self.data_contexts(history, space)
         num = self.num_candidates  # none cannot be drawn, only left out
-        candidates = sobol_contexts(space, max(1, num), seed)[:num]
+        candidates = sobol_in_box(max(1, num), space.context_bounds, seed)[:num]
         contexts = ContextSet(
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
