@@ -1,4 +1,4 @@
-"""Where the ascents of an acquisition function begin: on its hills, one start a hill."""
+"""Where the ascents of an acquisition function begin: one start on each hill."""
 
 from __future__ import annotations
 
