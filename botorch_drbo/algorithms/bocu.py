@@ -17,6 +17,7 @@ from botorch_drbo.acquisition import (
     RobustThompsonSampling,
 )
 from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.model_based import (
     AcquisitionAlgorithm,
     AmbiguityOptions,
@@ -169,7 +170,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_1"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
     step: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -213,7 +214,7 @@ class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_2"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def acquisition(
         self,
@@ -245,7 +246,7 @@ class UCBSO(RobustSetAlgorithm):
 
     name: ClassVar[str] = "ucb_so"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -268,7 +269,7 @@ class UCBRO(RobustSetAlgorithm):
 
     name: ClassVar[str] = "ucb_ro"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

@@ -22,6 +22,11 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.exploration import (
+    ConfidenceWidth,
+    check_beta,
+    current_beta,
+)
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.unit_cube import InUnitCube
@@ -317,18 +322,19 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
 
     Args:
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
-            number, or a schedule in the number of outcomes.
+            number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
+            of the data.
 
     Raises:
         InputDataError: An option outside its range.
     """
 
-    beta: Schedule | float = 2.25
+    beta: Schedule | ConfidenceWidth | float = 2.25
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.beta, "beta")
+        check_beta(self.beta)
 
     @abstractmethod
     def acquisition(
@@ -365,7 +371,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The acquisition function with the ``beta`` of this round."""
-        beta = as_schedule(self.beta)(history.t)
+        beta = current_beta(self.beta, model, history)
         return self.acquisition(
             model, history, space, beta=beta, X_pending=X_pending, seed=seed
         )
