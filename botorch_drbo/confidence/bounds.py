@@ -3,8 +3,8 @@ r"""What the papers promise: upper bounds of regret, to be held against measured
 Everything is elementwise in tensors, one entry per round or horizon, and cumulated
 where the theorem is a sum: a whole curve comes at once. Information gains are this
 library's, with the factor 1/2 (see ``information_gain``); ``noise_ratio`` is that
-:math:`\lambda` of the papers, relative to a kernel of size one, and ``noise_std`` and ``norm_bound``
-are in units of the outcome for such a kernel. The bounds are loose: they show the rate.
+:math:`\lambda` of the papers, relative to a kernel of size one, and ``norm_bound`` is
+in units of the outcome for such a kernel. The bounds are loose: they show the rate.
 """
 
 from __future__ import annotations
