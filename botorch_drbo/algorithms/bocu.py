@@ -10,21 +10,17 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     RobustThompsonSampling,
 )
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    AmbiguityOptions,
-    RobustSetAlgorithm,
-    check_counts,
-)
 from botorch_drbo.algorithms.randomness import derive_seed
+from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
@@ -120,7 +116,7 @@ class ThompsonSampling(UncertaintyObjectiveOptions):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_features=self.num_features)
+        check_count(self.num_features, "num_features")
 
     def exploring(
         self,

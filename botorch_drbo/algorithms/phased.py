@@ -13,16 +13,14 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.baselines import GPUCB
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
-from botorch_drbo.algorithms.model_based import check_counts
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.confidence import (
     GreedyVariance,
@@ -31,6 +29,7 @@ from botorch_drbo.confidence import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.training import outcome_map
+from botorch_drbo.sampling import sobol_in_box
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +172,7 @@ class PhasedUncertaintySampling(Algorithm):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_counts(num_decisions=self.num_decisions)
+        check_count(self.num_decisions, "num_decisions")
         for name in ("norm_bound", "confidence_width"):
             value = getattr(self, name)
             if isinstance(value, ConfidenceWidth):
@@ -335,11 +334,8 @@ class PhasedUncertaintySampling(Algorithm):
         )
 
     def _sobol_set(self, space: SearchSpace) -> Tensor:
-        lower, upper = space.bounds
         # The set may not depend on the seed of a call, which is another at each call.
-        sobol = SobolEngine(space.d_x, scramble=True, seed=0)
-        unit = sobol.draw(self.num_decisions, dtype=torch.double).to(lower)
-        return (lower + unit * (upper - lower)).clamp(lower, upper)
+        return sobol_in_box(self.num_decisions, space.bounds, seed=0)
 
     def _judge(self) -> GPUCB:
         return GPUCB(

@@ -12,10 +12,11 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.known_prior import KnownPrior
-from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm, check_counts
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity
 from botorch_drbo.confidence import confidence_width
@@ -188,9 +189,9 @@ class RegretBalancing(ModelBasedAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(horizon=self.horizon)
+        check_count(self.horizon, "horizon")
         if self.num_design is not None:
-            check_counts(num_design=self.num_design)
+            check_count(self.num_design, "num_design")
         as_schedule(self.beta, "beta")
         low, high = _numbers(self, "reward_range", 2)
         if not low < high:
