@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast, final
 
-import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import Kernel
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo.algorithms.data import History
 from botorch_drbo.confidence import (
@@ -18,6 +16,7 @@ from botorch_drbo.confidence import (
     maximum_information_gain,
     model_confidence_width,
 )
+from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Rule, Schedule, as_schedule, register_schedule
 
 _NUM_POINTS = 512  # of the box, among which the information gain is the largest
@@ -135,7 +134,7 @@ def current_beta(
 def _largest_gain(model: SingleTaskGP) -> float:
     """Of as many inputs as the model has, anywhere in the unit cube."""
     t, d = cast(tuple[Tensor, ...], model.train_inputs)[0].shape[-2:]
-    points = SobolEngine(d, scramble=True, seed=0).draw(_NUM_POINTS, dtype=torch.double)
+    points = sobol(_NUM_POINTS, d, 0)
     like = cast(Tensor, model.train_targets)
     noise = cast(Tensor, model.likelihood.noise).min().item()
     kernel = cast(Kernel, model.covar_module)
