@@ -85,12 +85,15 @@ def test_a_sobol_coordinate_of_zero_or_almost_one_has_a_finite_quantile(monkeypa
     class Extremes:
         """The smallest and the largest value that the engine can return."""
 
+        MAXBIT = 30
+
         def __init__(self, dim, **kwargs):
             self.dim = dim
+            self.shift = torch.zeros(dim, dtype=torch.long)  # the first point
 
         def draw(self, n, dtype):
             ends = torch.tensor([[0.0], [1.0 - 2.0**-30]], dtype=dtype)
-            return ends.expand(n, self.dim)
+            return ends.expand(n, self.dim).clone()
 
     monkeypatch.setattr("botorch_drbo.sampling.SobolEngine", Extremes)
     for law in (td.Normal(0.0, 1.0), td.Normal(F64, 1.0), QUANTILE_LAWS[-1]()):
