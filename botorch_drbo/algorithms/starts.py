@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from botorch.acquisition import AcquisitionFunction
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 from torch import Tensor
 
 from botorch_drbo.algorithms.candidates import score
@@ -37,7 +37,7 @@ def hilltops(
     values = score(acqf, points)
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
-    _, near = cKDTree(unit.numpy()).query(unit.numpy(), k=range(1, neighbours + 2))
+    _, near = KDTree(unit.numpy()).query(unit.numpy(), k=range(1, neighbours + 2))
     highest = values[torch.as_tensor(near, device=values.device)].amax(-1)
     hills = (values >= highest).nonzero().squeeze(-1)
     order = values[hills].argsort(descending=True, stable=True)
