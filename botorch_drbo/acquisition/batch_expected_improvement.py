@@ -122,7 +122,9 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
     def _prepare(self) -> None:
         """The paths are all that it needs."""
 
-    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
         robust = self.objective(values, weights)
         return (robust - self.best_value.to(values)).clamp_min(0.0)
 

@@ -18,11 +18,21 @@ from botorch_drbo.algorithms.bocu import (
 )
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.path_recipes import (
+    ImprovementDRBOKDE,
+    ImprovementERBO,
+    ImprovementWDRBO,
+    ThompsonDRBOKDE,
+    ThompsonDRBOMMD,
+    ThompsonERBO,
+    ThompsonWDRBO,
+)
 from botorch_drbo.algorithms.phased import PhasedState, PhasedUncertaintySampling
 from botorch_drbo.algorithms.randomness import (
     derive_seed,
@@ -56,10 +66,14 @@ __all__ = [
     "AcquisitionAlgorithm",
     "Algorithm",
     "BalancingState",
+    "ConfidenceWidth",
     "DistributionallyRobust",
     "EmpiricalRisk",
     "FixedHyperparameters",
     "History",
+    "ImprovementDRBOKDE",
+    "ImprovementERBO",
+    "ImprovementWDRBO",
     "ModelBasedAlgorithm",
     "PhasedState",
     "PhasedUncertaintySampling",
@@ -69,7 +83,11 @@ __all__ = [
     "RobustSetAlgorithm",
     "SearchSpace",
     "StableOpt",
+    "ThompsonDRBOKDE",
+    "ThompsonDRBOMMD",
+    "ThompsonERBO",
     "ThompsonSampling",
+    "ThompsonWDRBO",
     "UncertaintyObjectiveOptions",
     "algorithm_from_dict",
     "derive_seed",
