@@ -140,7 +140,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self._prepare()
             self._made_of = Snapshot(*made_of)
 
-    def _prepare(self) -> None:  # noqa: B027  most need nothing
+    @abstractmethod
+    def _prepare(self) -> None:
         """Compute what a utility needs of the model beside the paths."""
 
     def _condition(self, pending: Tensor | None) -> None:

@@ -18,6 +18,7 @@ from botorch_drbo.algorithms.bocu import (
 )
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
@@ -65,6 +66,7 @@ __all__ = [
     "AcquisitionAlgorithm",
     "Algorithm",
     "BalancingState",
+    "ConfidenceWidth",
     "DistributionallyRobust",
     "EmpiricalRisk",
     "FixedHyperparameters",

@@ -10,8 +10,13 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.exploration import (
+    ConfidenceWidth,
+    check_beta,
+    current_beta,
+)
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
-from botorch_drbo.schedules import Schedule, as_schedule
+from botorch_drbo.schedules import Schedule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,18 +25,19 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
 
     Args:
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
-            number, or a schedule in the number of outcomes.
+            number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
+            of the data.
 
     Raises:
         InputDataError: An option outside its range.
     """
 
-    beta: Schedule | float = 2.25
+    beta: Schedule | ConfidenceWidth | float = 2.25
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.beta, "beta")
+        check_beta(self.beta)
 
     @abstractmethod
     def acquisition(
@@ -68,7 +74,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The acquisition function with the ``beta`` of this round."""
-        beta = as_schedule(self.beta)(history.t)
+        beta = current_beta(self.beta, model, history)
         return self.acquisition(
             model, history, space, beta=beta, X_pending=X_pending, seed=seed
         )

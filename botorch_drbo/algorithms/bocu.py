@@ -17,6 +17,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.path_search import ThompsonSearch
 from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
@@ -135,7 +136,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_1"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
     step: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -179,7 +180,7 @@ class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_2"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def acquisition(
         self,
@@ -211,7 +212,7 @@ class UCBSO(RobustSetAlgorithm):
 
     name: ClassVar[str] = "ucb_so"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -234,7 +235,7 @@ class UCBRO(RobustSetAlgorithm):
 
     name: ClassVar[str] = "ucb_ro"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

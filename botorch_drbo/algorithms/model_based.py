@@ -204,9 +204,9 @@ class ModelBasedAlgorithm(Algorithm):
                 seed=seed,
             )
             if candidates is None:
-                tops, values = self._ascend(acqf, space, seed)
+                maxima, values = self._ascend(acqf, space, seed)
                 x = best_apart(
-                    acqf, tops, values, pending, space, seed, self.raw_samples
+                    acqf, maxima, values, pending, space, seed, self.raw_samples
                 )
             else:
                 x = best_row(candidates, score(acqf, candidates), pending)
@@ -230,12 +230,12 @@ class ModelBasedAlgorithm(Algorithm):
             tried = history.X.unique(dim=0)
             start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
             start = start.clamp(space.bounds[0], space.bounds[1])
-            tops, values = self._ascend(acqf, space, seed, start)
-            tops = tops.clamp(space.bounds[0], space.bounds[1])
+            maxima, values = self._ascend(acqf, space, seed, start)
+            maxima = maxima.clamp(space.bounds[0], space.bounds[1])
         else:
-            tops, values = candidates, score(acqf, candidates)
+            maxima, values = candidates, score(acqf, candidates)
         best = values.argmax()
-        x = tops[best]  # d_x
+        x = maxima[best]  # d_x
         joint = model if self.uses_contexts else self._model(history, space, True)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
@@ -301,5 +301,5 @@ class ModelBasedAlgorithm(Algorithm):
             retry_on_optimization_warning=False,
             options={"maxiter": self.max_iterations, **_LINE_SEARCH},
         )
-        tops = cube.to_box(candidates).squeeze(-2)
-        return tops, score(acqf, tops)
+        maxima = cube.to_box(candidates).squeeze(-2)
+        return maxima, score(acqf, maxima)

@@ -351,13 +351,13 @@ class _Problem:
         larger = radius.clamp_min(nearly_zero)
         found = self._solve_at(f, p, radius, larger, _TRIED)
         if self._kept(larger, _TRIED) < self._kept(larger, _DROPPED):
-            self._again(found[-1] > _TRUSTED, found, f, p, radius, larger)
+            self._refine(found[-1] > _TRUSTED, found, f, p, radius, larger)
         # Just above zero, not every atom may afford what was scaled.
-        again = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
-        self._again(again, found, f, p, radius, radius)
+        unsound = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
+        self._refine(unsound, found, f, p, radius, radius)
         return found
 
-    def _again(
+    def _refine(
         self,
         which: Tensor,
         found: tuple[Tensor, ...],

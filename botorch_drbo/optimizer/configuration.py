@@ -23,6 +23,8 @@ from botorch_drbo.optimizer.dtypes import (
 )
 from botorch_drbo.optimizer.events import as_matrix
 
+INITIAL_DESIGNS = ("sobol", "sobol_joint")
+
 
 class Configuration:
     r"""All that a run depends on beside its events.
@@ -34,6 +36,7 @@ class Configuration:
         seed: Decides every random draw.
         maximize: False if low outcomes are good.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
+        initial_design: A key of ``INITIAL_DESIGNS``.
 
     Raises:
         InputDataError: A value outside its range.
@@ -49,6 +52,7 @@ class Configuration:
         seed: int,
         maximize: bool,
         num_initial: int | None,
+        initial_design: str = "sobol",
     ) -> None:
         check_bounds(bounds, "bounds")
         check_bounds(context_bounds, "context_bounds")
@@ -68,6 +72,12 @@ class Configuration:
         if num_initial is None:
             num_initial = 2 * (self.space.d_x + 1)
         self.num_initial = check_count(num_initial, "num_initial", 0)
+        if initial_design not in INITIAL_DESIGNS:
+            raise InputDataError(
+                f"`initial_design` must be one of {INITIAL_DESIGNS}, got "
+                f"{initial_design!r}."
+            )
+        self.initial_design = initial_design
 
     def to_dict(self) -> dict[str, Any]:
         r"""Describe it in plain JSON types, exactly.
@@ -94,6 +104,7 @@ class Configuration:
             "seed": self.seed,
             "maximize": self.maximize,
             "num_initial": self.num_initial,
+            "initial_design": self.initial_design,
         }
 
     @classmethod
@@ -120,6 +131,8 @@ class Configuration:
             context_bounds = as_matrix(config["context_bounds"], "context_bounds")
             rest = {name: config[name] for name in ("seed", "maximize", "num_initial")}
             check_count(rest["num_initial"], "num_initial", 0)  # None is not stored
+            # Runs of version 0.1.0 know one design only.
+            rest["initial_design"] = config.get("initial_design", "sobol")
             algorithm = algorithm_from_dict(config["algorithm"])
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,

@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_drbo._validation import coarser_eps
 from botorch_drbo.algorithms import History, Recommendation, derive_seed
 from botorch_drbo.algorithms.candidates import check_candidates, without
+from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.matching import recognised
@@ -35,9 +36,7 @@ def next_decisions(
     """
     algorithm, space = run.configuration.algorithm, run.configuration.space
     ledger, seed = run.ledger, run.configuration.seed
-    design = InitialDesign(
-        space, run.configuration.num_initial, derive_seed(seed, _DESIGN, 0)
-    )
+    design = design_of(run.configuration)
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
     dtypes: dict[str, Any] = {}
     if candidates is None:
@@ -62,6 +61,16 @@ def next_decisions(
         )
         x = torch.cat([x, proposed])
     return x, dtypes
+
+
+def design_of(configuration: Configuration) -> InitialDesign:
+    """The design that a run begins with."""
+    return InitialDesign(
+        configuration.space,
+        configuration.num_initial,
+        derive_seed(configuration.seed, _DESIGN, 0),
+        joint=configuration.initial_design == "sobol_joint",
+    )
 
 
 def recommended(run: Run, candidates: Tensor | None) -> Recommendation:

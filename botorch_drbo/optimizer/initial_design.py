@@ -18,12 +18,16 @@ class InitialDesign:
         space: The boxes of decisions and contexts.
         num_initial: How many decisions the design has.
         seed: Decides the scrambling and the shuffling.
+        joint: Whether the sequence is one of decisions and contexts together.
     """
 
-    def __init__(self, space: SearchSpace, num_initial: int, seed: int) -> None:
+    def __init__(
+        self, space: SearchSpace, num_initial: int, seed: int, *, joint: bool = False
+    ) -> None:
         self._space = space
         self._num_initial = num_initial
         self._seed = seed
+        self._joint = joint
 
     def share(self, q: int, ledger: Ledger, *, needs_data: bool) -> int:
         """How many of the next ``q`` decisions belong to the design.
@@ -41,7 +45,31 @@ class InitialDesign:
 
     def points(self, first: int, num: int) -> Tensor:
         """Points ``first, first + 1, ...`` of the Sobol sequence, ``num x d_x``."""
-        bounds = self._space.bounds
+        return self._sequence(first, num)[:, : self._space.d_x]
+
+    def contexts(self, x: Tensor, num_asked: int) -> Tensor:
+        """The contexts that belong to decisions, ``q x d_x`` to ``q x d_c``.
+
+        Args:
+            x: Decisions.
+            num_asked: How many points of the sequence may have been asked for.
+
+        Returns:
+            Contexts; rows of NaN for decisions whose context the world decides.
+        """
+        box, d_x = self._space.joint_bounds, self._space.d_x
+        found = x.new_full((len(x), self._space.d_c), torch.nan).to(box)
+        if self._joint and num_asked:
+            pairs = self._sequence(0, num_asked)
+            same = (x.to(box).unsqueeze(1) == pairs[:, :d_x]).all(-1)  # q x num_asked
+            known = same.any(-1)
+            found[known] = pairs[same[known].int().argmax(-1), d_x:]
+        return found
+
+    def _sequence(self, first: int, num: int) -> Tensor:
+        """``num x d_x``, or ``num x (d_x + d_c)``."""
+        space = self._space
+        bounds = space.joint_bounds if self._joint else space.bounds
         if num == 0:
             return bounds[:0]
         return sobol_in_box(num, bounds, self._seed, skip=first)

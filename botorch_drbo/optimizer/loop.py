@@ -21,13 +21,14 @@ from botorch_drbo.algorithms import (
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
     as_outcomes,
+    as_rows,
     check_can_be_modelled,
     compare_bounds,
     compare_environment,
     environment,
 )
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.decisions import next_decisions, recommended
+from botorch_drbo.optimizer.decisions import design_of, next_decisions, recommended
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.run import Run
@@ -71,6 +72,10 @@ class RobustOptimizer:
             in your sign either way; a worst case is then the highest expectation.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``. With 0,
             tell data before the first ``ask`` (``random`` needs none).
+        initial_design: ``"sobol"``: decisions fill their box, and the world shows the
+            contexts. ``"sobol_joint"``: decisions and contexts fill theirs together, as
+            in [Huang2024sbokde]_, where the first contexts are chosen; that takes a
+            simulator, see ``design_contexts``.
         options: Options of the named recipe.
 
     Raises:
@@ -100,6 +105,7 @@ class RobustOptimizer:
         journal: str | os.PathLike[str] | None = None,
         maximize: bool = True,
         num_initial: int | None = None,
+        initial_design: str = "sobol",
         **options: Any,
     ) -> None:
         configuration = Configuration(
@@ -109,6 +115,7 @@ class RobustOptimizer:
             seed=seed,
             maximize=maximize,
             num_initial=num_initial,
+            initial_design=initial_design,
         )
         self._run = Run(configuration)
         if journal is not None:
@@ -204,6 +211,34 @@ class RobustOptimizer:
         x, dtypes = next_decisions(self._run, q, candidates)
         self._run.asked(x, actions, dtypes)
         return x
+
+    def design_contexts(self, x: Tensor) -> Tensor:
+        r"""The contexts at which a joint design wants its decisions evaluated.
+
+        Evaluate there and tell these contexts: like all contexts told they stay in the
+        context distribution that the algorithm learns, as in [Huang2024sbokde]_.
+
+        Args:
+            x: Decisions that ``ask`` has returned, ``q x d_x``.
+
+        Returns:
+            Contexts, ``q x d_c``; NaN where the world decides: after the design,
+            with a list of decisions, and always if ``initial_design="sobol"``.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer(
+            ...     "random", unit, unit, num_initial=2, initial_design="sobol_joint"
+            ... )
+            >>> for shown in torch.rand(3, 1, 1, dtype=torch.double):  # by the world
+            ...     x = opt.ask()
+            ...     wanted = opt.design_contexts(x)
+            ...     c = torch.where(wanted.isnan(), shown, wanted)
+            ...     opt.tell(x, c, -(x - c).square())
+        """
+        x = as_rows(x, self.space.bounds, "x", "bounds")
+        design = design_of(self._run.configuration)
+        return design.contexts(x, self._run.ledger.num_asked)
 
     def tell(
         self,

@@ -16,6 +16,7 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo.test_functions.action_sets import ActionSetBandit
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.bocu import BOCUProblem, objective_regret
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
@@ -86,6 +87,7 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "Ackley",
+    "ActionSetBandit",
     "BOCUProblem",
     "COVIDTesting",
     "GPPriorSample",

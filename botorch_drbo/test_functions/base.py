@@ -152,6 +152,23 @@ class RobustTestFunction(ABC):
         ]
         return torch.cat(parts).reshape(shape)
 
+    def cumulative_reward(self, X: Tensor, C: Tensor) -> Tensor:
+        r"""Return the noise-free outcomes of a run, summed up from its beginning.
+
+        .. math:: \sum_{s \le t} f(x_s, c_s)
+
+        What [Huang2024sbokde]_ judges complicated Hartmann by: it needs no optimum, and
+        unlike a regret of expected values it has the luck of the contexts in it.
+
+        Args:
+            X: The decisions of rounds 1, ..., ``T``, ``T x d_x``.
+            C: The contexts, ``T x d_c``.
+
+        Returns:
+            The reward after each round, ``T``.
+        """
+        return self.evaluate(X, C).cumsum(0)
+
     def table(self, X: Tensor, C: Tensor) -> Tensor:
         r"""Return the noise-free outcomes at all pairs of a decision and a context.
 

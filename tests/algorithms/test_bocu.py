@@ -31,8 +31,8 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
 )
 from botorch_drbo.schedules import InverseSquareRoot
+from tests.models import UNIT
 
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
 POINTS = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
 WEIGHTS = torch.tensor([0.1, 0.2, 0.4, 0.2, 0.1], dtype=torch.double)

@@ -41,11 +41,11 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.test_functions import make_test_function
+from tests.models import UNIT
 
 # Short lengthscales in the context: valleys that no context seen lies in.
 LENGTHSCALES = {1: (0.5, 0.15), 2: (0.5, 0.25, 0.35)}
 BOX = torch.tensor([[-3.0, 100.0], [7.0, 160.0]], dtype=torch.double)
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 TOLERANCE = 1e-3  # of the range of the scores
 
 

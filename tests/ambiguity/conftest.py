@@ -74,3 +74,19 @@ def by_clarabel() -> Callable[..., float]:
         return low + span * value
 
     return solve
+
+
+@pytest.fixture
+def agrees_with_clarabel(by_clarabel: Callable[..., float]) -> Callable[..., None]:
+    """Compares the values of rows of scores and weights with Clarabel's."""
+
+    def check(
+        values: Tensor, f: Tensor, p: Tensor, radius: float, constraints: Callable
+    ) -> None:
+        for value, scores, weights in zip(values, f, p, strict=True):
+            expected = by_clarabel(scores, weights, radius, constraints)
+            span = (scores.max() - scores.min()).item()
+            allowed = 1e-8 * span + 1e-14 * abs(expected)
+            assert abs(value.item() - expected) <= allowed
+
+    return check

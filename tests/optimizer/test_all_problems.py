@@ -25,7 +25,7 @@ def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
             options["num_contexts"] = 32
         if name == "regret_balancing":
             options["reward_range"] = (-1e4, 1e4)
-        opt = RobustOptimizer(name, bounds, context_bounds, num_initial=18, **options)
+        opt = RobustOptimizer(name, bounds, context_bounds, num_initial=19, **options)
         noise = torch.Generator().manual_seed(0)
         for c in contexts.split(1):
             x = opt.ask()
