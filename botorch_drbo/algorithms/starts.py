@@ -21,6 +21,12 @@ def hilltops(
     BoTorch draws its starts at random, the higher the likelier: several then climb the
     same hill, and a narrow hill may get none.
 
+    *How often the maximum is missed*, by more than .01 standard deviations of ``y``,
+    against an ascent from 200 starts out of 8,192 points, polished (``erbo``, 1,024
+    points, 46 histories of 8 to 40 outcomes on portfolio, Ackley and Branin, three
+    seeds each): 10 starts drawn as BoTorch does 2 of 138 times, 20 or 40 of them and 10
+    hilltops never; at 51, 57, 70 and 53 ms.
+
     Args:
         acqf: A function of decisions in the unit cube, ``b x 1 x d_x``.
         bounds: The unit cube, ``2 x d_x``.
