@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.config import (
+from benchmarks.run.config import (
     CONFIGS,
     BenchmarkConfig,
     ConfigError,
@@ -25,6 +25,12 @@ from benchmarks.config import (
 
 LOCAL = Path(__file__).parent / "results-local"
 RESULTS = Path(__file__).parent / "results"
+SPEED = {
+    "posterior": "speed.md",
+    "inner": "inner_speed.md",
+    "thompson": "thompson_speed.md",
+    "selection": "selection_speed.md",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,13 +110,13 @@ def _run(options: argparse.Namespace) -> int:
     config = config_from_options(options)
     out = LOCAL / config.name if options.out is None else options.out
     out = writable(out, folder=True)
-    from benchmarks.display import run_and_report
+    from benchmarks.run.display import run_and_report
 
     return run_and_report(config, out, jobs=options.jobs)
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from benchmarks.demo import run_demo
+    from benchmarks.experiments.demo import run_demo
 
     out = LOCAL / "demo" if options.out is None else options.out
     out = writable(out, folder=True)
@@ -118,41 +124,33 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _speed(options: argparse.Namespace) -> int:
-    name = "speed.md"
-    if options.inner:
-        from benchmarks.inner_speed import run_inner_speed as run
-
-        name = "inner_speed.md"
-    elif options.thompson:
-        from benchmarks.thompson_speed import run_thompson_speed as run
-
-        name = "thompson_speed.md"
-    elif options.selection:
-        from benchmarks.selection_speed import run_selection_speed as run
-
-        name = "selection_speed.md"
-    else:
+    if options.name == "posterior":
         from benchmarks.speed.report import run_speed as run
-
-    out = RESULTS / name if options.out is None else options.out
+    elif options.name == "inner":
+        from benchmarks.speed.inner import run_inner_speed as run
+    elif options.name == "thompson":
+        from benchmarks.speed.thompson import run_thompson_speed as run
+    else:
+        from benchmarks.speed.selection import run_selection_speed as run
+    out = RESULTS / SPEED[options.name] if options.out is None else options.out
     return run(writable(out), repeats=options.repeats, quick=options.quick)
 
 
 def _accuracy(options: argparse.Namespace) -> int:
-    from benchmarks.accuracy import run_accuracy
+    from benchmarks.accuracy.posterior import run_accuracy
 
     return run_accuracy(writable(options.out), quick=options.quick)
 
 
 def _lipschitz(options: argparse.Namespace) -> int:
-    from benchmarks.lipschitz import run_lipschitz
+    from benchmarks.accuracy.lipschitz import run_lipschitz
 
     return run_lipschitz(writable(options.out), models=options.models)
 
 
 def _batches(options: argparse.Namespace) -> int:
-    from benchmarks.batches import run_batches
-    from benchmarks.pending import run_pending
+    from benchmarks.experiments.batches import run_batches
+    from benchmarks.experiments.pending import run_pending
 
     if options.pending:
         return run_pending(
@@ -172,7 +170,7 @@ def _batches(options: argparse.Namespace) -> int:
 
 
 def _bocu(options: argparse.Namespace) -> int:
-    from benchmarks.bocu import run_bocu
+    from benchmarks.experiments.bocu import run_bocu
 
     return run_bocu(
         writable(options.out, folder=True),
@@ -186,7 +184,7 @@ def _bocu(options: argparse.Namespace) -> int:
 
 
 def _misspecified(options: argparse.Namespace) -> int:
-    from benchmarks.misspecified import run_misspecified
+    from benchmarks.experiments.misspecified import run_misspecified
 
     return run_misspecified(
         writable(options.out, folder=True),
@@ -250,15 +248,14 @@ def _parser() -> argparse.ArgumentParser:
         "speed", help="times against BoTorch's idiom or cvxpy; memory"
     )
     speed.set_defaults(command=_speed)
-    kind = speed.add_mutually_exclusive_group()
-    kind.add_argument(
-        "--inner", action="store_true", help="the ambiguity sets against cvxpy"
-    )
-    kind.add_argument(
-        "--selection", action="store_true", help="choosing from a list by variance"
-    )
-    kind.add_argument(
-        "--thompson", action="store_true", help="a step of ts_bocu, the paper's way"
+    speed.add_argument(
+        "name",
+        nargs="?",
+        choices=list(SPEED),
+        default="posterior",
+        help="posterior: the whole report, against BoTorch's idiom (the default); "
+        "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
+        "paper's way; selection: choosing from a list by variance",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(

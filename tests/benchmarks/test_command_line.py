@@ -12,13 +12,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from benchmarks import lipschitz
 from benchmarks.__main__ import main
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, from_toml
-from benchmarks.demo import MEANING, loss_under, run_demo, shifted_contexts
-from benchmarks.display import working
-from benchmarks.problems import make_problem
-from benchmarks.storage import Record
+from benchmarks.accuracy import lipschitz
+from benchmarks.experiments.demo import MEANING, loss_under, run_demo, shifted_contexts
+from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, from_toml
+from benchmarks.run.display import working
+from benchmarks.run.problems import make_problem
+from benchmarks.run.storage import Record
 
 
 def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):
@@ -51,7 +51,7 @@ COMMANDS = [
     "run --problem newsvendor --algorithms random",
     "demo",
     "speed",
-    "speed --inner",
+    "speed inner",
     "accuracy",
     "lipschitz",
     "batches",
@@ -84,7 +84,7 @@ def test_piped_output_shows_progress_as_it_comes(tmp_path: Path):
     line += ["--seeds", "2", "--iterations", "5", "--initial", "1", "--jobs", "1"]
     code = (
         "import sys\n"
-        "import benchmarks.display as display\n"
+        "import benchmarks.run.display as display\n"
         "from benchmarks.__main__ import main\n"
         "def stop(*_):\n    print('the end', flush=True)\n    sys.exit(0)\n"
         "display.write_report = stop\n"

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.bocu import Setting, make_problem
-from benchmarks.thompson_speed import check, drawn_jointly, line, observe, one_by_one
+from benchmarks.experiments.bocu import Setting, make_problem
+from benchmarks.speed.thompson import check, drawn_jointly, line, observe, one_by_one
 
 
 @pytest.mark.slow
 def test_command_writes_its_report(tmp_path: Path):
     out = tmp_path / "step.md"
-    arguments = ["speed", "--thompson", "--quick", "--repeats", "1", "--out", str(out)]
+    arguments = ["speed", "thompson", "--quick", "--repeats", "1", "--out", str(out)]
     assert main(arguments) == 0
     rows = [row for row in out.read_text().splitlines() if "times as fast" in row]
     assert len(rows) == 8

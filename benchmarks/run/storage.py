@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, ConfigError
+from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, ConfigError
 
 FORMAT = 1
 

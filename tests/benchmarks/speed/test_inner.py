@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.inner_problems import inner_problems
-from benchmarks.inner_speed import gradient_error, measure_problem
+from benchmarks.speed.inner import gradient_error, measure_problem
+from benchmarks.speed.inner_problems import inner_problems
 from botorch_drbo.ambiguity import TotalVariation
 
 PROBLEMS = inner_problems(3, 9)
@@ -66,11 +66,11 @@ def seconds(text: str) -> float:
 
 
 @pytest.mark.slow
-def test_inner_speed_command_writes_its_report(tmp_path: Path):
+def test_inner_command_writes_its_report(tmp_path: Path):
     out = tmp_path / "folder" / "inner.md"
-    line = ["speed", "--inner", "--quick", "--repeats", "1", "--out", str(out)]
+    line = ["speed", "inner", "--quick", "--repeats", "1", "--out", str(out)]
     assert main(line) == 0
     text = out.read_text()
     rows = [row for row in text.splitlines() if "times as fast" in row]
     assert len(rows) == 2 * len(PROBLEMS)
-    assert "speed --inner" in text
+    assert "speed inner" in text

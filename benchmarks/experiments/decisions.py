@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.config import ConfigError
-from benchmarks.runner import one_thread
+from benchmarks.run.config import ConfigError
+from benchmarks.run.runner import one_thread
 
 _HEAD = ["decision", "seconds"]
 

@@ -26,8 +26,8 @@ from rich.console import Console
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks.problems import World
-from benchmarks.runner import one_thread
+from benchmarks.run.problems import World
+from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     best_robust_value,

@@ -19,8 +19,8 @@ from rich import box
 from rich.table import Table
 from torch import Tensor
 
-from benchmarks.config import BenchmarkConfig, ConfigError
-from benchmarks.storage import Record, load_runs
+from benchmarks.run.config import BenchmarkConfig, ConfigError
+from benchmarks.run.storage import Record, load_runs
 from botorch_drbo.plotting import plot_regret
 
 LAST = 10  # iterations over which the last instantaneous regret is averaged

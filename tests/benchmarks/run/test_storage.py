@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, ConfigError
-from benchmarks.storage import Record, load_runs, run_files, run_header
+from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, ConfigError
+from benchmarks.run.storage import Record, load_runs, run_files, run_header
 
 CONFIG = BenchmarkConfig(
     name="test",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, ConfigError
-from benchmarks.report import (
+from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, ConfigError
+from benchmarks.run.report import (
     Estimate,
     curves,
     estimate,
@@ -22,7 +22,7 @@ from benchmarks.report import (
     warning_notes,
     write_report,
 )
-from benchmarks.storage import Record, run_files, run_header
+from benchmarks.run.storage import Record, run_files, run_header
 
 
 def run(regrets: list[float], seconds: list[float | None] | None = None):

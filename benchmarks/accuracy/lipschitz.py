@@ -11,8 +11,8 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.display import working
-from benchmarks.runner import one_thread
+from benchmarks.run.display import working
+from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import _parser, config_from_options
-from benchmarks.config import (
+from benchmarks.run.config import (
     CONFIGS,
     AlgorithmConfig,
     BenchmarkConfig,
@@ -15,8 +15,8 @@ from benchmarks.config import (
     from_dict,
     from_toml,
 )
-from benchmarks.problems import make_problem
-from benchmarks.runner import build_algorithm
+from benchmarks.run.problems import make_problem
+from benchmarks.run.runner import build_algorithm
 
 PLAIN = {
     "problem": "newsvendor",

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import runner
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, ConfigError
-from benchmarks.problems import World, make_problem
-from benchmarks.runner import Progress, run_benchmark, run_one
-from benchmarks.storage import Record, RunFiles, load_runs, run_files, run_header
+from benchmarks.run import runner
+from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, ConfigError
+from benchmarks.run.problems import World, make_problem
+from benchmarks.run.runner import Progress, run_benchmark, run_one
+from benchmarks.run.storage import Record, RunFiles, load_runs, run_files, run_header
 from botorch_drbo.optimizer import RobustOptimizer
 
 TINY = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}

@@ -15,9 +15,9 @@ from gpytorch.kernels import RFFKernel
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.bocu import SETTINGS, Setting, Task, make_problem
-from benchmarks.display import working
-from benchmarks.runner import one_thread
+from benchmarks.experiments.bocu import SETTINGS, Setting, Task, make_problem
+from benchmarks.run.display import working
+from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, machine
 from botorch_drbo.algorithms import History, SearchSpace
@@ -60,7 +60,7 @@ def run_thompson_speed(out: Path, *, repeats: int, quick: bool) -> int:
             with working(console, str(setting)):
                 lines += measure(setting, problem, history, candidates, sizes, repeats)
     about = (
-        f"`python -m benchmarks speed --thompson`, medians of {repeats} repeats that "
+        f"`python -m benchmarks speed thompson`, medians of {repeats} repeats that "
         f"take turns, one thread. {len(candidates)} decisions, "
         f"{problem.context_set.num_points} contexts, {history.t} outcomes. *Theirs* "
         "is the way of the paper's public code, written anew: one draw at all pairs "

@@ -12,10 +12,10 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.acquisition_speed import measure_acquisitions
-from benchmarks.display import working
-from benchmarks.inner_problems import InnerProblem, inner_problems
-from benchmarks.runner import one_thread
+from benchmarks.run.display import working
+from benchmarks.run.runner import one_thread
+from benchmarks.speed.acquisition import measure_acquisitions
+from benchmarks.speed.inner_problems import InnerProblem, inner_problems
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, machine
 
@@ -63,7 +63,7 @@ def run_inner_speed(out: Path, *, repeats: int, quick: bool) -> int:
             with working(console, measure.__doc__ or ""):
                 lines += measure(sizes, repeats)
     about = (
-        f"`python -m benchmarks speed --inner`, medians of {repeats} repeats that "
+        f"`python -m benchmarks speed inner`, medians of {repeats} repeats that "
         f"take turns. Times are per row of {sizes.n} scores, for the worst-case "
         "value and its gradient in the scores. Ours solves "
         f"{sizes.b} rows at once on one thread. "

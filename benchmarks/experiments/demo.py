@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from benchmarks.config import BenchmarkConfig
-from benchmarks.display import report_failures, run_with_bars
-from benchmarks.problems import make_problem
-from benchmarks.report import LAST, Runs, curves, estimate, summarise
-from benchmarks.storage import Record, load_runs, run_files
+from benchmarks.run.config import BenchmarkConfig
+from benchmarks.run.display import report_failures, run_with_bars
+from benchmarks.run.problems import make_problem
+from benchmarks.run.report import LAST, Runs, curves, estimate, summarise
+from benchmarks.run.storage import Record, load_runs, run_files
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import plot_regret, plot_surface
 from botorch_drbo.test_functions import RobustTestFunction

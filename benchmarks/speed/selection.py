@@ -13,8 +13,8 @@ from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.display import working
-from benchmarks.runner import one_thread
+from benchmarks.run.display import working
+from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, machine, seconds
 from botorch_drbo.algorithms import (
@@ -55,7 +55,7 @@ def run_selection_speed(out: Path, *, repeats: int, quick: bool) -> int:
             with working(console, measure.__doc__ or ""):
                 lines.append(measure(sizes, repeats))
     about = (
-        f"`python -m benchmarks speed --selection`, one thread, medians of {repeats} "
+        f"`python -m benchmarks speed selection`, one thread, medians of {repeats} "
         f"repeats that take turns. {machine()}."
     )
     report(console, out, lines, title="Choosing by variance", about=about)

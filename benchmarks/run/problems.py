@@ -14,7 +14,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from benchmarks.config import BenchmarkConfig, ConfigError
+from benchmarks.run.config import BenchmarkConfig, ConfigError
 from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import selection_speed
 from benchmarks.__main__ import main
-from benchmarks.selection_speed import (
+from benchmarks.speed import selection
+from benchmarks.speed.selection import (
     NOISE,
     QUICK,
     choose_from_scratch,
@@ -20,10 +20,10 @@ from botorch_drbo.confidence import GreedyVariance
 
 
 def test_from_scratch_is_the_greedy_choice() -> None:
-    candidates = selection_speed._uniform(50, 2)
-    greedy = GreedyVariance(selection_speed._kernel(), candidates, NOISE)
+    candidates = selection._uniform(50, 2)
+    greedy = GreedyVariance(selection._kernel(), candidates, NOISE)
     expected = candidates[greedy.extend(12)]
-    actual = choose_from_scratch(selection_speed._kernel(), candidates, 12, NOISE)
+    actual = choose_from_scratch(selection._kernel(), candidates, 12, NOISE)
     assert torch.equal(actual, expected)
 
 
@@ -31,7 +31,7 @@ def test_from_scratch_is_the_greedy_choice() -> None:
 def test_measured_and_judged(measure, monkeypatch: pytest.MonkeyPatch) -> None:
     line = measure(QUICK, 1)
     assert "times as fast" in line.result and line.target.endswith("met")
-    monkeypatch.setattr(selection_speed, "LIMIT", 0.0)
+    monkeypatch.setattr(selection, "LIMIT", 0.0)
     assert measure(QUICK, 1).target == "under 0 s: missed"
 
 
@@ -39,7 +39,7 @@ def test_different_choices_stop_the_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        selection_speed,
+        selection,
         "choose_from_scratch",
         lambda kernel, rows, num, noise: rows[:1],
     )
@@ -49,6 +49,6 @@ def test_different_choices_stop_the_measurement(
 
 def test_command_writes_its_report(tmp_path: Path) -> None:
     out = tmp_path / "folder" / "selection.md"
-    line = ["speed", "--selection", "--quick", "--repeats", "1", "--out", str(out)]
+    line = ["speed", "selection", "--quick", "--repeats", "1", "--out", str(out)]
     assert main(line) == 0
     assert out.read_text().count("times as fast") == 2

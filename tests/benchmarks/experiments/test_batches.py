@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import batches, pending
 from benchmarks.__main__ import main
-from benchmarks.batches import METHODS, Run, Setting, Values, report
+from benchmarks.experiments import batches, pending
+from benchmarks.experiments.batches import METHODS, Run, Setting, Values, report
 
 
 def test_the_regret_is_that_of_the_robust_value():

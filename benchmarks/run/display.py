@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from benchmarks.config import BenchmarkConfig
-from benchmarks.report import rich_table, warning_notes, write_report
-from benchmarks.runner import Failure, OnProgress, Progress, run_benchmark
-from benchmarks.storage import load_runs
+from benchmarks.run.config import BenchmarkConfig
+from benchmarks.run.report import rich_table, warning_notes, write_report
+from benchmarks.run.runner import Failure, OnProgress, Progress, run_benchmark
+from benchmarks.run.storage import load_runs
 
 
 def run_and_report(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import bocu
 from benchmarks.__main__ import main
-from benchmarks.bocu import METHODS, SETTINGS, Curves, Setting, Task
+from benchmarks.experiments import bocu
+from benchmarks.experiments.bocu import METHODS, SETTINGS, Curves, Setting, Task
 from botorch_drbo.algorithms import History, SearchSpace
 from botorch_drbo.test_functions import BOCUProblem
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import misspecified
 from benchmarks.__main__ import main
-from benchmarks.config import ConfigError
-from benchmarks.misspecified import EPSILONS, METHODS, Task
+from benchmarks.experiments import misspecified
+from benchmarks.experiments.misspecified import EPSILONS, METHODS, Task
+from benchmarks.run.config import ConfigError
 
 
 def test_without_an_error_the_variants_are_one_run():

@@ -24,9 +24,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, ConfigError
-from benchmarks.problems import World, make_problem
-from benchmarks.storage import Record, RunFiles, run_files, run_header
+from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, ConfigError
+from benchmarks.run.problems import World, make_problem
+from benchmarks.run.storage import Record, RunFiles, run_files, run_header
 from botorch_drbo.algorithms import Algorithm, make_algorithm
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.schedules import schedule_from_dict

@@ -21,9 +21,14 @@ from matplotlib import pyplot as plt
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.config import ConfigError
-from benchmarks.decisions import Decision, read_decisions, run_all, run_decisions
-from benchmarks.report import estimate
+from benchmarks.experiments.decisions import (
+    Decision,
+    read_decisions,
+    run_all,
+    run_decisions,
+)
+from benchmarks.run.config import ConfigError
+from benchmarks.run.report import estimate
 from botorch_drbo.algorithms import (
     Algorithm,
     FixedHyperparameters,

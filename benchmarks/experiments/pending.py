@@ -16,7 +16,7 @@ from botorch.models import SingleTaskGP
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.batches import (
+from benchmarks.experiments.batches import (
     BETA,
     INITIAL,
     METHODS,
@@ -26,7 +26,7 @@ from benchmarks.batches import (
     mean_and_error,
     run_method,
 )
-from benchmarks.runner import one_thread
+from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 
 PROBLEMS = ("branin_2_2", "ackley_2_1", "newsvendor")
