@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -81,7 +81,9 @@ class Method:
     radius: float | None = None
     max_contexts: int = 100
 
-    def algorithm(self, function: RobustTestFunction, search: Mapping[str, Any]) -> Algorithm:
+    def algorithm(
+        self, function: RobustTestFunction, search: Mapping[str, Any]
+    ) -> Algorithm:
         """The recipe for a test function; ``search`` are options of all recipes."""
         options = dict(search)
         if self.radius is not None:
@@ -129,6 +131,10 @@ class Size:
     def checkpoints(self) -> tuple[int, ...]:
         """After how many contexts the recommended decision is stored."""
         return tuple(sorted({min(FEW, self.contexts), self.contexts}))
+
+    def of(self, cases: tuple[str, ...]) -> Size:
+        """The same on other cases."""
+        return replace(self, cases=cases)
 
 
 SIZES: Mapping[str, Size] = {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
@@ -16,6 +15,7 @@ from torch.quasirandom import SobolEngine
 from benchmarks.experiments.tournament.cases import CASES, INITIAL
 from benchmarks.experiments.tournament.laws import Deployment, LawOfTheData
 from benchmarks.experiments.tournament.learn import Run
+from benchmarks.run.runner import one_thread
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 _NUM_GUESSES = 2**9  # decisions of a Sobol set, for the mean of a blind guess
@@ -113,27 +113,22 @@ def learning(case: str, seed: int, runs: Mapping[str, Any]) -> Iterator[dict[str
             }
 
 
-def collect(out: Path, runs: list[Run]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the finished runs; judge the seeds that all methods of a case have finished.
+def judged_seed(
+    members: Sequence[Run], out: Path
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The losses and the steps of one case and seed, on one thread.
 
-    Returns:
-        The losses, and the steps of the learning runs.
+    Args:
+        members: The finished runs of all methods.
+        out: The results folder.
     """
-    groups: dict[tuple[str, int], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.case, run.seed), []).append(run)
-    losses: list[dict[str, Any]] = []
-    steps: list[dict[str, Any]] = []
-    for (case, seed), members in groups.items():
-        if not all(run.file(out).exists() for run in members):
-            continue
-        found = {
-            run.method: json.loads(run.file(out).read_text(encoding="utf-8"))
-            for run in members
-        }
-        losses.extend(judged(case, seed, found))
-        steps.extend(learning(case, seed, found))
-    return pd.DataFrame(losses), pd.DataFrame(steps)
+    case, seed = members[0].case, members[0].seed
+    runs = {
+        run.method: json.loads(run.file(out).read_text(encoding="utf-8"))
+        for run in members
+    }
+    with one_thread():
+        return list(judged(case, seed, runs)), list(learning(case, seed, runs))
 
 
 Anchors = Mapping[str, tuple[float, float]]

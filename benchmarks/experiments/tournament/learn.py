@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 import botorch_drbo
-from benchmarks.config import ConfigError
 from benchmarks.experiments.tournament.cases import (
     CASES,
     DRIFT,
@@ -23,8 +22,9 @@ from benchmarks.experiments.tournament.cases import (
     Size,
 )
 from benchmarks.experiments.tournament.laws import LawOfTheData
-from benchmarks.problems import World
-from benchmarks.runner import one_thread
+from benchmarks.run.config import ConfigError
+from benchmarks.run.problems import World
+from benchmarks.run.runner import one_thread
 from botorch_drbo.algorithms import Algorithm
 from botorch_drbo.optimizer import RobustOptimizer
 
