@@ -138,7 +138,7 @@ class DRBOMMDDiagonal(RobustSetAlgorithm):
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
-        """The contexts seen, each at the nearest point of the diagonal, and the ball."""
+        """The contexts, each at the nearest point of the diagonal, and the ball."""
         low, high = space.context_bounds
         count = _NUM_DIAGONAL if space.d_c > 1 else _NUM_DIAGONAL**2
         along = torch.linspace(0, 1, count, dtype=low.dtype).unsqueeze(-1)
