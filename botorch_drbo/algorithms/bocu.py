@@ -33,7 +33,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.schedules import Schedule
 
-_BETA = 4.0  # two standard deviations
+_BETA = 2.0  # of the experiments: 1.414 standard deviations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +161,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
     small ``h``; see ``FiniteDifferenceUCB``.
 
     Args:
-        beta: As for all recipes; two standard deviations by default.
+        beta: As for all recipes; by default 2, as in the paper's experiments.
         step: ``h``, in units of the radius.
 
     [Tay2024bocu]_, Appendix C.2, version 1.
@@ -206,7 +206,7 @@ class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
     value only: the sensitivity of ``u`` bounds nothing.
 
     Args:
-        beta: As for all recipes; two standard deviations by default.
+        beta: As for all recipes; by default 2, as in the paper's experiments.
 
     [Tay2024bocu]_, Appendix C.2, version 2.
     """
@@ -240,7 +240,7 @@ class UCBSO(RobustSetAlgorithm):
     .. math:: \sum_i p_i u(x, c_i)
 
     with ``p`` the empirical distribution of the contexts, or ``reference``. It is
-    ``erbo`` with two standard deviations by default. [Tay2024bocu]_, Appendix C.2.
+    ``erbo`` with a ``beta`` of 2 by default. [Tay2024bocu]_, Appendix C.2.
     """
 
     name: ClassVar[str] = "ucb_so"
@@ -262,7 +262,7 @@ class UCBRO(RobustSetAlgorithm):
     .. math:: \min_i u(x, c_i)
 
     over the contexts seen so far, or those of ``reference``, whatever their weights;
-    two standard deviations by default. Contexts that are not among them do not count,
+    ``beta`` is 2 by default. Contexts that are not among them do not count,
     also not for the worst case of a recommendation. [Tay2024bocu]_, Appendix C.2.
     """
 

@@ -126,7 +126,7 @@ class ECWDRBO(LipschitzPenaltyAlgorithm):
             model,
             as_schedule(self.beta)(history.t),
             self.data_contexts(history, space),
-            self.current_radius(history),
+            self.current_radius(history, space),
             space.context_bounds,
             misspecification=self.misspecification,
             X_pending=X_pending,

@@ -21,7 +21,7 @@ from botorch_drbo.algorithms.model_based import (
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
+from botorch_drbo.schedules import ContextRule, SpreadRadius, as_rule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,17 +39,18 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     below (see ``Recommendation``).
 
     Args:
-        radius: A number, or a schedule in the number of contexts seen. The paper's
-            experiments use ``InverseSquareRoot(0.3)`` when the distribution is learnt
-            from data; give a number together with ``reference``.
+        radius: A number, a schedule in the number of contexts seen, or a rule in the
+            contexts themselves: by default by their spread. The paper's experiments
+            use ``InverseSquareRoot(0.3)`` when the distribution is learnt from data;
+            give a number together with ``reference``.
     """
 
-    radius: Schedule | float = InverseSquareRoot(0.3)
+    radius: ContextRule | float = SpreadRadius()
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius, "radius")
+        as_rule(self.radius, "radius")
 
     def acquisition(
         self,
@@ -66,7 +67,7 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
             model,
             beta,
             self.data_contexts(history, space),
-            self.current_radius(history),
+            self.current_radius(history, space),
             space.context_bounds,
             X_pending=X_pending,
         )
@@ -82,11 +83,11 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     ) -> Judge:
         r"""The Wasserstein ball, with the whole box of contexts in reach."""
         contexts = self.data_contexts(history, space)
-        return _judge(contexts, space, self.current_radius(history))
+        return _judge(contexts, space, self.current_radius(history, space))
 
-    def current_radius(self, history: History) -> float:
+    def current_radius(self, history: History, space: SearchSpace) -> float:
         """The radius of this round."""
-        return as_schedule(self.radius)(len(history.contexts))
+        return _radius(self.radius, history, space)
 
 
 @final
@@ -140,13 +141,13 @@ class WDRBOExact(RobustSetAlgorithm):
 
     name: ClassVar[str] = "wdrbo_exact"
 
-    radius: Schedule | float = InverseSquareRoot(0.3)
+    radius: ContextRule | float = SpreadRadius()
     num_candidates: int = 128
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius, "radius")
+        as_rule(self.radius, "radius")
         check_counts(num_candidates=self.num_candidates)
 
     def robust_set(
@@ -170,7 +171,12 @@ class WDRBOExact(RobustSetAlgorithm):
     def _around(
         self, contexts: ContextSet, history: History, space: SearchSpace
     ) -> Judge:
-        return _judge(contexts, space, as_schedule(self.radius)(len(history.contexts)))
+        return _judge(contexts, space, _radius(self.radius, history, space))
+
+
+def _radius(radius: ContextRule | float, history: History, space: SearchSpace) -> float:
+    box = space.context_bounds
+    return as_rule(radius).of((history.contexts - box[0]) / (box[1] - box[0]))
 
 
 def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:

@@ -144,6 +144,23 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         anchors = moved.nonzero().mT  # 1 x a
         return Prices((robust.multiplier / distance * moved)[anchors], anchors)
 
+    def free_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        r"""How fast the value falls in the radius if weights may become negative.
+
+        .. math:: S = \max \{ -f^\top d : 1^\top d = 0,\ d^\top K d \le 1 \}
+
+        Args:
+            values: Scores, ``... x n``.
+
+        Returns:
+            The slope ``...``, and the direction ``d`` in which it is met, ``... x n``.
+        """
+        white = (self.factor / self.spectrum).to(values)
+        seen = values @ white  # ... x (n - 1)
+        slope = torch.linalg.vector_norm(seen, 2, -1, keepdim=True)
+        direction = -(seen / torch.where(slope > 0, slope, 1.0)) @ white.mT
+        return slope.squeeze(-1), direction
+
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         super()._check_sizes(num_values, num_weights)
         if num_values != len(self.factor):

@@ -38,6 +38,7 @@ from botorch_drbo.test_functions.synthetic import (
 )
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
+    "ackley_1_1": partial(Ackley, 1, d_x=1),
     "ackley_2_1": partial(Ackley, 1),
     "ackley_2_4": partial(Ackley, 4),
     "branin_2_2": ModifiedBranin,

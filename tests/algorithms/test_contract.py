@@ -28,8 +28,11 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-# What a recipe has to be told about the problems here: it has no default for them.
-NEEDED = {"regret_balancing": {"reward_range": (-1e3, 1e3)}}
+# What a recipe has to be told about the problems here, or what would take long.
+NEEDED = {
+    "regret_balancing": {"reward_range": (-1e3, 1e3)},
+    "drbo_mmd_minimax": {"num_contexts": 64},
+}
 
 
 def small(name: str, **options: object) -> Algorithm:
