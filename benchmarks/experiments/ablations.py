@@ -1,8 +1,8 @@
 """What the public code of the papers does in place of what the papers say.
 
 Each recipe here is one of the library's with one known fault of that code put in, to
-see which ranking it changes (``configs/ablations.toml``). Importing this module enters
-them into ``ALGORITHMS``.
+see which ranking it changes (``configs/ablations.toml``); ``enter_ablations`` makes them
+known by name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
-from botorch_drbo.algorithms import ALGORITHMS, History, SearchSpace
+from botorch_drbo.algorithms import History, SearchSpace
 from botorch_drbo.algorithms.mmd import context_kernel
 from botorch_drbo.algorithms.model_based import AcquisitionAlgorithm, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
@@ -151,7 +151,3 @@ class DRBOMMDDiagonal(RobustSetAlgorithm):
         radius = as_schedule(self.radius)(len(history.contexts))
         ball = MaximumMeanDiscrepancy(radius, 0.5 * (matrix + matrix.mT))
         return ContextSet(points, weights), ball
-
-
-for recipe in (WDRBODetached, StableOptShifted, DRBOMMDDiagonal):
-    ALGORITHMS[recipe.name] = recipe
