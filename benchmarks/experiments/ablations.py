@@ -1,8 +1,8 @@
 """What the public code of the papers does in place of what the papers say.
 
 Each recipe here is one of the library's with one known fault of that code put in, to
-see which ranking it changes (``configs/ablations.toml``); ``enter_ablations`` makes them
-known by name.
+see which ranking it changes (``configs/ablations.toml``). ``enter_ablations`` makes
+them known by name.
 """
 
 from __future__ import annotations
