@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.run.config import (
     CONFIGS,
+    SIZES,
     BenchmarkConfig,
     ConfigError,
     from_dict,
@@ -50,8 +51,8 @@ def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
     """The config of ``run``: a file, changed by what the command line says.
 
     Raises:
-        ConfigError: Neither ``--config`` nor all of what it would say, or both a config
-            file and another problem.
+        ConfigError: Neither a config nor all of what it would say, or both a config and
+            another problem.
     """
     changes = {
         name: getattr(options, name)
@@ -60,15 +61,22 @@ def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
     }
     if options.seeds is not None:
         changes["seeds"] = tuple(range(options.seeds))
-    if options.config is not None:
+    if options.name is not None and options.config is not None:
+        raise ConfigError(
+            f"Two configs, {options.name} and {options.config}: give one."
+        )
+    config = options.config if options.name is None else options.name
+    if config is not None:
         if options.problem is not None or options.algorithms is not None:
             raise ConfigError(
-                "--config says the problem and the algorithms: leave out --problem and "
+                "A config says the problem and the algorithms: leave out --problem and "
                 "--algorithms, or write another config."
             )
-        return replace(from_toml(options.config), **changes)
+        return replace(from_toml(config, options.size), **changes)
     if options.problem is None or options.algorithms is None:
-        raise ConfigError("Give --problem and --algorithms, or --config.")
+        raise ConfigError("Give a config, or --problem and --algorithms.")
+    if options.size:
+        raise ConfigError("--size chooses among the sizes of a config: give a config.")
     defaults = {"seeds": 3, "iterations": 30}
     return from_dict(
         {
@@ -108,11 +116,11 @@ def writable(out: Path, *, folder: bool = False) -> Path:
 
 def _run(options: argparse.Namespace) -> int:
     config = config_from_options(options)
-    out = LOCAL / config.name if options.out is None else options.out
+    out = LOCAL / config.name / config.size if options.out is None else options.out
     out = writable(out, folder=True)
     from benchmarks.run.display import run_and_report
 
-    return run_and_report(config, out, jobs=options.jobs)
+    return run_and_report(config, out, workers=options.workers, dask=options.dask)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -120,7 +128,7 @@ def _demo(options: argparse.Namespace) -> int:
 
     out = LOCAL / "demo" if options.out is None else options.out
     out = writable(out, folder=True)
-    return run_demo(from_toml("demo"), out, jobs=options.jobs)
+    return run_demo(from_toml("demo"), out, workers=options.workers)
 
 
 def _speed(options: argparse.Namespace) -> int:
@@ -165,7 +173,7 @@ def _batches(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         rounds=options.rounds,
         q=options.q,
-        jobs=options.jobs,
+        workers=options.workers,
     )
 
 
@@ -179,7 +187,7 @@ def _bocu(options: argparse.Namespace) -> int:
         distances=options.distances,
         objectives=options.objectives,
         methods=options.methods,
-        jobs=options.jobs,
+        workers=options.workers,
     )
 
 
@@ -190,7 +198,7 @@ def _misspecified(options: argparse.Namespace) -> int:
         writable(options.out, folder=True),
         seeds=options.seeds,
         iterations=options.iterations,
-        jobs=options.jobs,
+        workers=options.workers,
     )
 
 
@@ -217,7 +225,24 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     run.set_defaults(command=_run)
-    run.add_argument("--config", help="a TOML file, or the name of one in configs/")
+    run.add_argument(
+        "name",
+        nargs="?",
+        metavar="CONFIG",
+        help="a TOML file, or the name of one in configs/",
+    )
+    run.add_argument("--config", help="the same")
+    run.add_argument(
+        "--size",
+        choices=SIZES,
+        default="",
+        help="of the config (laptop, where it has that)",
+    )
+    run.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="tcp://... of a dask scheduler, or `local`: two workers or more, here",
+    )
     run.add_argument("--problem", help="a test function; `list` shows them")
     run.add_argument(
         "--algorithms", nargs="+", metavar="NAME", help="one or more names"
@@ -234,15 +259,17 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--baseline", help="the algorithm of paired differences (the first)"
     )
-    run.add_argument("--out", type=Path, help="results folder (results-local/NAME)")
-    _add_jobs(run)
+    run.add_argument(
+        "--out", type=Path, help="results folder (results-local/NAME/SIZE)"
+    )
+    _add_workers(run)
 
     demo = commands.add_parser(
         "demo", help="robust and plain methods on one small problem, in two minutes"
     )
     demo.set_defaults(command=_demo)
     demo.add_argument("--out", type=Path, help="results folder (results-local/demo)")
-    _add_jobs(demo)
+    _add_workers(demo)
 
     speed = commands.add_parser(
         "speed", help="times against BoTorch's idiom or cvxpy; memory"
@@ -298,7 +325,7 @@ def _parser() -> argparse.ArgumentParser:
     batches.add_argument(
         "--out", type=Path, help="report file (results/batches.md or pending.md)"
     )
-    _add_jobs(batches)
+    _add_workers(batches)
 
     bocu = commands.add_parser(
         "bocu",
@@ -333,7 +360,7 @@ def _parser() -> argparse.ArgumentParser:
     bocu.add_argument(
         "--out", type=Path, default=RESULTS / "bocu", help="results folder"
     )
-    _add_jobs(bocu)
+    _add_workers(bocu)
 
     wrong = commands.add_parser(
         "misspecified",
@@ -346,19 +373,20 @@ def _parser() -> argparse.ArgumentParser:
     wrong.add_argument(
         "--out", type=Path, default=RESULTS / "misspecified", help="results folder"
     )
-    _add_jobs(wrong)
+    _add_workers(wrong)
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)
     return parser
 
 
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
+def _add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--workers",
         "--jobs",
         type=int,
         default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
-        help="processes, each on one thread (default: the cores)",
+        help="processes, each on one thread (the cores)",
     )
 
 

@@ -8,11 +8,10 @@ function is maximised jointly and greedily; everything else is equal and paired.
 from __future__ import annotations
 
 import math
-import multiprocessing
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -26,6 +25,7 @@ from rich.console import Console
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from benchmarks.run.parallel import in_parallel
 from benchmarks.run.problems import World
 from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition import (
@@ -326,7 +326,7 @@ def _fit(problem: RobustTestFunction, Z: Tensor, Y: Tensor) -> SingleTaskGP:
     return model.requires_grad_(False)
 
 
-def run_batches(out: Path, *, seeds: int, rounds: int, q: int, jobs: int = 1) -> int:
+def run_batches(out: Path, *, seeds: int, rounds: int, q: int, workers: int = 1) -> int:
     """Run all methods on all seeds; the table in ``out`` is of the seeds done so far.
 
     Returns:
@@ -335,15 +335,15 @@ def run_batches(out: Path, *, seeds: int, rounds: int, q: int, jobs: int = 1) ->
     console = Console()
     out.parent.mkdir(parents=True, exist_ok=True)
     done: dict[str, list[Run]] = {method.label: [] for method in METHODS}
-    context = multiprocessing.get_context("spawn")  # torch does not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        work = [pool.submit(run_seed, s, rounds=rounds, q=q) for s in range(seeds)]
-        for future in as_completed(work):
-            for label, run in future.result().items():
-                done[label].append(run)
-            text = report(done, rounds=rounds, q=q)
-            out.write_text(text, encoding="utf-8")
-            console.print(f"{len(done[METHODS[0].label])} of {seeds} seeds")
+    work = {s: partial(run_seed, s, rounds=rounds, q=q) for s in range(seeds)}
+    for _, outcome in in_parallel(work, workers=workers):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        for label, run in outcome.items():
+            done[label].append(run)
+        text = report(done, rounds=rounds, q=q)
+        out.write_text(text, encoding="utf-8")
+        console.print(f"{len(done[METHODS[0].label])} of {seeds} seeds")
     console.print(text)
     return 0
 

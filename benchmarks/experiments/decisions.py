@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import multiprocessing
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.run.config import ConfigError
+from benchmarks.run.display import Clock
+from benchmarks.run.parallel import in_parallel
 from benchmarks.run.runner import one_thread
 
 _HEAD = ["decision", "seconds"]
@@ -75,27 +75,31 @@ def run_decisions(
     return iterations - len(done)
 
 
-def run_all(work: Mapping[str, Callable[[], int]], jobs: int, console: Console) -> None:
-    """Do all the work, in ``jobs`` processes, and tell of each piece that is done.
+def run_all(
+    work: Mapping[str, Callable[[], int]], workers: int, console: Console
+) -> None:
+    """Do all the work, and tell of each piece that is done, and of what is left.
 
     Args:
         work: Name -> what to do; must be picklable.
-        jobs: How many processes; 1 for this one.
+        workers: How many processes; 1 for this one.
         console: Where to tell.
 
     Raises:
-        ConfigError: ``jobs`` is not positive.
+        ConfigError: ``workers`` is not positive, or pieces of the work failed; the
+            others are done then.
     """
-    if jobs < 1:
-        raise ConfigError(f"`jobs` must be at least 1, got {jobs}.")
-    if jobs == 1:
-        for number, (name, do) in enumerate(work.items(), start=1):
-            do()
-            console.print(f"{number} of {len(work)} runs: {name}")
-        return
-    context = multiprocessing.get_context("spawn")  # torch does not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        futures = {pool.submit(do): name for name, do in work.items()}
-        for number, future in enumerate(as_completed(futures), start=1):
-            future.result()
-            console.print(f"{number} of {len(work)} runs: {futures[future]}")
+    failures = {}
+    clock = Clock(len(work))
+    for name, outcome in in_parallel(work, workers=workers):
+        failed = isinstance(outcome, BaseException)
+        if failed:
+            failures[name] = outcome
+        text = f"failed: {outcome!r}" if failed else "done"
+        console.print(f"{clock.tick()} {name}: {text}", markup=False, soft_wrap=True)
+    if failures:
+        raise ConfigError(
+            f"{len(failures)} of {len(work)} runs failed, the first with "
+            f"{next(iter(failures.values()))!r}. The others are kept: the same command "
+            "tries these again."
+        )

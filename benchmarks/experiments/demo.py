@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
 import torch
 from matplotlib import pyplot as plt
 from rich.console import Console
@@ -12,10 +14,10 @@ from rich.table import Table
 from torch import Tensor
 
 from benchmarks.run.config import BenchmarkConfig
-from benchmarks.run.display import report_failures, run_with_bars
+from benchmarks.run.display import report_failures, run_with_lines
 from benchmarks.run.problems import make_problem
-from benchmarks.run.report import LAST, Runs, curves, estimate, summarise
-from benchmarks.run.storage import Record, load_runs, run_files
+from benchmarks.run.report import LAST, curves, estimate, summarise
+from benchmarks.run.storage import collect, load
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import plot_regret, plot_surface
 from botorch_drbo.test_functions import RobustTestFunction
@@ -28,18 +30,16 @@ MEANING = {
 }
 
 
-def run_demo(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
+def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     """Run the demo from its beginning, print its table, draw its picture.
 
     Returns:
         The exit status: 1 if a run failed.
     """
     console = Console()
-    for algorithm in config.algorithms:
-        for seed in config.seeds:
-            # A demo shows the run, not the memory of the last one.
-            run_files(out, algorithm, seed).remove()
-    problem = make_problem(config)
+    # A demo shows the run, not the memory of the last one.
+    shutil.rmtree(out / "runs", ignore_errors=True)
+    problem = make_problem(config.problems[0])
     console.print(
         "A shop orders stock in the morning; the demand shows during the day. A unit "
         "costs 5, sells for 9, and brings back 1 if it is left over. Each method "
@@ -51,10 +51,10 @@ def run_demo(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
         console.print(f"  {algorithm.label:8} {MEANING[algorithm.name]}")
     console.print()
     shifted = shifted_contexts(problem)
-    failures = run_with_bars(config, out, jobs=jobs, console=console)
-    runs = load_runs(config, out)
+    failures = run_with_lines(config, out, workers=workers, console=console)
     if failures:
         return report_failures(failures)
+    rows, _ = load(collect(config, out))
     table = Table(
         title="Profit lost against always ordering the best stock",
         caption="Lower is better. Mean ± standard error over the worlds.",
@@ -67,18 +67,18 @@ def run_demo(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
         "seconds\nper choice",
     ):
         table.add_column(name, justify="right")
-    for row in summarise(runs, config.baseline):
-        seconds = "" if row.seconds is None else f"{row.seconds:.2g}"
+    for row in summarise(rows, config.baseline):
+        runs = rows[rows.algorithm == row.label].groupby("seed")["x"]
         losses = [
-            loss_under(shifted, problem, records[-LAST:])
-            for records in runs[row.label].values()
+            loss_under(shifted, problem, as_matrix(decisions)[-LAST:])
+            for _, decisions in runs
         ]
         table.add_row(
             row.label,
             str(row.cumulative),
             str(row.last),
             str(estimate(losses)),
-            seconds,
+            f"{row.seconds:.2g}",
         )
     console.print(table)
     console.print(
@@ -91,7 +91,7 @@ def run_demo(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
         "errors overlap, no method is better. `python -m benchmarks run` has more."
     )
     picture = out / "demo.png"
-    draw_demo(config, runs, picture)
+    draw_demo(config, rows, picture)
     console.print(f"Picture: {picture}")
     return 0
 
@@ -101,22 +101,26 @@ def shifted_contexts(problem: RobustTestFunction) -> Tensor:
     return problem.true_contexts() * (2 / 3)
 
 
+def as_matrix(points: Iterable[Iterable[float]]) -> Tensor:
+    """The decisions or contexts of a run, ``t x d``."""
+    return torch.tensor([list(point) for point in points], dtype=torch.double)
+
+
 def loss_under(
-    contexts: Tensor, problem: RobustTestFunction, records: Sequence[Record]
+    contexts: Tensor, problem: RobustTestFunction, decisions: Tensor
 ) -> float:
     """Mean profit that decisions lose if contexts come from another distribution.
 
     Args:
         contexts: That distribution, ``n x 1``, equally weighted.
         problem: A problem with one decision.
-        records: The decisions.
+        decisions: The decisions, ``t x 1``.
 
     Returns:
         The best mean profit on a fine grid of decisions less the mean of theirs.
     """
     low, high = problem.bounds[:, 0].tolist()
     grid = torch.linspace(low, high, 1001, dtype=torch.double).unsqueeze(-1)  # m x 1
-    decisions = torch.tensor([r.x for r in records], dtype=torch.double)  # t x 1
 
     def profits(x: Tensor) -> Tensor:
         return problem.evaluate(x.unsqueeze(-2), contexts).mean(-1)
@@ -124,17 +128,16 @@ def loss_under(
     return (profits(grid).max() - profits(decisions).mean()).item()
 
 
-def draw_demo(config: BenchmarkConfig, runs: Runs, path: Path) -> None:
+def draw_demo(config: BenchmarkConfig, rows: pd.DataFrame, path: Path) -> None:
     """Save the regret curves beside what the first method has seen of the problem."""
-    problem = make_problem(config)
+    problem = make_problem(config.problems[0])
     label = config.algorithms[0].label
-    records = runs[label][config.seeds[0]]
-    X = torch.tensor([r.x for r in records], dtype=torch.double)
-    C = torch.tensor([r.c for r in records], dtype=torch.double)
+    first = rows[(rows.algorithm == label) & (rows.seed == config.seeds[0])]
+    X, C = as_matrix(first["x"]), as_matrix(first["c"])
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(12.0, 4.6), layout="constrained"
     )
-    plot_regret(curves(runs, "cumulative"), left, ylabel="profit lost in all")
+    plot_regret(curves(rows, "cumulative"), left, ylabel="profit lost in all")
     left.set_title("Profit lost, mean and standard error")
     left.set_xlabel("order")
     plot_surface(

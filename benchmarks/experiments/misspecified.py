@@ -181,7 +181,7 @@ def run_misspecified(
     seeds: int,
     iterations: int,
     kinds: Sequence[Perturbation] = KINDS,
-    jobs: int = 1,
+    workers: int = 1,
 ) -> int:
     """Run what is not there yet, then report on it.
 
@@ -203,7 +203,7 @@ def run_misspecified(
     ]
     console = Console()
     work = {t.file(out).stem: partial(run_task, t, out, iterations) for t in tasks}
-    run_all(work, jobs, console)
+    run_all(work, workers, console)
     found = collect(out, seeds, iterations, kinds)
     table = report(found, iterations)
     (out / "table.md").write_text(table, encoding="utf-8")

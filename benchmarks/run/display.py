@@ -4,63 +4,106 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
 
 from benchmarks.run.config import BenchmarkConfig
-from benchmarks.run.report import rich_table, warning_notes, write_report
-from benchmarks.run.runner import Failure, OnProgress, Progress, run_benchmark
-from benchmarks.run.storage import load_runs
+from benchmarks.run.report import print_tables, write_tables
+from benchmarks.run.runner import Finished, run_benchmark
+from benchmarks.run.storage import RunKey, collect
 
 
-def run_and_report(config: BenchmarkConfig, out: Path, *, jobs: int) -> int:
-    """Run a benchmark under a progress bar, print its table, say where the files are.
+class Clock:
+    """Counts what is done, and guesses when the rest will be.
+
+    Args:
+        total: How many there are.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self._start = time.perf_counter()
+
+    def tick(self) -> str:
+        """One more is done: ``[12/64, 3 min left]``."""
+        self.done += 1
+        spent = time.perf_counter() - self._start
+        left = spent / self.done * (self.total - self.done)
+        return f"[{self.done}/{self.total}, {duration(left)} left]"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, as one says it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def run_and_report(
+    config: BenchmarkConfig, out: Path, *, workers: int, dask: str | None = None
+) -> int:
+    """Run a benchmark, print its tables, say where the files are.
 
     Returns:
         The exit status: 1 if a run failed.
     """
     console = Console()
-    failures = run_with_bars(config, out, jobs=jobs, console=console)
-    if len(failures) < len(config.algorithms) * len(config.seeds):  # else no table
-        console.print(rich_table(config, write_report(config, out)))
-        for note in warning_notes(load_runs(config, out)):
-            console.print(note, style="dim")
-        console.print(f"Table, numbers and plot: {out}")
+    failures = run_with_lines(config, out, workers=workers, dask=dask, console=console)
+    if any((out / "runs").glob("*/*/*.parquet")):  # else there is no table
+        collect(config, out)
+        print_tables(out, console)
+        write_tables(out)
+        console.print(f"Tables, pictures and all rounds: {out}", soft_wrap=True)
     return report_failures(failures)
 
 
-def run_with_bars(
-    config: BenchmarkConfig, out: Path, *, jobs: int, console: Console
-) -> list[Failure]:
-    """Run a benchmark under one progress bar per algorithm.
-
-    Without a terminal (a pipe, a file) a bar would be drawn at its end only: there each
-    tenth of the work is a line.
-    """
+def run_with_lines(
+    config: BenchmarkConfig,
+    out: Path,
+    *,
+    workers: int,
+    console: Console,
+    dask: str | None = None,
+) -> dict[RunKey, BaseException]:
+    """Run a benchmark, with one line for each run that ends."""
     start = time.perf_counter()
-    show = _bars if console.is_terminal else _lines
-    with show(config, console) as on_progress:
-        failures = run_benchmark(config, out, jobs=jobs, on_progress=on_progress)
-    console.print(f"{time.perf_counter() - start:.0f} s on {jobs} processes.")
+    clock: list[Clock] = []
+
+    def on_finished(finished: Finished) -> None:
+        if not clock:
+            clock.append(Clock(finished.total))
+        text = f"{clock[0].tick()} {finished.key}: "
+        if finished.run is not None:
+            seconds = sum(row["seconds"] for row in finished.run.rows)
+            text += f"regret {finished.run.cumulative:.4g}, {duration(seconds)}"
+        if finished.error is not None:
+            text += f" FAILED: {type(finished.error).__name__}: {finished.error}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    failures = run_benchmark(
+        config, out, workers=workers, dask=dask, on_finished=on_finished
+    )
+    total = len(config.problems) * len(config.algorithms) * len(config.seeds)
+    made = clock[0].done if clock else 0
+    console.print(
+        f"{made} of {total} runs were not there yet; "
+        f"{duration(time.perf_counter() - start)}."
+    )
     return failures
 
 
-def report_failures(failures: list[Failure]) -> int:
+def report_failures(failures: Mapping[RunKey, BaseException]) -> int:
     """Print what failed; the exit status."""
-    for failure in failures:
-        print(
-            f"error: {failure.label}, seed {failure.seed}: "
-            f"{type(failure.error).__name__}: {failure.error}",
-            file=sys.stderr,
-        )
+    for key, error in failures.items():
+        print(f"error: {key}: {type(error).__name__}: {error}", file=sys.stderr)
     if failures:
         print(
-            "The other runs are finished. Run the same command to try these again.",
+            "The other runs are kept. Run the same command to try these again.",
             file=sys.stderr,
         )
     return int(bool(failures))
@@ -72,50 +115,3 @@ def working(console: Console, what: str) -> AbstractContextManager[object]:
         return console.status(what)
     console.print(f"{what} ...", soft_wrap=True)
     return nullcontext()
-
-
-@contextmanager
-def _lines(config: BenchmarkConfig, console: Console) -> Iterator[OnProgress]:
-    start, total = time.perf_counter(), config.iterations * len(config.seeds)
-    done: dict[tuple[str, int], int] = {}
-    tenths = {algorithm.label: 0 for algorithm in config.algorithms}
-
-    def on_progress(progress: Progress) -> None:
-        completed = _completed(done, progress)
-        if 10 * completed // total > tenths[progress.label]:
-            tenths[progress.label] = 10 * completed // total
-            seconds = time.perf_counter() - start
-            console.print(
-                f"{progress.label}: {completed} of {total} decisions, {seconds:.0f} s",
-                soft_wrap=True,
-            )
-
-    yield on_progress
-
-
-def _completed(done: dict[tuple[str, int], int], progress: Progress) -> int:
-    """Enter a run's progress; the decisions of its algorithm so far."""
-    done[progress.label, progress.seed] = progress.done
-    return sum(n for (label, _), n in done.items() if label == progress.label)
-
-
-@contextmanager
-def _bars(config: BenchmarkConfig, console: Console) -> Iterator[OnProgress]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Bars(*columns, console=console) as bars:
-        total = config.iterations * len(config.seeds)
-        tasks = {
-            a.label: bars.add_task(a.label, total=total) for a in config.algorithms
-        }
-        done: dict[tuple[str, int], int] = {}
-
-        def on_progress(progress: Progress) -> None:
-            completed = _completed(done, progress)
-            bars.update(tasks[progress.label], completed=completed)
-
-        yield on_progress

@@ -14,8 +14,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from benchmarks.run.config import BenchmarkConfig, ConfigError
-from botorch_drbo.test_functions import make_test_function
+from benchmarks.run.config import ConfigError, ProblemConfig, did_you_mean
+from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 
@@ -60,14 +60,20 @@ class World:
         return torch.Generator().manual_seed(self._derived_seed(step, purpose))
 
 
-def make_problem(config: BenchmarkConfig) -> RobustTestFunction:
+def make_problem(config: ProblemConfig) -> RobustTestFunction:
     """The test function of a config.
 
     Raises:
         ConfigError: No test function has this name, it does not take these options, or
             its data is not there.
     """
+    if config.name not in TEST_FUNCTIONS:
+        raise ConfigError(
+            f"There is no problem {config.name!r}."
+            f"{did_you_mean(config.name, TEST_FUNCTIONS)} `python -m benchmarks list` "
+            "shows them."
+        )
     try:
-        return make_test_function(config.problem, **config.problem_options)
+        return make_test_function(config.name, **config.options)
     except (InputDataError, TypeError) as error:
-        raise ConfigError(f"Problem {config.problem!r}: {error}") from error
+        raise ConfigError(f"Problem {config.label!r}: {error}") from error

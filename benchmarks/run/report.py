@@ -1,31 +1,26 @@
-"""Reads the runs of a benchmark; writes a table, numbers and a picture to commit."""
+"""Tables and pictures of one benchmark, to look at and to commit."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from matplotlib import pyplot as plt
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from benchmarks.run.config import BenchmarkConfig, ConfigError
-from benchmarks.run.storage import Record, load_runs
+from benchmarks.run.storage import load
 from botorch_drbo.plotting import plot_regret
 
 LAST = 10  # iterations over which the last instantaneous regret is averaged
-
-Runs = Mapping[str, Mapping[int, Sequence[Record]]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Row:
-    """The line of one algorithm.
+    """The line of one algorithm on one problem.
 
     Args:
         label: The algorithm.
@@ -59,6 +54,7 @@ class Row:
         pairs: How many seeds are paired; None for the baseline.
         seconds: Median seconds of one ``ask``.
         warned: How many calls of ``ask`` raised a warning.
+        warning: The warning that most of them raised.
     """
 
     label: str
@@ -68,8 +64,9 @@ class Row:
     difference: Estimate | None
     wins: int | None
     pairs: int | None
-    seconds: float | None
+    seconds: float
     warned: int
+    warning: str = ""
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -81,67 +78,66 @@ def estimate(values: Sequence[float]) -> Estimate:
     )
 
 
-def summarise(runs: Runs, baseline: str) -> list[Row]:
-    """One row per algorithm that has a finished run, in the order of ``runs``."""
-    base = {seed: r[-1].cumulative for seed, r in runs[baseline].items()}
-    rows = []
-    for label, by_seed in runs.items():
-        if not by_seed:
-            continue
-        final = {seed: records[-1].cumulative for seed, records in by_seed.items()}
-        last = [
-            statistics.fmean(r.regret for r in records[-LAST:])
-            for records in by_seed.values()
-        ]
-        paired = [final[seed] - base[seed] for seed in final if seed in base]
-        compare = label != baseline and len(paired) > 0
-        seconds = [
-            r.seconds
-            for records in by_seed.values()
-            for r in records
-            if r.seconds is not None
-        ]
-        rows.append(
-            Row(
-                label=label,
-                seeds=len(by_seed),
-                cumulative=estimate(list(final.values())),
-                last=estimate(last),
-                difference=estimate(paired) if compare else None,
-                wins=sum(d < 0 for d in paired) if compare else None,
-                pairs=len(paired) if compare else None,
-                seconds=statistics.median(seconds) if seconds else None,
-                warned=sum(bool(r.warnings) for rs in by_seed.values() for r in rs),
-            )
-        )
-    return rows
+def by_seed(rows: pd.DataFrame, field: str) -> pd.DataFrame:
+    """``seeds x iterations`` of a field of one algorithm on one problem."""
+    return rows.pivot(index="seed", columns="iteration", values=field)
 
 
-def warning_notes(runs: Runs) -> list[str]:
-    """One line per algorithm whose ``ask`` warned: how often, with which text."""
-    notes = []
-    for label, by_seed in runs.items():
-        warned = [r.warnings for rs in by_seed.values() for r in rs if r.warnings]
-        if warned:
-            texts = Counter(text for each in warned for text in each)
-            asks = sum(len(records) for records in by_seed.values())
-            notes.append(
-                f"{label}: {len(warned)} of {asks} asks warned, mostly "
-                f"{texts.most_common(1)[0][0]!r}"
-            )
-    return notes
-
-
-def curves(runs: Runs, field: str) -> dict[str, Tensor]:
-    """Label -> ``seeds x iterations`` of the field ``regret`` or ``cumulative``."""
-    return {
-        label: torch.tensor(
-            [[getattr(r, field) for r in records] for records in by_seed.values()],
-            dtype=torch.double,
-        )
-        for label, by_seed in runs.items()
-        if by_seed
+def summarise(rows: pd.DataFrame, baseline: str) -> list[Row]:
+    """One row per algorithm, of the rows of one problem, in their order."""
+    regrets = {
+        label: by_seed(group, "regret")
+        for label, group in rows.groupby("algorithm", sort=False)
     }
+    base = regrets[baseline].sum(axis=1) if baseline in regrets else pd.Series()
+    summary = []
+    for label, regret in regrets.items():
+        total = regret.sum(axis=1)  # seeds
+        paired = (total - base).dropna()
+        compare = label != baseline and len(paired) > 0
+        own = rows[rows.algorithm == label]
+        texts = own.warnings.explode().dropna()
+        summary.append(
+            Row(
+                label=str(label),
+                seeds=len(total),
+                cumulative=estimate(total.tolist()),
+                last=estimate(regret.iloc[:, -LAST:].mean(axis=1).tolist()),
+                difference=estimate(paired.tolist()) if compare else None,
+                wins=int((paired < 0).sum()) if compare else None,
+                pairs=len(paired) if compare else None,
+                seconds=float(own.seconds.median()),
+                warned=int((own.warnings.str.len() > 0).sum()),
+                warning=str(texts.mode().iloc[0]) if len(texts) else "",
+            )
+        )
+    return summary
+
+
+def warning_notes(rows: Sequence[Row], iterations: int) -> list[str]:
+    """One line per algorithm whose ``ask`` warned: how often, with which text."""
+    return [
+        f"{row.label}: {row.warned} of {row.seeds * iterations} asks warned, mostly "
+        f"{row.warning!r}"
+        for row in rows
+        if row.warned
+    ]
+
+
+def curves(rows: pd.DataFrame, field: str) -> dict[str, Tensor]:
+    """Label -> ``seeds x iterations`` of ``regret``, ``cumulative`` or ``simple``.
+
+    ``simple`` is the least regret so far.
+    """
+    found = {}
+    for label, group in rows.groupby("algorithm", sort=False):
+        regret = torch.tensor(by_seed(group, "regret").to_numpy())
+        if field == "cumulative":
+            regret = regret.cumsum(-1)
+        elif field == "simple":
+            regret = regret.cummin(-1).values
+        found[str(label)] = regret
+    return found
 
 
 def _cells(rows: Sequence[Row], baseline: str) -> tuple[list[str], list[list[str]]]:
@@ -162,18 +158,18 @@ def _cells(rows: Sequence[Row], baseline: str) -> tuple[list[str], list[list[str
             str(row.last),
             "" if row.difference is None else str(row.difference),
             "" if row.wins is None else f"{row.wins} of {row.pairs}",
-            "" if row.seconds is None else f"{row.seconds:.2g}",
+            f"{row.seconds:.2g}",
         ]
         for row in rows
     ]
     return head, body
 
 
-def rich_table(config: BenchmarkConfig, rows: Sequence[Row]) -> Table:
+def rich_table(title: str, rows: Sequence[Row], baseline: str) -> Table:
     """The table for the terminal."""
-    head, body = _cells(rows, config.baseline)
+    head, body = _cells(rows, baseline)
     table = Table(
-        title=_title(config),
+        title=title,
         caption="mean ± standard error over seeds",
         box=box.SIMPLE_HEAD,
         collapse_padding=True,  # seven columns in 80 characters
@@ -188,16 +184,11 @@ def rich_table(config: BenchmarkConfig, rows: Sequence[Row]) -> Table:
 
 
 def markdown_table(
-    config: BenchmarkConfig, rows: Sequence[Row], notes: Sequence[str] = ()
+    rows: Sequence[Row], baseline: str, notes: Sequence[str] = ()
 ) -> str:
     """The table for the repository."""
-    head, body = _cells(rows, config.baseline)
+    head, body = _cells(rows, baseline)
     lines = [
-        f"# {_title(config)}",
-        "",
-        "Mean ± standard error over seeds; lower is better. Contexts, noise and "
-        "initial decisions are the same for all algorithms of a seed.",
-        "",
         "| " + " | ".join(head) + " |",
         "|" + "|".join(["---"] + ["---:"] * (len(head) - 1)) + "|",
         *("| " + " | ".join(cells) + " |" for cells in body),
@@ -206,90 +197,72 @@ def markdown_table(
     return "\n".join(lines) + "\n"
 
 
-def write_report(config: BenchmarkConfig, out: Path) -> list[Row]:
-    """Write ``table.md``, ``summary.json``, ``iterations.csv`` and ``regret.png`` to
-    ``out``.
+def print_tables(results: Path, console: Console) -> None:
+    """Show one table per problem."""
+    rows, about = load(results)
+    config = about["config"]
+    for problem, group in rows.groupby("problem", sort=False):
+        summary = summarise(group, config["baseline"])
+        console.print(rich_table(_title(config, problem), summary, config["baseline"]))
+        for note in warning_notes(summary, config["iterations"]):
+            console.print(note, style="dim")
 
-    Returns:
-        The rows of the table.
+
+def write_tables(out: Path) -> None:
+    """Write ``table.md`` and ``regret.png`` beside the results.
 
     Raises:
-        ConfigError: No run has finished.
+        ConfigError: There are no results.
     """
-    runs = load_runs(config, out)
-    rows = summarise(runs, config.baseline)
-    if not rows:
-        raise ConfigError(
-            f"No run under {out} has finished: there is nothing to report."
-        )
-    (out / "table.md").write_text(
-        markdown_table(config, rows, warning_notes(runs)), encoding="utf-8"
-    )
-    (out / "summary.json").write_text(
-        json.dumps(_summary(config, runs, rows), indent=1) + "\n", encoding="utf-8"
-    )
-    (out / "iterations.csv").write_text(_iterations_csv(runs), encoding="utf-8")
-    draw(config, runs, out / "regret.png")
-    return rows
+    rows, about = load(out)
+    config = about["config"]
+    problems = list(rows.groupby("problem", sort=False))
+    one = len(problems) == 1
+    lines = [
+        f"# {_title(config, problems[0][0]) if one else _title(config)}",
+        "",
+        "Mean ± standard error over seeds; lower is better. Contexts, noise and "
+        "initial decisions are the same for all algorithms of a seed.",
+    ]
+    for problem, group in problems:
+        summary = summarise(group, config["baseline"])
+        notes = warning_notes(summary, config["iterations"])
+        lines += [""] if one else ["", f"**{problem}**", ""]
+        lines.append(markdown_table(summary, config["baseline"], notes).rstrip())
+    (out / "table.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    draw(rows, _title(config), out / "regret.png")
 
 
-def draw(config: BenchmarkConfig, runs: Runs, path: Path) -> None:
+def draw(rows: pd.DataFrame, title: str, path: Path) -> None:
     """Save the regret curves: cumulative on the left, instantaneous on the right."""
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(10.5, 4.2), layout="constrained"
+    problems = list(rows.groupby("problem", sort=False))
+    figure, axes = plt.subplots(
+        len(problems),
+        2,
+        figsize=(10.5, 4.2 * len(problems)),
+        layout="constrained",
+        squeeze=False,
     )
-    plot_regret(curves(runs, "cumulative"), left)
-    plot_regret(curves(runs, "regret"), right, ylabel="instantaneous expected regret")
-    right.get_legend().remove()
-    figure.suptitle(f"{_title(config)}: mean and standard error")
-    figure.savefig(path, dpi=150)
+    for (problem, group), (left, right) in zip(problems, axes, strict=True):
+        plot_regret(curves(group, "cumulative"), left)
+        plot_regret(
+            curves(group, "regret"), right, ylabel="instantaneous expected regret"
+        )
+        right.get_legend().remove()
+        left.set_title(problem)
+    figure.suptitle(f"{title}: mean and standard error")
+    figure.savefig(path, dpi=110 if len(problems) > 1 else 150)
     plt.close(figure)
 
 
-def _title(config: BenchmarkConfig) -> str:
-    name = "" if config.name == config.problem else f"{config.name}: "
+def _title(config: dict[str, Any], problem: Any = "") -> str:
+    name = (
+        config["name"]
+        if problem in ("", config["name"])
+        else (f"{config['name']}: {problem}")
+    )
+    size = f" ({config['size']})" if config["size"] else ""
     return (
-        f"{name}{config.problem}, {len(config.seeds)} seeds, {config.iterations} "
-        f"iterations after {config.initial} random decisions"
+        f"{name}{size}, {len(config['seeds'])} seeds, {config['iterations']} "
+        f"iterations after {config['initial']} random decisions"
     )
-
-
-def _summary(
-    config: BenchmarkConfig, runs: Runs, rows: Sequence[Row]
-) -> dict[str, Any]:
-    return {
-        "config": asdict(config),
-        "warnings": warning_notes(runs),
-        "rows": [asdict(row) for row in rows],
-        "final_cumulative_regret": {
-            label: {
-                str(seed): records[-1].cumulative for seed, records in by_seed.items()
-            }
-            for label, by_seed in runs.items()
-        },
-    }
-
-
-def _iterations_csv(runs: Runs) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            "algorithm",
-            "iteration",
-            "regret",
-            "regret_error",
-            "cumulative",
-            "cumulative_error",
-        ]
-    )
-    regret, cumulative = curves(runs, "regret"), curves(runs, "cumulative")
-    for label in regret:
-        for i in range(regret[label].shape[1]):
-            cells: list[str] = []
-            for values in (regret[label], cumulative[label]):
-                point = estimate(values[:, i].tolist())
-                error = "" if point.error is None else f"{point.error:.6g}"
-                cells += [f"{point.mean:.6g}", error]
-            writer.writerow([label, i + 1, *cells])
-    return text.getvalue()

@@ -1,180 +1,265 @@
-"""Runs a benchmark: each (algorithm, seed) on its own, in any order, on any number of
-processes.
+"""Runs a benchmark: each (problem, algorithm, seed) on its own, in any order, in any
+process.
 
-A run drives ``RobustOptimizer.ask`` and ``tell`` with a journal. A killed benchmark is
-started again with the same command: finished runs are skipped, half runs resume where
-they were.
+A run is a function of its config and seed alone. It comes back whole from whichever
+process made it and is then kept; a benchmark that was killed is started again with the
+same command, and does what is not there yet.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from multiprocessing.queues import Queue
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from torch import Tensor
 
-from benchmarks.run.config import AlgorithmConfig, BenchmarkConfig, ConfigError
+from benchmarks.run.config import (
+    AlgorithmConfig,
+    BenchmarkConfig,
+    ConfigError,
+    ProblemConfig,
+    did_you_mean,
+)
+from benchmarks.run.extensions import import_all
+from benchmarks.run.parallel import in_parallel
 from benchmarks.run.problems import World, make_problem
-from benchmarks.run.storage import Record, RunFiles, run_files, run_header
-from botorch_drbo.algorithms import Algorithm, make_algorithm
+from benchmarks.run.provenance import commit, machine, versions
+from benchmarks.run.stopwatch import stopwatch
+from benchmarks.run.storage import FORMAT, Run, RunKey, differences, missing, run_file
+from benchmarks.run.storage import save as save_run
+from botorch_drbo.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.schedules import schedule_from_dict
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 
 @dataclass(frozen=True)
-class Progress:
-    """One run has ``done`` iterations on the disk."""
+class Task:
+    """One run to be made; it travels to whichever process makes it."""
 
-    label: str
+    config: BenchmarkConfig
+    problem: ProblemConfig
+    algorithm: AlgorithmConfig
     seed: int
-    done: int
+
+    @property
+    def key(self) -> RunKey:
+        """Its name."""
+        return RunKey(self.problem.label, self.algorithm.label, self.seed)
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A run that raised; the others went on."""
+class Finished:
+    """News of one run: it is kept, or ``error`` says why not.
 
-    label: str
-    seed: int
-    error: BaseException
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A decision ``1 x d_x``; seconds and warnings of ``ask``, if it was asked now."""
-
-    x: Tensor
-    seconds: float | None = None
-    warnings: list[str] = field(default_factory=list)
-
-
-OnProgress = Callable[[Progress], None]
-
-
-def build_algorithm(config: AlgorithmConfig, problem: RobustTestFunction) -> Algorithm:
-    """Turn a config's plain options into an algorithm.
-
-    Raises:
-        ConfigError: Unknown algorithm, options it does not take, or the problem has no
-            reference distribution.
+    Args:
+        key: The run.
+        done: How many of the runs of this call have ended, this one included.
+        total: How many there are.
+        run: The run, if it was made.
+        error: What went wrong.
     """
-    options = {
-        key: _option(key, value, problem) for key, value in config.options.items()
-    }
-    try:
-        return make_algorithm(config.name, **options)
-    except (InputDataError, TypeError) as error:
-        raise ConfigError(f"Algorithm {config.label!r}: {error}") from error
 
-
-def run_one(
-    config: BenchmarkConfig,
-    algorithm: AlgorithmConfig,
-    seed: int,
-    out: Path,
-    on_progress: OnProgress,
-) -> None:
-    """Run, resume or skip one (algorithm, seed), on one thread."""
-    header = run_header(config, algorithm, seed)
-    files = run_files(out, algorithm, seed)
-    records = files.load(header)
-    on_progress(Progress(algorithm.label, seed, min(len(records), config.iterations)))
-    if len(records) >= config.iterations:
-        return
-    problem = make_problem(config)
-    world = World(problem, config.problem, seed)
-    recipe = build_algorithm(algorithm, problem)
-    with one_thread(), _open(files, header, recipe, problem, seed) as optimizer:
-        _catch_up(config, optimizer, problem, files, records)
-        for step in range(optimizer.history.t, config.initial + config.iterations):
-            asked = _decide(config, optimizer, world, step)
-            x = asked.x
-            c = world.context(step)
-            y = world.outcome(step, x, c)
-            optimizer.tell(x, c, y, closes_pending=step >= config.initial)
-            if step >= config.initial:
-                iteration = step - config.initial
-                records.append(_record(problem, records, iteration, asked, c, y))
-                files.append(records[-1])
-                on_progress(Progress(algorithm.label, seed, len(records)))
+    key: RunKey
+    done: int
+    total: int
+    run: Run | None = None
+    error: BaseException | None = None
 
 
 def run_benchmark(
     config: BenchmarkConfig,
     out: Path,
     *,
-    jobs: int = 1,
-    on_progress: OnProgress = lambda progress: None,
-) -> list[Failure]:
-    """Run what is not finished yet.
+    workers: int = 1,
+    dask: str | None = None,
+    on_finished: Callable[[Finished], None] = lambda finished: None,
+) -> dict[RunKey, BaseException]:
+    """Run what is not kept yet.
+
+    A run that cannot be written (the disk is full) stays in memory and is tried again
+    whenever another has ended.
 
     Args:
         config: The benchmark.
         out: Its results folder.
-        jobs: Processes, each on one thread. With 1 everything runs in this process, and
-            the first error is raised.
-        on_progress: Called in this process, from one thread at a time.
+        workers: Processes, each on one thread; with 1 everything runs in this process.
+        dask: The address of a dask scheduler, or ``"local"``.
+        on_finished: Called after each run.
 
     Returns:
-        The runs that failed; empty if all is well.
+        The runs that failed and why; empty if all is well.
 
     Raises:
         ConfigError: An unknown problem or algorithm, options that do not fit, or a
             results folder that holds another benchmark. Nothing has run then.
     """
-    if jobs < 1:
-        raise ConfigError(f"`jobs` must be at least 1, got {jobs}.")
-    problem = make_problem(config)
-    for algorithm in config.algorithms:
-        build_algorithm(algorithm, problem)
-        for seed in config.seeds:
-            run_files(out, algorithm, seed).load(run_header(config, algorithm, seed))
+    import_all(config.imports)
+    headers = headers_of(config)
+    lacking = set(missing(headers, out))
     # Seed by seed, so that a benchmark stopped half way has whole paired seeds.
-    tasks = [
-        (algorithm, seed) for seed in config.seeds for algorithm in config.algorithms
-    ]
-    if jobs == 1:
-        for algorithm, seed in tasks:
-            run_one(config, algorithm, seed, out, on_progress)
-        return []
-    failures = []
-    # Spawned, not forked: a fork of a process that has used torch's threads can hang.
-    context = multiprocessing.get_context("spawn")
-    queue: Queue[Progress | None] = context.Queue()
-    listener = threading.Thread(target=_listen, args=(queue, on_progress))
-    listener.start()
-    try:
-        with ProcessPoolExecutor(
-            min(jobs, len(tasks)), context, initializer=_start_worker, initargs=(queue,)
-        ) as pool:
-            futures = {
-                pool.submit(_run_in_worker, config, algorithm, seed, out): (
-                    algorithm,
-                    seed,
-                )
-                for algorithm, seed in tasks
-            }
-            for future in as_completed(futures):
-                error = future.exception()
-                if error is not None:
-                    algorithm, seed = futures[future]
-                    failures.append(Failure(algorithm.label, seed, error))
-    finally:
-        queue.put(None)
-        listener.join()
+    tasks = {t.key: partial(run_one, t) for t in tasks_of(config) if t.key in lacking}
+    failures: dict[RunKey, BaseException] = {}
+    unsaved: dict[RunKey, Run] = {}
+    outcomes = in_parallel(tasks, workers=workers, dask=dask)
+    for done, (key, outcome) in enumerate(outcomes, start=1):
+        run = None
+        if isinstance(outcome, BaseException):
+            failures[key] = outcome
+        else:
+            run = unsaved[key] = outcome
+        for other in list(unsaved):
+            try:
+                _keep(unsaved[other], headers[other], run_file(out, other))
+            except (OSError, ConfigError) as error:
+                failures[other] = error
+            else:
+                del unsaved[other]
+                failures.pop(other, None)
+        on_finished(Finished(key, done, len(tasks), run, failures.get(key)))
     return failures
+
+
+def tasks_of(config: BenchmarkConfig) -> list[Task]:
+    """All runs of a benchmark, seed by seed."""
+    return [
+        Task(config, problem, algorithm, seed)
+        for seed in config.seeds
+        for problem in config.problems
+        for algorithm in config.algorithms
+    ]
+
+
+def headers_of(config: BenchmarkConfig) -> dict[RunKey, dict[str, Any]]:
+    """What makes each run of a benchmark that run and no other.
+
+    Raises:
+        ConfigError: A problem or an algorithm cannot be built.
+    """
+    _check_options(config)
+    headers = {}
+    for problem_config in config.problems:
+        problem = make_problem(problem_config)
+        for algorithm in config.algorithms:
+            recipe = build_algorithm(algorithm, problem, config.options)
+            for seed in config.seeds:
+                task = Task(config, problem_config, algorithm, seed)
+                headers[task.key] = header_of(task, recipe)
+    return headers
+
+
+def header_of(task: Task, recipe: Algorithm) -> dict[str, Any]:
+    """What makes a run this run, in JSON's types; ``recipe`` with all its defaults."""
+    return {
+        "format": FORMAT,
+        "versions": versions(),
+        "problem": task.problem.name,
+        "problem_options": dict(task.problem.options),
+        "algorithm": recipe.to_dict(),
+        "seed": task.seed,
+        "initial": task.config.initial,
+        "iterations": task.config.iterations,
+    }
+
+
+def run_one(task: Task) -> Run:
+    """Make one run from its beginning to its end, on one thread."""
+    config = task.config
+    import_all(config.imports)
+    problem = make_problem(task.problem)
+    recipe = build_algorithm(task.algorithm, problem, config.options)
+    world = World(problem, task.problem.name, task.seed)
+    optimal = float(problem.optimal_value)
+    rows = []
+    with one_thread(), stopwatch() as watch:
+        optimizer = RobustOptimizer(
+            recipe,
+            problem.bounds,
+            problem.context_bounds,
+            seed=task.seed,
+            num_initial=0,  # the world gives the initial decisions, to all the same
+        )
+        for step in range(config.initial):
+            x, c = world.initial_decision(step), world.context(step)
+            optimizer.tell(x, c, world.outcome(step, x, c), closes_pending=False)
+        for iteration in range(config.iterations):
+            step = config.initial + iteration
+            # Kept with the run: on the terminal they would tear the lines of progress.
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                watch.read()
+                start = time.perf_counter()
+                x = optimizer.ask(q=1)
+                seconds = time.perf_counter() - start
+            parts = watch.read()
+            c = world.context(step)
+            y = world.outcome(step, x, c)
+            optimizer.tell(x, c, y)
+            expected = problem.expected_value(x).item()
+            rows.append(
+                {
+                    "iteration": iteration,
+                    "x": x.flatten().tolist(),
+                    "c": c.flatten().tolist(),
+                    "y": y.item(),
+                    "expected": expected,
+                    "regret": optimal - expected,
+                    "seconds": seconds,
+                    "fit_seconds": parts["fit"],
+                    "inner_seconds": parts["inner"],
+                    "warnings": sorted({_first_line(w) for w in caught}),
+                }
+            )
+        recommended = optimizer.recommend().x.reshape(1, -1)
+    made = {
+        "commit": commit(),
+        "machine": machine(),
+        "recommended": {
+            "x": recommended.flatten().tolist(),
+            "regret": optimal - problem.expected_value(recommended).item(),
+        },
+    }
+    return Run(rows, header_of(task, recipe), made)
+
+
+def build_algorithm(
+    config: AlgorithmConfig,
+    problem: RobustTestFunction,
+    shared: Mapping[str, Any] | None = None,
+) -> Algorithm:
+    """Turn a config's plain options into an algorithm.
+
+    Args:
+        config: The algorithm, with its own options.
+        problem: What it plays on.
+        shared: Options of all algorithms that have them, where it says nothing itself.
+
+    Raises:
+        ConfigError: Unknown algorithm, options it does not take, or the problem has no
+            reference distribution.
+    """
+    if config.name not in ALGORITHMS:
+        raise ConfigError(
+            f"There is no algorithm {config.name!r}."
+            f"{did_you_mean(config.name, ALGORITHMS)} `python -m benchmarks list` "
+            "shows them."
+        )
+    own = _option_names(config)
+    options = {k: v for k, v in (shared or {}).items() if k in own}
+    options.update(config.options)
+    try:
+        return make_algorithm(
+            config.name, **{k: _option(k, v, problem) for k, v in options.items()}
+        )
+    except (InputDataError, TypeError) as error:
+        raise ConfigError(f"Algorithm {config.label!r}: {error}") from error
 
 
 @contextmanager
@@ -188,6 +273,41 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _keep(run: Run, header: Mapping[str, Any], path: Path) -> None:
+    """Write a run, if it is what was asked for."""
+    different = differences(run.header, header)
+    if different:
+        raise ConfigError(
+            "The process that made it has another version or config: "
+            + "; ".join(different)
+        )
+    save_run(run, path)
+
+
+def _first_line(warning: warnings.WarningMessage) -> str:
+    return f"{warning.category.__name__}: {warning.message}".splitlines()[0]
+
+
+def _option_names(config: AlgorithmConfig) -> set[str]:
+    return {field.name for field in fields(ALGORITHMS[config.name])}
+
+
+def _check_options(config: BenchmarkConfig) -> None:
+    """Refuse a shared option that no algorithm has: it would be ignored in silence."""
+    known = {
+        name
+        for algorithm in config.algorithms
+        if algorithm.name in ALGORITHMS
+        for name in _option_names(algorithm)
+    }
+    for name in config.options:
+        if name not in known:
+            raise ConfigError(
+                f"No algorithm of {config.name!r} has the option {name!r} of `options`."
+                f"{did_you_mean(name, known)}"
+            )
+
+
 def _option(key: str, value: Any, problem: RobustTestFunction) -> Any:
     if key == "reference" and value == "problem":
         if problem.reference is None:
@@ -199,121 +319,3 @@ def _option(key: str, value: Any, problem: RobustTestFunction) -> Any:
     if isinstance(value, Mapping) and "schedule" in value:
         return schedule_from_dict(dict(value))
     return value
-
-
-def _open(
-    files: RunFiles,
-    header: Mapping[str, Any],
-    algorithm: Algorithm,
-    problem: RobustTestFunction,
-    seed: int,
-) -> RobustOptimizer:
-    """A new optimizer, or the one that the journal holds."""
-    if not files.journal_begun:
-        files.journal.unlink(missing_ok=True)  # killed while its first line was written
-        files.start(header)
-        return RobustOptimizer(
-            algorithm,
-            problem.bounds,
-            problem.context_bounds,
-            seed=seed,
-            journal=files.journal,
-            num_initial=0,  # the world gives the initial decisions, to all the same
-        )
-    if not files.records.exists():
-        raise ConfigError(
-            f"{files.journal} has no records beside it: it may be of another run. "
-            "Delete it to run afresh."
-        )
-    # First the journal, whose lock keeps a second benchmark out, then the records.
-    optimizer = RobustOptimizer.resume(
-        files.journal, bounds=problem.bounds, context_bounds=problem.context_bounds
-    )
-    if optimizer.algorithm.to_dict() != algorithm.to_dict():
-        optimizer.close()
-        raise ConfigError(
-            f"{files.journal} was begun by {optimizer.algorithm}, now it is "
-            f"{algorithm}: defaults have changed. Delete it to run afresh."
-        )
-    files.start(header)
-    return optimizer
-
-
-def _catch_up(
-    config: BenchmarkConfig,
-    optimizer: RobustOptimizer,
-    problem: RobustTestFunction,
-    files: RunFiles,
-    records: list[Record],
-) -> None:
-    """Write the records that a kill between ``tell`` and the record has lost."""
-    history = optimizer.history
-    for row in range(config.initial + len(records), history.t):
-        x, c, y = (part[row : row + 1] for part in (history.X, history.C, history.Y))
-        iteration = row - config.initial
-        records.append(_record(problem, records, iteration, Asked(x), c, y))
-        files.append(records[-1])
-
-
-def _decide(
-    config: BenchmarkConfig, optimizer: RobustOptimizer, world: World, step: int
-) -> Asked:
-    """The next decision."""
-    if step < config.initial:
-        return Asked(world.initial_decision(step))
-    if len(optimizer.pending) > 0:
-        # Asked before the kill, never told: the same decision, not a second one.
-        return Asked(optimizer.pending[:1])
-    # Kept with the record: on the terminal they would tear the progress bars.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        start = time.perf_counter()
-        x = optimizer.ask(q=1)
-        seconds = time.perf_counter() - start
-    texts = [f"{w.category.__name__}: {w.message}".splitlines()[0] for w in caught]
-    return Asked(x, seconds, sorted(set(texts)))
-
-
-def _record(
-    problem: RobustTestFunction,
-    records: list[Record],
-    iteration: int,
-    asked: Asked,
-    c: Tensor,
-    y: Tensor,
-) -> Record:
-    expected = problem.expected_value(asked.x).item()
-    regret = float(problem.optimal_value) - expected
-    before = records[-1].cumulative if records else 0.0
-    return Record(
-        iteration=iteration,
-        x=asked.x.flatten().tolist(),
-        c=c.flatten().tolist(),
-        y=y.item(),
-        expected=expected,
-        regret=regret,
-        cumulative=before + regret,
-        seconds=asked.seconds,
-        warnings=asked.warnings,
-    )
-
-
-def _listen(queue: Queue[Progress | None], on_progress: OnProgress) -> None:
-    while (progress := queue.get()) is not None:
-        on_progress(progress)
-
-
-_QUEUE: list[
-    Queue[Progress | None]
-] = []  # of a worker process: a queue cannot be pickled
-
-
-def _start_worker(queue: Queue[Progress | None]) -> None:
-    torch.set_num_threads(1)
-    _QUEUE.append(queue)
-
-
-def _run_in_worker(
-    config: BenchmarkConfig, algorithm: AlgorithmConfig, seed: int, out: Path
-) -> None:
-    run_one(config, algorithm, seed, out, _QUEUE[0].put)

@@ -13,11 +13,12 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
+from benchmarks.run.provenance import machine
 from benchmarks.run.runner import one_thread
 from benchmarks.speed.acquisition import measure_acquisitions
 from benchmarks.speed.inner_problems import InnerProblem, inner_problems
 from benchmarks.speed.tables import Line, report
-from benchmarks.speed.timing import alternate, machine
+from benchmarks.speed.timing import alternate
 
 VALUE_TOLERANCE = 1e-6
 """How far values may differ, relative to the range of the scores."""

@@ -14,9 +14,10 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
+from benchmarks.run.provenance import machine
 from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
-from benchmarks.speed.timing import alternate, machine, seconds
+from benchmarks.speed.timing import alternate, seconds
 from botorch_drbo.algorithms import (
     FixedHyperparameters,
     History,

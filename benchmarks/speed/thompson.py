@@ -17,9 +17,10 @@ from torch import Tensor
 
 from benchmarks.experiments.bocu import SETTINGS, Setting, Task, make_problem
 from benchmarks.run.display import working
+from benchmarks.run.provenance import machine
 from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
-from benchmarks.speed.timing import alternate, machine
+from benchmarks.speed.timing import alternate
 from botorch_drbo.algorithms import History, SearchSpace
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import UncertaintyObjective

@@ -65,7 +65,7 @@ def test_pending_is_compared_after_equal_numbers_of_outcomes():
 @pytest.mark.slow
 def test_the_command_writes_its_report(tmp_path: Path):
     out = tmp_path / "folder" / "batches.md"
-    line = ["batches", "--seeds", "1", "--rounds", "1", "--q", "2", "--jobs", "1"]
+    line = ["batches", "--seeds", "1", "--rounds", "1", "--q", "2", "--workers", "1"]
     assert main([*line, "--out", str(out)]) == 0
     text = out.read_text()
     assert all(f"| {method.label} | " in text for method in METHODS)

@@ -49,7 +49,7 @@ def test_known_error_reaches_the_recipe_in_its_share():
 
 @pytest.mark.slow
 def test_command_reports_regrets(tmp_path: Path):
-    line = ["misspecified", "--seeds", "2", "--iterations", "3", "--jobs", "1"]
+    line = ["misspecified", "--seeds", "2", "--iterations", "3", "--workers", "1"]
     assert main([*line, "--out", str(tmp_path)]) == 0
     found = misspecified.collect(tmp_path, 2, 3, misspecified.KINDS)
     assert len(found) == 2 * len(EPSILONS)

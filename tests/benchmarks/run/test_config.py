@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,18 @@ import pytest
 from benchmarks.__main__ import _parser, config_from_options
 from benchmarks.run.config import (
     CONFIGS,
+    SIZES,
     AlgorithmConfig,
     BenchmarkConfig,
     ConfigError,
+    ProblemConfig,
     from_dict,
     from_toml,
 )
 from benchmarks.run.problems import make_problem
 from benchmarks.run.runner import build_algorithm
 
+NEWSVENDOR = ProblemConfig("newsvendor")
 PLAIN = {
     "problem": "newsvendor",
     "algorithms": ["wdrbo", "erbo"],
@@ -37,7 +41,7 @@ def test_command_line_of_the_readme():
     )
     assert config == BenchmarkConfig(
         name="newsvendor",
-        problem="newsvendor",
+        problems=(ProblemConfig("newsvendor"),),
         algorithms=tuple(AlgorithmConfig(name) for name in ("wdrbo", "erbo", "gp_ucb")),
         seeds=(0, 1, 2),
         iterations=30,
@@ -77,7 +81,7 @@ def test_tables_carry_labels_and_options():
             "seeds": [7, 3],
         }
     )
-    assert config.problem_options == {"noise_std": 0.1}
+    assert config.problems == (ProblemConfig("newsvendor", options={"noise_std": 0.1}),)
     assert config.algorithms == (
         AlgorithmConfig("wdrbo", "wide", {"radius": 0.5}),
         AlgorithmConfig("wdrbo", "wdrbo", {}),
@@ -87,18 +91,23 @@ def test_tables_carry_labels_and_options():
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem)
 def test_committed_configs_name_algorithms_that_exist(path: Path):
-    config = from_toml(path.stem)
-    if config.problem.startswith("portfolio"):
-        problem = make_problem(from_dict(PLAIN))  # the data is not everywhere
-    else:
-        problem = make_problem(config)
-    for algorithm in config.algorithms:
-        assert build_algorithm(algorithm, problem).name == algorithm.name
+    with path.open("rb") as file:
+        sizes = [size for size in SIZES if size in tomllib.load(file)]
+    for size in sizes or [""]:
+        config = from_toml(path.stem, size)
+        for problem_config in config.problems:
+            if problem_config.name.startswith("portfolio"):
+                problem = make_problem(NEWSVENDOR)  # the data is not everywhere
+            else:
+                problem = make_problem(problem_config)
+            for algorithm in config.algorithms:
+                recipe = build_algorithm(algorithm, problem, config.options)
+                assert recipe.name == algorithm.name
 
 
 def test_figure1_is_the_general_setting_of_the_paper():
     config = from_toml("figure1")
-    problem = make_problem(config)
+    problem = make_problem(config.problems[0])
     wdrbo, erbo = (build_algorithm(a, problem) for a in config.algorithms)
     assert (config.iterations, len(config.seeds), config.baseline) == (100, 15, "erbo")
     assert wdrbo.to_dict()["options"]["radius"] == 0.1
@@ -111,7 +120,7 @@ def test_figure1_is_the_general_setting_of_the_paper():
 
 
 def test_schedule_table_becomes_a_schedule():
-    problem = make_problem(from_dict(PLAIN))
+    problem = make_problem(NEWSVENDOR)
     option = {"radius": {"schedule": "InverseSquareRoot", "initial": 0.7}}
     algorithm = build_algorithm(AlgorithmConfig("wdrbo", options=option), problem)
     stored = algorithm.to_dict()["options"]["radius"]
@@ -147,7 +156,13 @@ def test_refuses(changes, message):
 
 @pytest.mark.parametrize(
     "line",
-    ["run", "run --problem newsvendor", "run --config demo --problem newsvendor"],
+    [
+        "run",
+        "run --problem newsvendor",
+        "run --config demo --problem newsvendor",
+        "run demo --config figure1",
+        "run --problem newsvendor --algorithms random --size smoke",
+    ],
 )
 def test_refuses_half_a_command_line(line):
     with pytest.raises(ConfigError):
@@ -173,9 +188,60 @@ def test_refuses_missing_and_broken_files(tmp_path: Path):
 )
 def test_refuses_algorithms_that_cannot_be_built(algorithm):
     with pytest.raises(ConfigError):
-        build_algorithm(algorithm, make_problem(from_dict(PLAIN)))
+        build_algorithm(algorithm, make_problem(NEWSVENDOR))
 
 
 def test_refuses_unknown_problem():
     with pytest.raises(ConfigError, match="no_such_problem"):
-        make_problem(from_dict(PLAIN | {"problem": "no_such_problem"}))
+        make_problem(ProblemConfig("no_such_problem"))
+
+
+SIZED = """
+problems = ["newsvendor", {name = "newsvendor", label = "noisy"}]
+algorithms = ["wdrbo", "random"]
+initial = 4
+options = {num_restarts = 3, raw_samples = 64}
+imports = ["mine.py", "a_module"]
+[smoke]
+seeds = 1
+iterations = 2
+options = {raw_samples = 8}
+[laptop]
+seeds = 5
+iterations = 30
+[paper]
+seeds = 50
+iterations = 200
+initial = 9
+"""
+
+
+def test_one_file_has_three_sizes(tmp_path: Path):
+    file = tmp_path / "sized.toml"
+    file.write_text(SIZED)
+    smoke, laptop, paper = (from_toml(file, size) for size in SIZES)
+    assert from_toml(file) == laptop == parse(f"run {file}")
+    assert parse(f"run {file} --size smoke --iterations 7").iterations == 7
+    assert [len(c.seeds) for c in (smoke, laptop, paper)] == [1, 5, 50]
+    assert [c.initial for c in (smoke, laptop, paper)] == [4, 4, 9]
+    assert smoke.options == {"num_restarts": 3, "raw_samples": 8}
+    assert laptop.options == {"num_restarts": 3, "raw_samples": 64}
+    assert [c.size for c in (smoke, laptop, paper)] == list(SIZES)
+    assert [p.label for p in smoke.problems] == ["newsvendor", "noisy"]
+    assert smoke.imports == (str(tmp_path / "mine.py"), "a_module")
+
+
+def test_a_size_that_a_file_does_not_have_is_refused():
+    with pytest.raises(ConfigError, match="no size 'paper'"):
+        from_toml("demo", "paper")
+
+
+def test_unknown_names_list_the_nearest():
+    with pytest.raises(ConfigError, match="Did you mean 'figure1'"):
+        from_toml("figur1")
+    with pytest.raises(ConfigError, match="Did you mean 'newsvendor'"):
+        make_problem(ProblemConfig("newsvendr"))
+    with pytest.raises(ConfigError, match="Did you mean 'wdrbo'"):
+        build_algorithm(AlgorithmConfig("wdrb"), make_problem(NEWSVENDOR))
+    with pytest.raises(ConfigError, match="Did you mean 'iterations'"):
+        from_dict(PLAIN | {"iteration": 3})

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.run import provenance
 from benchmarks.speed import timing
 from benchmarks.speed.job import Job, Problem
 from benchmarks.speed.timing import alternate, median_ratio, race, readable
@@ -91,7 +92,7 @@ def test_readable(seconds, text):
 
 
 def test_machine_names_the_versions():
-    assert f"torch {torch.__version__}" in timing.machine()
+    assert f"torch {torch.__version__}" in provenance.machine()
 
 
 def test_a_busy_machine_is_named(monkeypatch):
