@@ -9,21 +9,19 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-)
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
 
 
 @final
@@ -79,7 +77,7 @@ class StableOpt(RobustSetAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_contexts=self.num_contexts)
+        check_count(self.num_contexts, "num_contexts")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -95,8 +93,7 @@ class StableOpt(RobustSetAlgorithm):
         lower, upper = space.context_bounds
         low = (data.mean - data.std).clamp(lower, upper)
         high = (data.mean + data.std).clamp(lower, upper)
-        sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
-        unit = sobol.draw(self.num_contexts, dtype=low.dtype).to(low)
+        unit = sobol(self.num_contexts, space.d_c, seed).to(low)
         return Judge(
             contexts=ContextSet(low + unit * (high - low)),
             ball=lambda points: FullSimplex(),

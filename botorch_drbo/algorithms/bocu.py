@@ -10,20 +10,17 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     RobustThompsonSampling,
 )
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    AmbiguityOptions,
-    RobustSetAlgorithm,
-    check_counts,
-)
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.randomness import derive_seed
+from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
@@ -119,7 +116,7 @@ class ThompsonSampling(UncertaintyObjectiveOptions):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_features=self.num_features)
+        check_count(self.num_features, "num_features")
 
     def exploring(
         self,
@@ -169,7 +166,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_1"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
     step: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -213,7 +210,7 @@ class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_2"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def acquisition(
         self,
@@ -245,7 +242,7 @@ class UCBSO(RobustSetAlgorithm):
 
     name: ClassVar[str] = "ucb_so"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -268,7 +265,7 @@ class UCBRO(RobustSetAlgorithm):
 
     name: ClassVar[str] = "ucb_ro"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

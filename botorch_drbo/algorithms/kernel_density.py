@@ -10,17 +10,15 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-    sobol_contexts,
-)
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
 
 
@@ -48,7 +46,7 @@ class SBOKDE(RobustSetAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_contexts=self.num_contexts)
+        check_count(self.num_contexts, "num_contexts")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -101,7 +99,8 @@ class DRBOKDE(AcquisitionAlgorithm):
         super().__post_init__()
         if self.radius is not None:
             as_schedule(self.radius, "radius")
-        check_counts(num_contexts=self.num_contexts, num_outside=self.num_outside)
+        check_count(self.num_contexts, "num_contexts")
+        check_count(self.num_outside, "num_outside")
 
     def acquisition(
         self,
@@ -140,7 +139,7 @@ class DRBOKDE(AcquisitionAlgorithm):
         return TotalVariation(as_schedule(radius)(len(history.contexts)))
 
     def _outside(self, space: SearchSpace, seed: int) -> Tensor:
-        return sobol_contexts(space, self.num_outside, seed)
+        return sobol_in_box(self.num_outside, space.context_bounds, seed)
 
 
 def _density(

@@ -13,14 +13,11 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-)
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Between, Judge
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -75,7 +72,7 @@ class DRBOMMD(RobustSetAlgorithm):
         """Check the options."""
         super().__post_init__()
         as_schedule(self.radius, "radius")
-        check_counts(num_contexts=self.num_contexts)
+        check_count(self.num_contexts, "num_contexts")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -129,7 +126,7 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
         super().__post_init__()
         as_schedule(self.radius, "radius")
         check_nonnegative(self.jitter, "jitter")
-        check_counts(num_contexts=self.num_contexts)
+        check_count(self.num_contexts, "num_contexts")
 
     def acquisition(
         self,

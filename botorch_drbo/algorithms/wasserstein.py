@@ -10,17 +10,15 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-    sobol_contexts,
-)
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import ContextRule, SpreadRadius, as_rule
 
 
@@ -148,14 +146,14 @@ class WDRBOExact(RobustSetAlgorithm):
         """Check the options."""
         super().__post_init__()
         as_rule(self.radius, "radius")
-        check_counts(num_candidates=self.num_candidates)
+        check_count(self.num_candidates, "num_candidates")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The data, the Sobol contexts with weight zero, and the ball."""
         data = self.data_contexts(history, space)
-        candidates = sobol_contexts(space, self.num_candidates, seed)
+        candidates = sobol_in_box(self.num_candidates, space.context_bounds, seed)
         contexts = ContextSet(
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),

@@ -6,8 +6,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
+from botorch_drbo.ambiguity.solution import Solution
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
 

@@ -17,7 +17,8 @@ from botorch_drbo.ambiguity._interior_point import (
     minimise,
 )
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity.base import AmbiguitySet, check_ambiguity_set
 
 
 class Objective(Module, ABC):
@@ -23,12 +22,7 @@ class Objective(Module, ABC):
 
     def __init__(self, ambiguity_set: AmbiguitySet) -> None:
         super().__init__()
-        if not isinstance(ambiguity_set, AmbiguitySet):
-            raise InputDataError(
-                "`ambiguity_set` must be an AmbiguitySet, got "
-                f"{type(ambiguity_set).__name__}. NoAmbiguity() gives the expectation."
-            )
-        self.ambiguity_set = ambiguity_set
+        self.ambiguity_set = check_ambiguity_set(ambiguity_set)
 
     @abstractmethod
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from botorch_drbo.ambiguity import (
     FullSimplex,
     NoAmbiguity,
 )
+from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.objectives.base import Objective
 
 
@@ -148,12 +149,7 @@ class UncertaintyObjective(Objective):
 
 
 def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
-    if not isinstance(ambiguity_set, AmbiguitySet):
-        raise InputDataError(
-            "`ambiguity_set` must be an AmbiguitySet, got "
-            f"{type(ambiguity_set).__name__}."
-        )
-    if not ambiguity_set.finite_at_zero:
+    if not check_ambiguity_set(ambiguity_set).finite_at_zero:
         raise InputDataError(
             f"{type(ambiguity_set).__name__} has no finite sensitivity at radius zero: "
             "its value falls like the square root of the radius there. Use "

@@ -12,11 +12,11 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Generator, Tensor
 from torch.distributions import Distribution
-from torch.quasirandom import SobolEngine
 from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import check_bounds, check_finite, check_nonnegative
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
 from botorch_drbo.test_functions.laws import check_law, quantiles
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
 
@@ -222,8 +222,7 @@ class RobustTestFunction(ABC):
         """
         _check_number(num)
         if (num, seed) not in self._contexts:
-            engine = SobolEngine(self.d_c, scramble=True, seed=seed)
-            uniforms = engine.draw(num, dtype=torch.double)
+            uniforms = sobol(num, self.d_c, seed)
             self._contexts[num, seed] = self._from_uniforms(uniforms)
         return self._contexts[num, seed].clone()
 

@@ -8,17 +8,15 @@ import torch
 from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
+from tests.data import with_data
 
 ITERATIONS = 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", sorted(TEST_FUNCTIONS))
+@pytest.mark.parametrize("problem", with_data(sorted(TEST_FUNCTIONS)))
 def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
-    try:
-        function = make_test_function(problem)
-    except FileNotFoundError as error:  # the data of a problem are not ours to ship
-        pytest.skip(str(error))
+    function = make_test_function(problem)
     bounds, context_bounds = function.bounds, function.context_bounds
     contexts = function.sample_contexts(ITERATIONS, seed=0)
     for name in sorted(ALGORITHMS):
