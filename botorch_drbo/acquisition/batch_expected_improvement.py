@@ -124,7 +124,9 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
         self.register_buffer("best_value", best_value.detach().clone().reshape(()))
         self.set_X_pending(X_pending)
 
-    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
         robust = self.objective(values, weights)
         return (robust - self.best_value.to(values)).clamp_min(0.0)
 

@@ -132,6 +132,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
     def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
         return self.view.at(X).moments()[0]  # N x n
 
-    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
         width = (self.beta.to(values) * math.pi / 2).sqrt()
         return self.objective(shared + width * (values - shared).abs(), weights)

@@ -24,6 +24,15 @@ from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.path_recipes import (
+    ImprovementDRBOKDE,
+    ImprovementERBO,
+    ImprovementWDRBO,
+    ThompsonDRBOKDE,
+    ThompsonDRBOMMD,
+    ThompsonERBO,
+    ThompsonWDRBO,
+)
 from botorch_drbo.algorithms.phased import PhasedState, PhasedUncertaintySampling
 from botorch_drbo.algorithms.randomness import (
     derive_seed,
@@ -62,6 +71,9 @@ __all__ = [
     "EmpiricalRisk",
     "FixedHyperparameters",
     "History",
+    "ImprovementDRBOKDE",
+    "ImprovementERBO",
+    "ImprovementWDRBO",
     "ModelBasedAlgorithm",
     "PhasedState",
     "PhasedUncertaintySampling",
@@ -71,7 +83,11 @@ __all__ = [
     "RobustSetAlgorithm",
     "SearchSpace",
     "StableOpt",
+    "ThompsonDRBOKDE",
+    "ThompsonDRBOMMD",
+    "ThompsonERBO",
     "ThompsonSampling",
+    "ThompsonWDRBO",
     "UncertaintyObjectiveOptions",
     "algorithm_from_dict",
     "derive_seed",

@@ -17,6 +17,7 @@ from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
@@ -24,9 +25,20 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EmpiricalDistribution(ModelBasedAlgorithm):
+    r"""The contexts seen so far, or ``reference``, taken at their word."""
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The distribution itself: the worst case is the expectation."""
+        return self.data_contexts(history, space), NoAmbiguity()
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EmpiricalRisk(RobustSetAlgorithm):
+class EmpiricalRisk(EmpiricalDistribution, RobustSetAlgorithm):
     r"""``erbo``: believe the contexts seen so far, and maximise the expectation.
 
     .. math:: \sum_i p_i \, \mathrm{ucb}(x, c_i)
@@ -44,12 +56,6 @@ class EmpiricalRisk(RobustSetAlgorithm):
     """
 
     name: ClassVar[str] = "erbo"
-
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The distribution itself: the worst case is the expectation."""
-        return self.data_contexts(history, space), NoAmbiguity()
 
 
 @final

@@ -10,16 +10,15 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
-    RobustThompsonSampling,
 )
 from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
-from botorch_drbo.algorithms.randomness import derive_seed
+from botorch_drbo.algorithms.path_search import ThompsonSearch
 from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -27,7 +26,7 @@ from botorch_drbo.ambiguity import (
     NoAmbiguity,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.schedules import Schedule
 
 _BETA = 2.0  # of the experiments: 1.414 standard deviations
@@ -80,7 +79,7 @@ class UncertaintyObjectiveOptions(AmbiguityOptions):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ThompsonSampling(UncertaintyObjectiveOptions):
+class ThompsonSampling(UncertaintyObjectiveOptions, ThompsonSearch):
     r"""``ts_bocu``: the decision that is best for one posterior sample path.
 
     .. math:: x = \arg\max_x g\big( f(x, c_1), \dots, f(x, c_n);\ p \big), \qquad
@@ -111,40 +110,11 @@ class ThompsonSampling(UncertaintyObjectiveOptions):
 
     name: ClassVar[str] = "ts_bocu"
 
-    num_features: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        check_count(self.num_features, "num_features")
-
-    def exploring(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The objective of a path that no other decision of the seed has."""
-        contexts, objective = self._contexts_and_objective(history, space)
-        # Within a batch each decision sees those before it as pending.
-        number = 0 if X_pending is None else len(X_pending)
-        return RobustThompsonSampling(
-            model,
-            contexts,
-            objective,
-            num_features=self.num_features,
-            seed=derive_seed(seed, number),
-        )
-
-    def exploiting(
+    def robust_objective(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> AcquisitionFunction:
-        r"""The objective of the posterior mean."""
-        contexts, objective = self._contexts_and_objective(history, space)
-        return DistributionallyRobustUCB(model, 0.0, contexts, objective)
+    ) -> tuple[ContextSet, Objective]:
+        r"""The general objective, around the contexts seen or the reference."""
+        return self._contexts_and_objective(history, space)
 
 
 @final

@@ -23,6 +23,7 @@ from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.separation import best_apart
+from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -284,18 +285,20 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
+        starts = hilltops(cube, cube.bounds, self.num_restarts, self.raw_samples, seed)
+        if start is not None:
+            starts = torch.cat([starts, cube.to_cube(start)])
         candidates, _ = optimize_acqf(
             cube,
             bounds=cube.bounds,
             q=1,
-            num_restarts=self.num_restarts + (start is not None),
-            raw_samples=self.raw_samples,
-            batch_initial_conditions=None if start is None else cube.to_cube(start),
+            num_restarts=len(starts),
+            batch_initial_conditions=starts,
             return_best_only=False,
             # Robust objectives have kinks, at which a line search may give up. Where it
             # stopped is a candidate all the same: no reason to start all over.
             retry_on_optimization_warning=False,
-            options={"seed": seed, "maxiter": self.max_iterations, **_LINE_SEARCH},
+            options={"maxiter": self.max_iterations, **_LINE_SEARCH},
         )
         tops = cube.to_box(candidates).squeeze(-2)
         return tops, score(acqf, tops)

@@ -14,6 +14,7 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
@@ -107,9 +108,54 @@ class WDRBO(LipschitzPenaltyAlgorithm):
     name: ClassVar[str] = "wdrbo"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WassersteinBall(ModelBasedAlgorithm):
+    r"""All distributions that moving the contexts a little, on average, can reach.
+
+    Args:
+        radius: A number, or a schedule in the number of contexts seen, in units of the
+            context box scaled to ``[0, 1]^d_c``.
+        num_candidates: Sobol contexts in the context bounds to which probability may
+            move, beside the contexts of the distribution itself.
+    """
+
+    radius: ContextRule | float = SpreadRadius()
+    num_candidates: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        as_rule(self.radius, "radius")
+        check_count(self.num_candidates, "num_candidates", minimum=0)
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The data, the Sobol contexts with weight zero, and the ball."""
+        data = self.data_contexts(history, space)
+        num = self.num_candidates  # none cannot be drawn, only left out
+        candidates = sobol_in_box(max(1, num), space.context_bounds, seed)[:num]
+        contexts = ContextSet(
+            torch.cat([data.points, candidates]),
+            torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
+        )
+        return self._around(contexts, history, space).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same ball around the data, with the whole box of contexts in reach."""
+        return self._around(self.data_contexts(history, space), history, space)
+
+    def _around(
+        self, contexts: ContextSet, history: History, space: SearchSpace
+    ) -> Judge:
+        return _judge(contexts, space, _radius(self.radius, history, space))
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WDRBOExact(RobustSetAlgorithm):
+class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
     r"""``wdrbo_exact``: the exact worst case over the Wasserstein ball.
 
     .. math:: \min \{ E_q[\mathrm{ucb}(x, c)] : W_1(p, q) \le \epsilon_s \}
@@ -139,37 +185,7 @@ class WDRBOExact(RobustSetAlgorithm):
 
     name: ClassVar[str] = "wdrbo_exact"
 
-    radius: ContextRule | float = SpreadRadius()
     num_candidates: int = 128
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        as_rule(self.radius, "radius")
-        check_count(self.num_candidates, "num_candidates")
-
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The data, the Sobol contexts with weight zero, and the ball."""
-        data = self.data_contexts(history, space)
-        candidates = sobol_in_box(self.num_candidates, space.context_bounds, seed)
-        contexts = ContextSet(
-            torch.cat([data.points, candidates]),
-            torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
-        )
-        return self._around(contexts, history, space).on_its_list()
-
-    def judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
-        r"""The same ball around the data, with the whole box of contexts in reach."""
-        return self._around(self.data_contexts(history, space), history, space)
-
-    def _around(
-        self, contexts: ContextSet, history: History, space: SearchSpace
-    ) -> Judge:
-        return _judge(contexts, space, _radius(self.radius, history, space))
 
 
 def _radius(radius: ContextRule | float, history: History, space: SearchSpace) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor
 from torch.nn import Module
 
@@ -35,3 +36,15 @@ class Objective(Module, ABC):
         Returns:
             The objective, ``...``; differentiable once in ``values``.
         """
+
+    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""Bound the objective from above, for next to nothing.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            What the objective does not exceed, ``...``; by default infinity.
+        """
+        return torch.full_like(values[..., 0], torch.inf)

@@ -147,6 +147,20 @@ class UncertaintyObjective(Objective):
         robust, sensitivity = both
         return self.value_weight * robust.value + self.sensitivity_weight * sensitivity
 
+    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The weighted expectation: an ambiguity set holds its reference.
+
+        The sensitivity is never positive.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            The bound, ``...``.
+        """
+        return self.value_weight * (values * weights).sum(-1)
+
 
 def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
     if not check_ambiguity_set(ambiguity_set).finite_at_zero:
