@@ -14,12 +14,12 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.algorithms import History, SearchSpace
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.mmd import context_kernel
-from botorch_drbo.algorithms.model_based import AcquisitionAlgorithm, RobustSetAlgorithm
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
@@ -28,6 +28,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import (
     InverseSquareRoot,
     MMDRadius,
@@ -121,8 +122,7 @@ class StableOptShifted(RobustSetAlgorithm):
         """``low + u (low - high)`` for Sobol points ``u``, inside the box or not."""
         data = self.data_contexts(history, space)
         low, high = data.mean - data.std, data.mean + data.std
-        engine = SobolEngine(space.d_c, scramble=True, seed=seed)
-        unit = engine.draw(_NUM_CONTEXTS, dtype=low.dtype)
+        unit = sobol(_NUM_CONTEXTS, space.d_c, seed).to(low)
         return ContextSet(low + unit * (low - high)), FullSimplex()
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from benchmarks.experiments.tournament.cases import CASES, INITIAL
 from benchmarks.experiments.tournament.laws import Deployment, LawOfTheData
 from benchmarks.experiments.tournament.learn import Run
 from benchmarks.run.runner import one_thread
+from botorch_drbo.sampling import sobol, sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 _NUM_GUESSES = 2**9  # decisions of a Sobol set, for the mean of a blind guess
@@ -42,17 +42,16 @@ def best_decision(
         The largest value found, and the mean over a Sobol set.
     """
     side = bounds[1] - bounds[0]
-    engine = SobolEngine(bounds.shape[1], scramble=True, seed=0)
-    guesses = bounds[0] + side * engine.draw(_NUM_GUESSES, dtype=bounds.dtype)
+    guesses = sobol_in_box(_NUM_GUESSES, bounds, 0)
     values = value(guesses)
     mean = values.mean().item()
     points, values = torch.cat([guesses, starts]), torch.cat([values, value(starts)])
     width = 0.5
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         top = values.topk(_NUM_LEADERS).indices
         points, values = points[top], values[top]
         width *= _SHRINK
-        near = engine.draw(_NUM_LEADERS * _NUM_NEAR, dtype=bounds.dtype) - 0.5
+        near = sobol(_NUM_LEADERS * _NUM_NEAR, bounds.shape[-1], number + 1) - 0.5
         near = near.reshape(_NUM_LEADERS, _NUM_NEAR, -1) * width * side
         fresh = (points.unsqueeze(1) + near).flatten(0, 1).clamp(bounds[0], bounds[1])
         points = torch.cat([points, fresh])

@@ -11,10 +11,10 @@ from typing import final
 import torch
 from scipy.stats import t as student
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol_in_box, sobol_inside
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.laws import quantiles
 
@@ -102,8 +102,7 @@ class LawOfTheData:
 
     def uniforms(self) -> Tensor:
         """Points of the unit cube, ``n x d_c``."""
-        engine = SobolEngine(self.function.d_c, scramble=True, seed=_POINTS_SEED)
-        return engine.draw(_NUM_POINTS, dtype=torch.double)
+        return sobol_inside(_NUM_POINTS, self.function.d_c, _POINTS_SEED)
 
     def quantiles(self) -> Tensor:
         """Contexts before they are clipped to the box, ``n x d_c``."""
@@ -123,6 +122,12 @@ class LawOfTheData:
         """One standard deviation in units of the box, the root of the mean square."""
         low, high = self.function.context_bounds
         return (self.deviation / (high - low)).square().mean().sqrt().item()
+
+    def corners(self) -> Tensor:
+        """The corners of the context box, ``2^d_c x d_c``."""
+        sides = self.function.context_bounds.mT.unbind()
+        corners = torch.cartesian_prod(*sides)
+        return corners.reshape(-1, self.function.d_c)  # of one column it is a vector
 
     def directions(self) -> Tensor:
         """Unit shifts, in standard deviations: along each axis, and the diagonal."""
@@ -165,14 +170,11 @@ class LawOfTheData:
     def rare_regime(self) -> Law:
         """With probability .1 a small box in the corner that is worst for the best."""
         low, high = self.function.context_bounds
-        d_c = self.function.d_c
-        corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * d_c)
-        corners = corners.reshape(-1, d_c)  # cartesian_prod of one is a vector
         x = self.function.optimal_decision.unsqueeze(0)
-        earned = self.function.table(x, low + corners * (high - low)).squeeze(0)
-        corner = corners[earned.argmin()]
-        unit = corner + _REGIME_SIDE * (self.uniforms() - corner)
-        points = torch.cat([self.quantiles(), low + unit * (high - low)])
+        corner = self.corners()[self.function.table(x, self.corners()).argmin()]
+        anywhere = low + self.uniforms() * (high - low)
+        nearby = corner + _REGIME_SIDE * (anywhere - corner)
+        points = torch.cat([self.quantiles(), nearby])
         share = torch.tensor([1 - _RARE, _RARE], dtype=torch.double) / _NUM_POINTS
         return self.law(points, share.repeat_interleave(_NUM_POINTS))
 
@@ -184,10 +186,8 @@ class LawOfTheData:
             side = round(_NUM_ELSEWHERE ** (1 / d_c))
             elsewhere = ContextSet.grid(box, side).points
         else:
-            engine = SobolEngine(d_c, scramble=True, seed=_POINTS_SEED)
-            unit = engine.draw(_NUM_ELSEWHERE, dtype=torch.double)
-            corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * d_c)
-            elsewhere = box[0] + torch.cat([unit, corners]) * (box[1] - box[0])
+            inside = sobol_in_box(_NUM_ELSEWHERE, box, _POINTS_SEED)
+            elsewhere = torch.cat([inside, self.corners()])
         atoms = self.clipped(self.quantiles()[:_NUM_ATOMS])
         return Ball(size * self.radius, atoms, elsewhere, box)
 
