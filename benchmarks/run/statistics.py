@@ -19,7 +19,7 @@ def wilcoxon(differences: Sequence[float]) -> float:
     if not np.any(differences):
         return 1.0
     _, p_value = stats.wilcoxon(differences, zero_method="zsplit")
-    return float(p_value)
+    return np.asarray(p_value).item()
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
