@@ -44,8 +44,9 @@ def hilltops(
     values = score(acqf, points)
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
-    _, near = KDTree(unit.numpy()).query(unit.numpy(), k=range(1, neighbours + 2))
-    highest = values[torch.as_tensor(near, device=values.device)].amax(-1)
+    _, near = KDTree(unit.numpy()).query(unit.numpy(), k=neighbours + 1)
+    near = torch.as_tensor(near, device=values.device).reshape(num_samples, -1)
+    highest = values[near].amax(-1)
     hills = (values >= highest).nonzero().squeeze(-1)
     order = values[hills].argsort(descending=True, stable=True)
     return points[hills[order[:num]]].unsqueeze(-2)
