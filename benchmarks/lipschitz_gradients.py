@@ -14,7 +14,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 
 T = 30
-DECISIONS = 20  # of each model
+DECISIONS = 5  # of each model
 NOISES = (1e-4, 1e-2, 1e-1, 1e-6)
 WIDTH = 1.5
 PER_SIDE = {1: 2001, 2: 161, 3: 41}
