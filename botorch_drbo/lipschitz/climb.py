@@ -128,7 +128,6 @@ class SlopeClimb(Module):
         reach = min(torch.finfo(starts.dtype).eps ** 0.25, _WIDEST)
         here = self._look(slopes, starts, reach)
         radii = torch.full_like(here.height, radius)
-        highest, best = _highest(here)
         ends = here.top(radii, reach)
         for _ in range(num_steps - 1):
             expected = here.after(ends - here.place)
@@ -148,10 +147,9 @@ class SlopeClimb(Module):
                     for old, new in zip(here, there, strict=True)
                 )
             )
-            top, place = _highest(here)
-            best = torch.where((top > highest).unsqueeze(-1), place, best)
-            highest = torch.maximum(top, highest)
             ends = here.top(radii, reach)
+        # Steps down are taken back, and the leader goes on: nothing higher was seen.
+        highest, best = _highest(here)
         return ends, best, highest.exp()
 
     def _look(self, slopes: UnitSlopes, places: Tensor, reach: float) -> LogLength:

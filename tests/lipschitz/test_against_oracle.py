@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from benchmarks.lipschitz_gradients import CASES, errors, make_problem
+from benchmarks.accuracy.lipschitz_gradients import CASES, errors, make_problem
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from rich.console import Console
 from torch import Tensor
 
-from benchmarks.lipschitz_oracle import Oracle
+from benchmarks.accuracy.lipschitz_oracle import Oracle
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 
@@ -23,6 +25,21 @@ HEAD = (
     "| d_c | kernel | decisions | value: median | largest | over .1% | over 2% "
     "| gradient: median | 99% | largest | over .1% | ties |\n"
 )
+
+
+def run_gradients(out: Path, *, models: int) -> int:
+    """Measure the errors, and write a table to ``out``.
+
+    Returns:
+        The exit status, 0.
+    """
+    table = gradient_table(models=models)
+    command = f"python -m benchmarks lipschitz --models {models} --gradients {out.name}"
+    text = f"# Errors of the Lipschitz constant\n\n`{command}`\n\n{table}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    Console().print(text)
+    return 0
 
 
 def gradient_table(*, models: int) -> str:

@@ -1,8 +1,8 @@
-r"""``L(x)`` and its gradient without any code of the library: formulas, grid, L-BFGS."""
+"""``L(x)`` and its gradient without code of the library: formulas, grid, L-BFGS."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -44,9 +44,10 @@ class Oracle:
             self.lengthscale = kernel.base_kernel.lengthscale.squeeze(0)
             self.variance = kernel.outputscale
             self.points = model.train_inputs[0]
-            residual = model.train_targets - model.mean_module.constant
+            residual = model.train_targets - cast(Tensor, model.mean_module.constant)
             K, _ = self._kernel(self.points)
-            K = K + model.likelihood.noise * torch.eye(len(K)).to(K)
+            noise = cast(Tensor, model.likelihood.noise)
+            K = K + noise * torch.eye(len(K)).to(K)
             self.inverse = torch.cholesky_inverse(torch.linalg.cholesky(K))
             self.alpha = self.inverse @ residual
 
