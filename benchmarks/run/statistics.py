@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ def wilcoxon(differences: Sequence[float]) -> float:
     """
     if not np.any(differences):
         return 1.0
-    return float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
+    result: Any = stats.wilcoxon(differences, zero_method="zsplit")
+    return float(result.pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
