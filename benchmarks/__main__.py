@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,9 @@ from benchmarks.run.config import (
 
 LOCAL = Path(__file__).parent / "results-local"
 RESULTS = Path(__file__).parent / "results"
+# Seeds and decisions. BOCU has 10 seeds; its text does not say how many decisions.
+BOCU_SIZES = {"smoke": (1, 2), "laptop": (3, 30), "paper": (10, 200)}
+MISSPECIFIED_SIZES = {"smoke": (1, 5), "laptop": (5, 100), "paper": (10, 300)}
 SPEED = {
     "posterior": "speed.md",
     "inner": "inner_speed.md",
@@ -192,10 +195,13 @@ def _batches(options: argparse.Namespace) -> int:
 def _bocu(options: argparse.Namespace) -> int:
     from benchmarks.experiments.bocu import run_bocu
 
+    seeds, iterations = _seeds_and_iterations(options, BOCU_SIZES)
+    out = LOCAL / "bocu" / options.size if options.out is None else options.out
     return run_bocu(
-        writable(options.out, folder=True),
-        seeds=options.seeds,
-        iterations=options.iterations,
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
+        problems=options.problems,
         distances=options.distances,
         objectives=options.objectives,
         methods=options.methods,
@@ -206,11 +212,37 @@ def _bocu(options: argparse.Namespace) -> int:
 def _misspecified(options: argparse.Namespace) -> int:
     from benchmarks.experiments.misspecified import run_misspecified
 
+    seeds, iterations = _seeds_and_iterations(options, MISSPECIFIED_SIZES)
+    out = LOCAL / "misspecified" / options.size if options.out is None else options.out
     return run_misspecified(
-        writable(options.out, folder=True),
-        seeds=options.seeds,
-        iterations=options.iterations,
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
         workers=options.workers,
+    )
+
+
+def _tournament(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.tournament.play import play
+
+    out = LOCAL / "tournament" / options.size if options.out is None else options.out
+    return play(
+        writable(out, folder=True),
+        size=options.size,
+        workers=options.workers,
+        methods=options.methods,
+        only=options.cases,
+    )
+
+
+def _seeds_and_iterations(
+    options: argparse.Namespace, sizes: Mapping[str, tuple[int, int]]
+) -> tuple[int, int]:
+    """Those of the size, unless the command line says otherwise."""
+    seeds, iterations = sizes[options.size]
+    return (
+        seeds if options.seeds is None else options.seeds,
+        iterations if options.iterations is None else options.iterations,
     )
 
 
@@ -355,8 +387,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     bocu.set_defaults(command=_bocu)
-    bocu.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
-    bocu.add_argument("--iterations", type=int, default=200, help="decisions per run")
+    _add_size(bocu, BOCU_SIZES)
+    functions = ["gp_prior_2_2", "hartmann_2_1", "plant_growth", "covid_testing"]
+    bocu.add_argument(
+        "--problems",
+        nargs="+",
+        choices=functions,
+        default=functions,
+        help="the functions; each has a folder of its own",
+    )
     bocu.add_argument(
         "--distances",
         nargs="+",
@@ -380,7 +419,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the recipes; the first is the one compared with",
     )
     bocu.add_argument(
-        "--out", type=Path, default=RESULTS / "bocu", help="results folder"
+        "--out", type=Path, help="results folder (results-local/bocu/SIZE)"
     )
     _add_workers(bocu)
 
@@ -390,16 +429,47 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     wrong.set_defaults(command=_misspecified)
-    wrong.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
-    wrong.add_argument("--iterations", type=int, default=300, help="decisions per run")
+    _add_size(wrong, MISSPECIFIED_SIZES)
     wrong.add_argument(
-        "--out", type=Path, default=RESULTS / "misspecified", help="results folder"
+        "--out", type=Path, help="results folder (results-local/misspecified/SIZE)"
     )
     _add_workers(wrong)
+
+    tournament = commands.add_parser(
+        "tournament",
+        help="which method to take when the world misbehaves after the data",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    tournament.set_defaults(command=_tournament)
+    tournament.add_argument("--size", choices=SIZES, default="laptop", help="how much")
+    tournament.add_argument(
+        "--methods", nargs="+", default=[], help="all methods if none is named"
+    )
+    tournament.add_argument(
+        "--cases", nargs="+", default=[], help="those of the size if none is named"
+    )
+    tournament.add_argument(
+        "--out", type=Path, help="results folder (results-local/tournament/SIZE)"
+    )
+    _add_workers(tournament)
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)
     return parser
+
+
+def _add_size(
+    parser: argparse.ArgumentParser, sizes: Mapping[str, tuple[int, int]]
+) -> None:
+    about = ", ".join(f"{name} {s} and {n}" for name, (s, n) in sizes.items())
+    parser.add_argument(
+        "--size",
+        choices=SIZES,
+        default="laptop",
+        help=f"seeds and decisions of a run: {about}",
+    )
+    parser.add_argument("--seeds", type=int, help="how many: 0, 1, ... (of the size)")
+    parser.add_argument("--iterations", type=int, help="decisions per run (likewise)")
 
 
 def _add_workers(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 SIZES = ("smoke", "laptop", "paper")
+INITIAL_DESIGNS = ("uniform", "sobol_joint")
 CONFIGS = Path(__file__).parents[1] / "configs"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -77,6 +78,8 @@ class BenchmarkConfig:
             noise, the same for every algorithm.
         iterations: Decisions that the algorithm chooses in a run.
         initial: Random decisions before them, the same for every algorithm.
+        initial_design: Where these come from, one of ``INITIAL_DESIGNS``; see
+            ``World``.
         baseline: The label that paired differences are taken to; the first algorithm if
             empty.
         options: Options of each algorithm that has them and does not say otherwise
@@ -92,6 +95,7 @@ class BenchmarkConfig:
     seeds: tuple[int, ...]
     iterations: int
     initial: int = 5
+    initial_design: str = "uniform"
     baseline: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     imports: tuple[str, ...] = ()
@@ -124,6 +128,11 @@ class BenchmarkConfig:
             raise ConfigError(
                 "`iterations` and `initial` must be at least 1, got "
                 f"{self.iterations} and {self.initial}."
+            )
+        if self.initial_design not in INITIAL_DESIGNS:
+            raise ConfigError(
+                f"`initial_design` must be one of {INITIAL_DESIGNS}, got "
+                f"{self.initial_design!r}."
             )
         if not self.baseline:
             object.__setattr__(self, "baseline", labels[0])
@@ -180,15 +189,15 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     Args:
         raw: ``problem`` or the list ``problems``, the list ``algorithms`` (each a name,
             or a table with ``name``, ``label``, ``options``), ``seeds`` (a count or a
-            list), ``iterations``, and optionally ``name``, ``initial``, ``baseline``,
-            ``options``, ``imports``.
+            list), ``iterations``, and optionally ``name``, ``initial``,
+            ``initial_design``, ``baseline``, ``options``, ``imports``.
         source: How error messages name the origin of the values.
 
     Raises:
         ConfigError: Unknown or missing keys, wrong types, or a config that cannot run.
     """
     required = {"algorithms", "seeds", "iterations"}
-    optional = {"name", "initial", "baseline", "options", "imports"}
+    optional = {"name", "initial", "initial_design", "baseline", "options", "imports"}
     either = {"problem", "problems"} & set(raw) or {"problem"}
     if len(either) == 2:
         raise ConfigError(f"{source} has `problem` and `problems`: leave out one.")
@@ -213,6 +222,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         seeds=tuple(seed_list),
         iterations=raw["iterations"],
         initial=raw.get("initial", 5),
+        initial_design=raw.get("initial_design", "uniform"),
         baseline=raw.get("baseline", ""),
         options=raw.get("options", {}),
         imports=tuple(raw.get("imports", ())),

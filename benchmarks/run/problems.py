@@ -15,6 +15,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from benchmarks.run.config import ConfigError, ProblemConfig, did_you_mean
+from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 
@@ -27,11 +28,26 @@ class World:
         problem: The test function.
         name: Its name: part of every random seed.
         seed: The seed of the run.
+        initial_design: One of ``INITIAL_DESIGNS``. ``"uniform"``: uniform decisions,
+            and contexts of the true law. ``"sobol_joint"``: a Sobol sequence over
+            decision and context together, as in SBO-KDE's experiments; its contexts are
+            no draws of the law.
     """
 
     problem: RobustTestFunction
     name: str
     seed: int
+    initial_design: str = "uniform"
+
+    def initial(self, step: int) -> tuple[Tensor, Tensor]:
+        """The decision ``1 x d_x`` and the context ``1 x d_c`` of an initial step."""
+        if self.initial_design == "uniform":
+            return self.initial_decision(step), self.context(step)
+        bounds = torch.cat([self.problem.bounds, self.problem.context_bounds], dim=-1)
+        seed = self._derived_seed(0, "design")
+        point = sobol_in_box(1, bounds, seed, skip=step)
+        x, c = point.split([self.problem.d_x, self.problem.d_c], dim=-1)
+        return x, c
 
     def initial_decision(self, step: int) -> Tensor:
         """A uniform decision in the bounds, ``1 x d_x``."""

@@ -165,6 +165,7 @@ def header_of(task: Task, recipe: Algorithm) -> dict[str, Any]:
         "algorithm": recipe.to_dict(),
         "seed": task.seed,
         "initial": task.config.initial,
+        "initial_design": task.config.initial_design,
         "iterations": task.config.iterations,
     }
 
@@ -175,7 +176,7 @@ def run_one(task: Task) -> Run:
     import_all(config.imports)
     problem = make_problem(task.problem)
     recipe = build_algorithm(task.algorithm, problem, config.options)
-    world = World(problem, task.problem.name, task.seed)
+    world = World(problem, task.problem.name, task.seed, config.initial_design)
     optimal = float(problem.optimal_value)
     rows = []
     with one_thread(), stopwatch() as watch:
@@ -187,7 +188,7 @@ def run_one(task: Task) -> Run:
             num_initial=0,  # the world gives the initial decisions, to all the same
         )
         for step in range(config.initial):
-            x, c = world.initial_decision(step), world.context(step)
+            x, c = world.initial(step)
             optimizer.tell(x, c, world.outcome(step, x, c), closes_pending=False)
         for iteration in range(config.iterations):
             step = config.initial + iteration

@@ -52,7 +52,7 @@ def run_thompson_speed(out: Path, *, repeats: int, quick: bool) -> int:
     """
     console = Console()
     sizes = QUICK if quick else Sizes()
-    problem = make_problem(0)
+    problem = make_problem("gp_prior_2_2", 0)
     candidates = problem.candidates[: sizes.decisions]
     history = observe(problem, sizes.observations)
     lines: list[Line] = []
@@ -116,7 +116,7 @@ def measure(
     solve = one_by_one(objective, weights)
     check(objective, values, weights, solve)
 
-    algorithm = Task("ts_bocu", setting, 0).algorithm(problem)
+    algorithm = Task(problem.function.name, "ts_bocu", setting, 0).algorithm(problem)
     function = problem.function
     space = SearchSpace(function.bounds, function.context_bounds)
     inner, loop, step, drawing = alternate(

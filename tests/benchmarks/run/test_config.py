@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,10 @@ from benchmarks.run.config import (
     from_dict,
     from_toml,
 )
+from benchmarks.run.extensions import import_all
 from benchmarks.run.problems import make_problem
 from benchmarks.run.runner import build_algorithm
+from botorch_drbo.algorithms import ALGORITHMS
 
 NEWSVENDOR = ProblemConfig("newsvendor")
 PLAIN = {
@@ -89,12 +93,23 @@ def test_tables_carry_labels_and_options():
     assert config.seeds == (7, 3)
 
 
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    """What a config's imports enter into the registry is gone after the test."""
+    recipes = dict(ALGORITHMS)
+    yield
+    ALGORITHMS.clear()
+    ALGORITHMS.update(recipes)
+    sys.modules.pop("benchmarks.experiments.enter_ablations", None)
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem)
-def test_committed_configs_name_algorithms_that_exist(path: Path):
+def test_committed_configs_name_algorithms_that_exist(path: Path, as_before: None):
     with path.open("rb") as file:
         sizes = [size for size in SIZES if size in tomllib.load(file)]
     for size in sizes or [""]:
         config = from_toml(path.stem, size)
+        import_all(config.imports)
         for problem_config in config.problems:
             if problem_config.name.startswith("portfolio"):
                 problem = make_problem(NEWSVENDOR)  # the data is not everywhere
@@ -106,7 +121,7 @@ def test_committed_configs_name_algorithms_that_exist(path: Path):
 
 
 def test_figure1_is_the_general_setting_of_the_paper():
-    config = from_toml("figure1")
+    config = from_toml("figure1", "paper")
     problem = make_problem(config.problems[0])
     wdrbo, erbo = (build_algorithm(a, problem) for a in config.algorithms)
     assert (config.iterations, len(config.seeds), config.baseline) == (100, 15, "erbo")

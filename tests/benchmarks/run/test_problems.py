@@ -79,3 +79,22 @@ def test_shapes():
     assert c.shape == (1, 1)
     assert world().initial_decision(0).shape == (1, 2)
     assert world().outcome(0, X, c).shape == (1, 1)
+
+
+def test_a_joint_design_fills_decisions_and_contexts_together():
+    function = make_test_function("ackley_2_1")
+    joint = World(function, "ackley_2_1", 3, "sobol_joint")
+    pairs = [joint.initial(step) for step in range(8)]
+    points = torch.cat([torch.cat(pair, dim=-1) for pair in pairs])
+    # the first 8 points of a Sobol sequence: one in each eighth, in every column
+    eighths = (points * 8).long().sort(0).values
+    assert torch.equal(eighths, torch.arange(8)[:, None].expand(-1, 3))
+    again = World(function, "ackley_2_1", 3, "sobol_joint").initial(5)
+    assert all(torch.equal(a, b) for a, b in zip(again, pairs[5], strict=True))
+    assert torch.equal(joint.context(9), world(3).context(9))
+
+
+def test_a_uniform_design_has_contexts_of_the_law():
+    x, c = world().initial(2)
+    assert torch.equal(x, world().initial_decision(2))
+    assert torch.equal(c, world().context(2))

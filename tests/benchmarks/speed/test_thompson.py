@@ -22,7 +22,7 @@ def test_command_writes_its_report(tmp_path: Path):
 
 
 def test_the_loop_solves_the_same_problem():
-    problem = make_problem(0)
+    problem = make_problem("gp_prior_2_2", 0)
     weights = problem.context_set.weights
     generator = torch.Generator().manual_seed(1)
     values = torch.randn(3, len(weights), generator=generator, dtype=torch.double)
@@ -35,7 +35,7 @@ def test_the_loop_solves_the_same_problem():
 
 
 def test_the_joint_draw_follows_the_data():
-    problem = make_problem(0)
+    problem = make_problem("gp_prior_2_2", 0)
     history = observe(problem, 1)
     torch.manual_seed(0)
     values = drawn_jointly(problem, history, history.X[:2], features=512)()
