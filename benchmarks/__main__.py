@@ -126,6 +126,18 @@ def _run(options: argparse.Namespace) -> int:
     return run_and_report(config, out, workers=options.workers, dask=options.dask)
 
 
+def _report(options: argparse.Namespace) -> int:
+    from benchmarks.run.page import write_report
+
+    first = options.results[0]
+    home = first if first.is_dir() else first.parent
+    out = home if options.out is None else options.out
+    writable(out, folder=True)
+    page = write_report(options.results, out, baseline=options.baseline)
+    print(f"Report: {page}")
+    return 0
+
+
 def _demo(options: argparse.Namespace) -> int:
     from benchmarks.experiments.demo import run_demo
 
@@ -298,6 +310,16 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="results folder (results-local/NAME/SIZE)"
     )
     _add_workers(run)
+
+    report = commands.add_parser(
+        "report", help="tables, tests, ranks and pictures of results: one HTML page"
+    )
+    report.set_defaults(command=_report)
+    report.add_argument(
+        "results", nargs="+", type=Path, help="folders that `run` has written"
+    )
+    report.add_argument("--baseline", default="", help="(that of the first config)")
+    report.add_argument("--out", type=Path, help="folder (the first of the results)")
 
     demo = commands.add_parser(
         "demo", help="robust and plain methods on one small problem, in two minutes"
