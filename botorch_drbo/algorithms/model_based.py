@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -12,7 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
-from botorch.optim import optimize_acqf
+from botorch.optim import gen_batch_initial_conditions, optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 from torch.quasirandom import SobolEngine
@@ -294,18 +294,29 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
+        options = {"seed": seed, "maxiter": self.max_iterations, **_LINE_SEARCH}
+        # What optimize_acqf would do, but ranked without the exact values.
+        starts = gen_batch_initial_conditions(
+            cast(AcquisitionFunction, cube.ranking),  # it is called, no more
+            bounds=cube.bounds,
+            q=1,
+            num_restarts=self.num_restarts,
+            raw_samples=self.raw_samples,
+            options=options,
+        )
+        if start is not None:
+            starts = torch.cat([cube.to_cube(start), starts])
         candidates, _ = optimize_acqf(
             cube,
             bounds=cube.bounds,
             q=1,
-            num_restarts=self.num_restarts + (start is not None),
-            raw_samples=self.raw_samples,
-            batch_initial_conditions=None if start is None else cube.to_cube(start),
+            num_restarts=len(starts),
+            batch_initial_conditions=starts,
             return_best_only=False,
             # Robust objectives have kinks, at which a line search may give up. Where it
             # stopped is a candidate all the same: no reason to start all over.
             retry_on_optimization_warning=False,
-            options={"seed": seed, "maxiter": self.max_iterations, **_LINE_SEARCH},
+            options=options,
         )
         tops = cube.to_box(candidates).squeeze(-2)
         return tops, score(acqf, tops)

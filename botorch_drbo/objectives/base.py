@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn import Module
@@ -41,3 +42,17 @@ class Objective(Module, ABC):
         Returns:
             The objective, ``...``; differentiable once in ``values``.
         """
+
+    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""A number that the objective does not fall below, to rank rows by.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            Lower bounds of the objective, ``...``, without a gradient; by default the
+            objective itself.
+        """
+        with torch.no_grad():
+            return self(values, weights)
