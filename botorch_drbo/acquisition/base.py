@@ -321,8 +321,8 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     def ranking(self, X: Tensor) -> Tensor:
         r"""Evaluate what decisions are ranked by before an ascent begins.
 
-        The order is nearly that of the values, which may cost far more: a lower bound
-        of them where the ambiguity set knows one, else the values themselves.
+        The order is nearly that of the values, which may cost far more: a bound of them
+        where there is a cheaper one, else the values themselves.
 
         Args:
             X: Decisions, ``b x 1 x d_x``.
