@@ -1,7 +1,7 @@
-"""The benchmark suite: problems, algorithms, seeds and storage apart from the command
-line.
+"""The benchmark suite, in rooms.
 
-``config`` says what to run, ``problems`` makes the paired worlds, ``runner`` runs them,
-``storage`` keeps them, ``report`` reads them, ``speed`` measures time and memory, and
-``__main__`` is the command line. ``python -m benchmarks --help`` lists the commands.
+``run`` goes from a config to results: what runs, the paired worlds, processes and
+machines, storage, reports. ``experiments`` are the experiments that are more than a
+config. ``speed`` measures time and memory, ``accuracy`` measures errors. ``__main__``
+is the command line: ``python -m benchmarks --help`` lists the commands.
 """

@@ -11,12 +11,13 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.config import (
+from benchmarks.run.config import (
     CONFIGS,
+    SIZES,
     BenchmarkConfig,
     ConfigError,
     from_dict,
@@ -25,6 +26,15 @@ from benchmarks.config import (
 
 LOCAL = Path(__file__).parent / "results-local"
 RESULTS = Path(__file__).parent / "results"
+# Seeds and decisions. BOCU has 10 seeds; its text does not say how many decisions.
+BOCU_SIZES = {"smoke": (1, 2), "laptop": (3, 30), "paper": (10, 200)}
+MISSPECIFIED_SIZES = {"smoke": (1, 5), "laptop": (5, 100), "paper": (10, 300)}
+SPEED = {
+    "posterior": "speed.md",
+    "inner": "inner_speed.md",
+    "thompson": "thompson_speed.md",
+    "selection": "selection_speed.md",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,8 +54,8 @@ def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
     """The config of ``run``: a file, changed by what the command line says.
 
     Raises:
-        ConfigError: Neither ``--config`` nor all of what it would say, or both a config
-            file and another problem.
+        ConfigError: Neither a config nor all of what it would say, or both a config and
+            another problem.
     """
     changes = {
         name: getattr(options, name)
@@ -54,15 +64,22 @@ def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
     }
     if options.seeds is not None:
         changes["seeds"] = tuple(range(options.seeds))
-    if options.config is not None:
+    if options.name is not None and options.config is not None:
+        raise ConfigError(
+            f"Two configs, {options.name} and {options.config}: give one."
+        )
+    config = options.config if options.name is None else options.name
+    if config is not None:
         if options.problem is not None or options.algorithms is not None:
             raise ConfigError(
-                "--config says the problem and the algorithms: leave out --problem and "
+                "A config says the problem and the algorithms: leave out --problem and "
                 "--algorithms, or write another config."
             )
-        return replace(from_toml(options.config), **changes)
+        return replace(from_toml(config, options.size), **changes)
     if options.problem is None or options.algorithms is None:
-        raise ConfigError("Give --problem and --algorithms, or --config.")
+        raise ConfigError("Give a config, or --problem and --algorithms.")
+    if options.size:
+        raise ConfigError("--size chooses among the sizes of a config: give a config.")
     defaults = {"seeds": 3, "iterations": 30}
     return from_dict(
         {
@@ -102,57 +119,49 @@ def writable(out: Path, *, folder: bool = False) -> Path:
 
 def _run(options: argparse.Namespace) -> int:
     config = config_from_options(options)
-    out = LOCAL / config.name if options.out is None else options.out
+    out = LOCAL / config.name / config.size if options.out is None else options.out
     out = writable(out, folder=True)
-    from benchmarks.display import run_and_report
+    from benchmarks.run.display import run_and_report
 
-    return run_and_report(config, out, jobs=options.jobs)
+    return run_and_report(config, out, workers=options.workers, dask=options.dask)
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from benchmarks.demo import run_demo
+    from benchmarks.experiments.demo import run_demo
 
     out = LOCAL / "demo" if options.out is None else options.out
     out = writable(out, folder=True)
-    return run_demo(from_toml("demo"), out, jobs=options.jobs)
+    return run_demo(from_toml("demo"), out, workers=options.workers)
 
 
 def _speed(options: argparse.Namespace) -> int:
-    name = "speed.md"
-    if options.inner:
-        from benchmarks.inner_speed import run_inner_speed as run
-
-        name = "inner_speed.md"
-    elif options.thompson:
-        from benchmarks.thompson_speed import run_thompson_speed as run
-
-        name = "thompson_speed.md"
-    elif options.selection:
-        from benchmarks.selection_speed import run_selection_speed as run
-
-        name = "selection_speed.md"
-    else:
+    if options.name == "posterior":
         from benchmarks.speed.report import run_speed as run
-
-    out = RESULTS / name if options.out is None else options.out
+    elif options.name == "inner":
+        from benchmarks.speed.inner import run_inner_speed as run
+    elif options.name == "thompson":
+        from benchmarks.speed.thompson import run_thompson_speed as run
+    else:
+        from benchmarks.speed.selection import run_selection_speed as run
+    out = RESULTS / SPEED[options.name] if options.out is None else options.out
     return run(writable(out), repeats=options.repeats, quick=options.quick)
 
 
 def _accuracy(options: argparse.Namespace) -> int:
-    from benchmarks.accuracy import run_accuracy
+    from benchmarks.accuracy.posterior import run_accuracy
 
     return run_accuracy(writable(options.out), quick=options.quick)
 
 
 def _lipschitz(options: argparse.Namespace) -> int:
-    from benchmarks.lipschitz import run_lipschitz
+    from benchmarks.accuracy.lipschitz import run_lipschitz
 
     return run_lipschitz(writable(options.out), models=options.models)
 
 
 def _batches(options: argparse.Namespace) -> int:
-    from benchmarks.batches import run_batches
-    from benchmarks.pending import run_pending
+    from benchmarks.experiments.batches import run_batches
+    from benchmarks.experiments.pending import run_pending
 
     if options.pending:
         return run_pending(
@@ -167,32 +176,61 @@ def _batches(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         rounds=options.rounds,
         q=options.q,
-        jobs=options.jobs,
+        workers=options.workers,
     )
 
 
 def _bocu(options: argparse.Namespace) -> int:
-    from benchmarks.bocu import run_bocu
+    from benchmarks.experiments.bocu import run_bocu
 
+    seeds, iterations = _seeds_and_iterations(options, BOCU_SIZES)
+    out = LOCAL / "bocu" / options.size if options.out is None else options.out
     return run_bocu(
-        writable(options.out, folder=True),
-        seeds=options.seeds,
-        iterations=options.iterations,
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
+        problems=options.problems,
         distances=options.distances,
         objectives=options.objectives,
         methods=options.methods,
-        jobs=options.jobs,
+        workers=options.workers,
     )
 
 
 def _misspecified(options: argparse.Namespace) -> int:
-    from benchmarks.misspecified import run_misspecified
+    from benchmarks.experiments.misspecified import run_misspecified
 
+    seeds, iterations = _seeds_and_iterations(options, MISSPECIFIED_SIZES)
+    out = LOCAL / "misspecified" / options.size if options.out is None else options.out
     return run_misspecified(
-        writable(options.out, folder=True),
-        seeds=options.seeds,
-        iterations=options.iterations,
-        jobs=options.jobs,
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
+        workers=options.workers,
+    )
+
+
+def _tournament(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.tournament.play import play
+
+    out = LOCAL / "tournament" / options.size if options.out is None else options.out
+    return play(
+        writable(out, folder=True),
+        size=options.size,
+        workers=options.workers,
+        methods=options.methods,
+        only=options.cases,
+    )
+
+
+def _seeds_and_iterations(
+    options: argparse.Namespace, sizes: Mapping[str, tuple[int, int]]
+) -> tuple[int, int]:
+    """Those of the size, unless the command line says otherwise."""
+    seeds, iterations = sizes[options.size]
+    return (
+        seeds if options.seeds is None else options.seeds,
+        iterations if options.iterations is None else options.iterations,
     )
 
 
@@ -219,7 +257,24 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     run.set_defaults(command=_run)
-    run.add_argument("--config", help="a TOML file, or the name of one in configs/")
+    run.add_argument(
+        "name",
+        nargs="?",
+        metavar="CONFIG",
+        help="a TOML file, or the name of one in configs/",
+    )
+    run.add_argument("--config", help="the same")
+    run.add_argument(
+        "--size",
+        choices=SIZES,
+        default="",
+        help="of the config (laptop, where it has that)",
+    )
+    run.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="tcp://... of a dask scheduler, or `local`: two workers or more, here",
+    )
     run.add_argument("--problem", help="a test function; `list` shows them")
     run.add_argument(
         "--algorithms", nargs="+", metavar="NAME", help="one or more names"
@@ -236,29 +291,30 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--baseline", help="the algorithm of paired differences (the first)"
     )
-    run.add_argument("--out", type=Path, help="results folder (results-local/NAME)")
-    _add_jobs(run)
+    run.add_argument(
+        "--out", type=Path, help="results folder (results-local/NAME/SIZE)"
+    )
+    _add_workers(run)
 
     demo = commands.add_parser(
         "demo", help="robust and plain methods on one small problem, in two minutes"
     )
     demo.set_defaults(command=_demo)
     demo.add_argument("--out", type=Path, help="results folder (results-local/demo)")
-    _add_jobs(demo)
+    _add_workers(demo)
 
     speed = commands.add_parser(
         "speed", help="times against BoTorch's idiom or cvxpy; memory"
     )
     speed.set_defaults(command=_speed)
-    kind = speed.add_mutually_exclusive_group()
-    kind.add_argument(
-        "--inner", action="store_true", help="the ambiguity sets against cvxpy"
-    )
-    kind.add_argument(
-        "--selection", action="store_true", help="choosing from a list by variance"
-    )
-    kind.add_argument(
-        "--thompson", action="store_true", help="a step of ts_bocu, the paper's way"
+    speed.add_argument(
+        "name",
+        nargs="?",
+        choices=list(SPEED),
+        default="posterior",
+        help="posterior: the whole report, against BoTorch's idiom (the default); "
+        "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
+        "paper's way; selection: choosing from a list by variance",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(
@@ -301,7 +357,7 @@ def _parser() -> argparse.ArgumentParser:
     batches.add_argument(
         "--out", type=Path, help="report file (results/batches.md or pending.md)"
     )
-    _add_jobs(batches)
+    _add_workers(batches)
 
     bocu = commands.add_parser(
         "bocu",
@@ -309,8 +365,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     bocu.set_defaults(command=_bocu)
-    bocu.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
-    bocu.add_argument("--iterations", type=int, default=200, help="decisions per run")
+    _add_size(bocu, BOCU_SIZES)
+    functions = ["gp_prior_2_2", "hartmann_2_1", "plant_growth", "covid_testing"]
+    bocu.add_argument(
+        "--problems",
+        nargs="+",
+        choices=functions,
+        default=functions,
+        help="the functions; each has a folder of its own",
+    )
     bocu.add_argument(
         "--distances",
         nargs="+",
@@ -334,9 +397,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the recipes; the first is the one compared with",
     )
     bocu.add_argument(
-        "--out", type=Path, default=RESULTS / "bocu", help="results folder"
+        "--out", type=Path, help="results folder (results-local/bocu/SIZE)"
     )
-    _add_jobs(bocu)
+    _add_workers(bocu)
 
     wrong = commands.add_parser(
         "misspecified",
@@ -344,24 +407,56 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     wrong.set_defaults(command=_misspecified)
-    wrong.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
-    wrong.add_argument("--iterations", type=int, default=300, help="decisions per run")
+    _add_size(wrong, MISSPECIFIED_SIZES)
     wrong.add_argument(
-        "--out", type=Path, default=RESULTS / "misspecified", help="results folder"
+        "--out", type=Path, help="results folder (results-local/misspecified/SIZE)"
     )
-    _add_jobs(wrong)
+    _add_workers(wrong)
+
+    tournament = commands.add_parser(
+        "tournament",
+        help="which method to take when the world misbehaves after the data",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    tournament.set_defaults(command=_tournament)
+    tournament.add_argument("--size", choices=SIZES, default="laptop", help="how much")
+    tournament.add_argument(
+        "--methods", nargs="+", default=[], help="all methods if none is named"
+    )
+    tournament.add_argument(
+        "--cases", nargs="+", default=[], help="those of the size if none is named"
+    )
+    tournament.add_argument(
+        "--out", type=Path, help="results folder (results-local/tournament/SIZE)"
+    )
+    _add_workers(tournament)
 
     show = commands.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=_list)
     return parser
 
 
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
+def _add_size(
+    parser: argparse.ArgumentParser, sizes: Mapping[str, tuple[int, int]]
+) -> None:
+    about = ", ".join(f"{name} {s} and {n}" for name, (s, n) in sizes.items())
     parser.add_argument(
+        "--size",
+        choices=SIZES,
+        default="laptop",
+        help=f"seeds and decisions of a run: {about}",
+    )
+    parser.add_argument("--seeds", type=int, help="how many: 0, 1, ... (of the size)")
+    parser.add_argument("--iterations", type=int, help="decisions per run (likewise)")
+
+
+def _add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers",
         "--jobs",
         type=int,
         default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
-        help="processes, each on one thread (default: the cores)",
+        help="processes, each on one thread (the cores)",
     )
 
 

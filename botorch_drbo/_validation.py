@@ -173,6 +173,19 @@ def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     return tensor
 
 
+def check_scalar(value: Tensor, name: str) -> Tensor:
+    """Return a single number as a tensor of its own without dimensions.
+
+    Raises:
+        BotorchTensorDimensionError: More than one number, or none.
+    """
+    if value.numel() != 1:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must be a scalar, got shape {tuple(value.shape)}."
+        )
+    return value.detach().clone().reshape(())
+
+
 def check_count(value: int, name: str, minimum: int = 1) -> int:
     """Return ``value`` if it is an integer of at least ``minimum``.
 

@@ -1,4 +1,4 @@
-"""Quasi-random points: Sobol sequences in the unit cube and in a box."""
+"""Quasi-random points: the one place where Sobol sequences are drawn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 
-def sobol(num: int, dim: int, seed: int | None, *, skip: int = 0) -> Tensor:
-    """Scrambled Sobol points in the unit cube, zero included.
+def sobol(
+    num: int,
+    dim: int,
+    seed: int | None = None,
+    *,
+    skip: int = 0,
+    scramble: bool = True,
+) -> Tensor:
+    """Sobol points in the unit cube, zero included.
 
     Args:
         num: How many; powers of two are best.
@@ -16,14 +23,18 @@ def sobol(num: int, dim: int, seed: int | None, *, skip: int = 0) -> Tensor:
         seed: Decides the scrambling, and leaves torch's generator alone; None draws it
             from there.
         skip: How many points of the sequence are left out at its start.
+        scramble: False for the sequence itself, which begins at zero.
 
     Returns:
-        ``num x dim``, float64, on the CPU.
+        ``num x dim``, float64, on the CPU: multiples of ``2^-30``.
     """
-    engine = SobolEngine(dim, scramble=True, seed=seed)
+    engine = SobolEngine(dim, scramble=scramble, seed=seed)
     if skip:
-        engine.fast_forward(skip)
-    return engine.draw(num, dtype=torch.double)
+        return engine.fast_forward(skip).draw(num, dtype=torch.double)
+    points = engine.draw(num, dtype=torch.double)
+    # The engine rounds its first point to the default dtype, in float32 even up to one.
+    points[0] = engine.shift.double() / 2**engine.MAXBIT
+    return points
 
 
 def sobol_inside(num: int, dim: int, seed: int | None) -> Tensor:

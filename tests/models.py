@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -14,6 +15,47 @@ from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+
+
+def uniform(*shape: int, seed: int = 0) -> Tensor:
+    """Numbers in the unit interval, always the same."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator, dtype=torch.double)
+
+
+def known_model(
+    Z: Tensor,
+    Y: Tensor,
+    *,
+    lengthscale: float = 0.5,
+    noise: float | None = None,
+    normalise: bool = True,
+    **options: Any,
+) -> SingleTaskGP:
+    """A Gaussian process on given data, with hyper-parameters that nobody fitted.
+
+    Args:
+        Z: Inputs, ``t x d``.
+        Y: Outcomes, ``t x m``.
+        lengthscale: The same for all columns.
+        noise: Its variance in standardised outcomes; by default BoTorch's.
+        normalise: Whether inputs are scaled to the unit box by their range.
+        **options: Of ``SingleTaskGP``.
+    """
+    if normalise:
+        options.setdefault("input_transform", Normalize(Z.shape[-1]))
+    model = SingleTaskGP(Z, Y, **options)
+    model.covar_module.lengthscale = lengthscale
+    if noise is not None:
+        model.likelihood.noise = noise
+    return model.eval()
+
+
+def small_model() -> SingleTaskGP:
+    """Ten observations of two decision variables and one context."""
+    Z = uniform(10, 3, seed=1)
+    Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * Z[:, 2:]
+    return known_model(Z, Y, noise=1e-2)
 
 
 def make_model(

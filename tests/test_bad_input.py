@@ -18,8 +18,8 @@ from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.optimizer import RobustOptimizer
+from tests.models import UNIT
 
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 C = torch.tensor([[0.2], [0.7]], dtype=torch.double)
 NAN = torch.full((2, 1), torch.nan, dtype=torch.double)
 Z = torch.linspace(0, 1, 12, dtype=torch.double).reshape(6, 2)

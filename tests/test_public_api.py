@@ -43,8 +43,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 MODULES = [module_name(path) for path in SOURCES]
 PACKAGES = [module_name(path) for path in SOURCES if path.name == "__init__.py"]
 PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name)]
-# matplotlib and Ax are the business of these two.
-OPTIONAL = ("botorch_drbo.plotting", "botorch_drbo.integrations")
+OPTIONAL = ("botorch_drbo.plotting",)  # matplotlib is its business alone
 HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax")
 
 

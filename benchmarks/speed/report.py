@@ -9,8 +9,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.display import working
-from benchmarks.runner import one_thread
+from benchmarks.run.display import working
+from benchmarks.run.provenance import machine
+from benchmarks.run.runner import one_thread
 from benchmarks.speed.grid import GRID, QUICK_GRID, grid_sections, measure_job
 from benchmarks.speed.growth import (
     QUICK_GROWTH,
@@ -39,7 +40,7 @@ from benchmarks.speed.targets import (
     optimisation_targets,
     targets_section,
 )
-from benchmarks.speed.timing import busy, machine
+from benchmarks.speed.timing import busy
 
 
 @dataclass(frozen=True)

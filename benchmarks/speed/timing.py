@@ -6,15 +6,12 @@ turns, repeat by repeat; each repeat gives a ratio, and the median ratio counts.
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -130,27 +127,6 @@ def value_and_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> Tenso
     values = function(leaf)
     (gradient,) = torch.autograd.grad(values.sum(), leaf)
     return torch.cat([values.detach().unsqueeze(-1), gradient.squeeze(-2)], dim=-1)
-
-
-def machine() -> str:
-    """The processor and the versions that the times belong to."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":", 1)[1].strip()
-            for line in info.read_text(encoding="utf-8").splitlines()
-            if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}"
-        for name in ("torch", "gpytorch", "botorch")
-    )
-    return (
-        f"{cpu}, {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, {versions}"
-    )
 
 
 def busy() -> str:

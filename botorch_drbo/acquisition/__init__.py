@@ -16,6 +16,9 @@ from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
 from botorch_drbo.acquisition.joint_inputs import OverJointInputs
 from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
+from botorch_drbo.acquisition.log_expected_improvement import (
+    qLogDistributionallyRobustNoisyExpectedImprovement,
+)
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
@@ -33,4 +36,5 @@ __all__ = [
     "best_robust_value",
     "qDistributionallyRobustExpectedImprovement",
     "qDistributionallyRobustUCB",
+    "qLogDistributionallyRobustNoisyExpectedImprovement",
 ]

@@ -12,7 +12,6 @@ from botorch.acquisition.objective import (
     ScalarizedPosteriorTransform,
 )
 from botorch.exceptions.errors import (
-    BotorchTensorDimensionError,
     InputDataError,
     UnsupportedError,
 )
@@ -22,7 +21,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo import _device
-from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative, check_scalar
 from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.confidence import noise_precision
@@ -145,8 +144,10 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             posterior_transform=posterior_transform,
             num_inputs=num_inputs,
         )
-        beta = _check_scalar(beta, "beta")
-        misspecification = _check_scalar(misspecification, "misspecification")
+        beta = check_scalar(check_nonnegative(beta, "beta"), "beta")
+        misspecification = check_scalar(
+            check_nonnegative(misspecification, "misspecification"), "misspecification"
+        )
         if method not in get_args(Method):
             raise InputDataError(
                 f"`method` must be one of {get_args(Method)}, got {method!r}."
@@ -394,15 +395,6 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     def _bounds(self, X: Tensor) -> Tensor:
         """Cheaper numbers in nearly the same order, without a graph."""
         return self._values(X)
-
-
-def _check_scalar(value: float | Tensor, name: str) -> Tensor:
-    tensor = check_nonnegative(value, name)
-    if tensor.numel() != 1:
-        raise BotorchTensorDimensionError(
-            f"`{name}` must be a scalar, got shape {tuple(tensor.shape)}."
-        )
-    return tensor.detach().clone().reshape(())
 
 
 def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:

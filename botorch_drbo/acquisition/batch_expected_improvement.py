@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_finite, check_points
+from botorch_drbo._validation import check_finite, check_points, check_scalar
 from botorch_drbo.acquisition.inputs import (
     check_context_set,
     check_objective,
@@ -117,14 +116,15 @@ class qDistributionallyRobustExpectedImprovement(PathwiseBatchAcquisitionFunctio
         if not isinstance(best_value, Tensor):
             best_value = torch.tensor(best_value, dtype=torch.double)
         check_finite(best_value, "best_value")
-        if best_value.numel() != 1:
-            raise BotorchTensorDimensionError(
-                f"`best_value` must be a scalar, got shape {tuple(best_value.shape)}."
-            )
-        self.register_buffer("best_value", best_value.detach().clone().reshape(()))
+        self.register_buffer("best_value", check_scalar(best_value, "best_value"))
         self.set_X_pending(X_pending)
 
-    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+    def _prepare(self) -> None:
+        """The paths are all that it needs."""
+
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
         robust = self.objective(values, weights)
         return (robust - self.best_value.to(values)).clamp_min(0.0)
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_nonnegative, check_scalar
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
@@ -112,12 +111,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
             posterior_transform=posterior_transform,
             memory_budget=memory_budget,
         )
-        beta = check_nonnegative(beta, "beta")
-        if beta.numel() != 1:
-            raise BotorchTensorDimensionError(
-                f"`beta` must be a scalar, got shape {tuple(beta.shape)}."
-            )
-        self.register_buffer("beta", beta.detach().clone().reshape(()))
+        beta = check_scalar(check_nonnegative(beta, "beta"), "beta")
+        self.register_buffer("beta", beta)
         self.set_X_pending(X_pending)
 
     def _prepare(self) -> None:
@@ -132,6 +127,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
     def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
         return self.view.at(X).moments()[0]  # N x n
 
-    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
         width = (self.beta.to(values) * math.pi / 2).sqrt()
         return self.objective(shared + width * (values - shared).abs(), weights)

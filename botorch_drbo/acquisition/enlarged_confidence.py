@@ -45,7 +45,9 @@ class EnlargedConfidenceUCB(ObjectiveUpperConfidenceBound):
 
     with :math:`\sigma` and the noise :math:`\sigma_n` in one unit. Here it is that of
     y: the outcome transform is undone, and ``misspecification`` is in the units of y as
-    well. ``t`` and the noise are read from the model.
+    well. ``t`` and the noise are read from the model. ``t`` is the number of outcomes,
+    which is what the proof needs; the paper's round ``t`` has one outcome fewer, so its
+    root is of one more than ours.
 
     *Why it is enough.* A perturbation ``p`` of the ``t`` outcomes moves the mean by
     :math:`k(z, Z) (K + \Sigma)^{-1} p`, with :math:`\Sigma` the diagonal matrix of the

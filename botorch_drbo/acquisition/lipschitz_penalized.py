@@ -8,7 +8,6 @@ from typing import final
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import (
-    BotorchTensorDimensionError,
     InputDataError,
     UnsupportedError,
 )
@@ -16,7 +15,12 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_bounds, check_inside, check_nonnegative
+from botorch_drbo._validation import (
+    check_bounds,
+    check_inside,
+    check_nonnegative,
+    check_scalar,
+)
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
@@ -142,11 +146,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             "context_set",
             "context_bounds",
         )
-        radius = check_nonnegative(radius, "radius")
-        if radius.numel() != 1:
-            raise BotorchTensorDimensionError(
-                f"`radius` must be a scalar, got shape {tuple(radius.shape)}."
-            )
+        radius = check_scalar(check_nonnegative(radius, "radius"), "radius")
         if lipschitz is not None and not torch.equal(
             lipschitz.bounds, bounds.to(lipschitz.bounds)
         ):
@@ -154,7 +154,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
                 f"`lipschitz` searches the box {lipschitz.bounds.tolist()}, but "
                 f"`context_bounds` is {bounds.tolist()}. Build it with the same bounds."
             )
-        self.register_buffer("radius", radius.detach().clone().reshape(()))
+        self.register_buffer("radius", radius)
         self.register_buffer("context_bounds", bounds.detach().clone())
         if lipschitz is None:
             lipschitz = self._search(bounds)

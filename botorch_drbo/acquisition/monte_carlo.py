@@ -140,7 +140,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self._prepare()
             self._made_of = Snapshot(*made_of)
 
-    def _prepare(self) -> None:  # noqa: B027  most need nothing
+    @abstractmethod
+    def _prepare(self) -> None:
         """Compute what a utility needs of the model beside the paths."""
 
     def _condition(self, pending: Tensor | None) -> None:
@@ -174,13 +175,19 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if not self._made_of.same():
             self._draw()
             self._condition(self.X_pending)
-        best = self._utilities(X).amax(-1)  # S x b
+        return self._over_paths(self._utilities(X).amax(-1))
+
+    def _over_paths(self, best: Tensor) -> Tensor:
+        """From what each path makes of the batches, ``S x b``, to their values."""
         if self._pending_utility is not None:
-            pending = self._pending_utility.to(X)  # S x b, or S x 1 for all batches
-            missing = [1] * (best.ndim - pending.ndim)
-            pending = pending.reshape(len(pending), *missing, *pending.shape[1:])
-            best = torch.maximum(best, pending)
+            best = torch.maximum(best, self._beside(self._pending_utility, best))
         return best.mean(0)
+
+    @staticmethod
+    def _beside(known: Tensor, best: Tensor) -> Tensor:
+        """``S x b``, or ``S x 1`` for all batches, to go with ``S x ... x b``."""
+        missing = [1] * (best.ndim - known.ndim)
+        return known.to(best).reshape(len(known), *missing, *known.shape[1:])
 
     def _utilities(self, X: Tensor) -> Tensor:
         """What each decision is worth on each path: ``b x q x d_x`` to ``S x b x q``.
@@ -205,7 +212,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         def block(chunk: Tensor, known: Tensor, first: int) -> Tensor:
             part = slice(first, first + num_paths)
             paths = self.paths if whole else self.paths.part(part)
-            return self._utility(paths(chunk, contexts), known, weights)
+            return self._utility(paths(chunk, contexts), known, weights, part)
 
         def kept(*arguments: Any) -> Tensor:
             if whole or not graph:
@@ -227,5 +234,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return X[:, :0]
 
     @abstractmethod
-    def _utility(self, values: Tensor, shared: Tensor, weights: Tensor) -> Tensor:
-        """The utility of path values ``S x N x n``, ``S x N``."""
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
+        """The utility of the values of some paths, ``S x N x n``, ``S x N``."""

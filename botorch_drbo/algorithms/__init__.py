@@ -1,5 +1,6 @@
 """Recipes: one class per published method, from a history to the next decision."""
 
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.baselines import (
     GPUCB,
@@ -17,14 +18,20 @@ from botorch_drbo.algorithms.bocu import (
 )
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    ModelBasedAlgorithm,
-    RobustSetAlgorithm,
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.path_recipes import (
+    ImprovementDRBOKDE,
+    ImprovementERBO,
+    ImprovementWDRBO,
+    ThompsonDRBOKDE,
+    ThompsonDRBOMMD,
+    ThompsonERBO,
+    ThompsonWDRBO,
 )
 from botorch_drbo.algorithms.phased import PhasedState, PhasedUncertaintySampling
 from botorch_drbo.algorithms.randomness import (
@@ -38,6 +45,7 @@ from botorch_drbo.algorithms.registry import (
     make_algorithm,
 )
 from botorch_drbo.algorithms.regret_balancing import BalancingState, RegretBalancing
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
 
 __all__ = [
@@ -58,10 +66,14 @@ __all__ = [
     "AcquisitionAlgorithm",
     "Algorithm",
     "BalancingState",
+    "ConfidenceWidth",
     "DistributionallyRobust",
     "EmpiricalRisk",
     "FixedHyperparameters",
     "History",
+    "ImprovementDRBOKDE",
+    "ImprovementERBO",
+    "ImprovementWDRBO",
     "ModelBasedAlgorithm",
     "PhasedState",
     "PhasedUncertaintySampling",
@@ -71,7 +83,11 @@ __all__ = [
     "RobustSetAlgorithm",
     "SearchSpace",
     "StableOpt",
+    "ThompsonDRBOKDE",
+    "ThompsonDRBOMMD",
+    "ThompsonERBO",
     "ThompsonSampling",
+    "ThompsonWDRBO",
     "UncertaintyObjectiveOptions",
     "algorithm_from_dict",
     "derive_seed",

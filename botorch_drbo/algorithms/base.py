@@ -25,7 +25,7 @@ from botorch_drbo.ambiguity import (
     ambiguity_set_to_dict,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.schedules import Schedule, schedule_from_dict
+from botorch_drbo.schedules import Rule, schedule_from_dict
 
 _SCHEDULE, _CONTEXT_SET = "__schedule__", "__context_set__"
 _AMBIGUITY_SET, _HYPERPARAMETERS = "__ambiguity_set__", "__hyperparameters__"
@@ -186,7 +186,7 @@ def decode_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _encode(value: object, name: str) -> Any:
-    if isinstance(value, Schedule):
+    if isinstance(value, Rule):
         return {_SCHEDULE: value.to_dict()}
     if isinstance(value, ContextSet):
         return {_CONTEXT_SET: value.to_dict()}

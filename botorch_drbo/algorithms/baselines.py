@@ -9,26 +9,36 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-)
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, FullSimplex, NoAmbiguity
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EmpiricalDistribution(ModelBasedAlgorithm):
+    r"""The contexts seen so far, or ``reference``, taken at their word."""
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The distribution itself: the worst case is the expectation."""
+        return self.data_contexts(history, space), NoAmbiguity()
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EmpiricalRisk(RobustSetAlgorithm):
+class EmpiricalRisk(EmpiricalDistribution, RobustSetAlgorithm):
     r"""``erbo``: believe the contexts seen so far, and maximise the expectation.
 
     .. math:: \sum_i p_i \, \mathrm{ucb}(x, c_i)
@@ -47,12 +57,6 @@ class EmpiricalRisk(RobustSetAlgorithm):
 
     name: ClassVar[str] = "erbo"
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The distribution itself: the worst case is the expectation."""
-        return self.data_contexts(history, space), NoAmbiguity()
-
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,17 +73,17 @@ class StableOpt(RobustSetAlgorithm):
     recommendation the lowest score in the box is searched for from that set.
 
     Args:
-        num_contexts: Sobol points in the box.
+        num_contexts: Sobol points in the box; 1,024 in the experiments.
     """
 
     name: ClassVar[str] = "stable_opt"
 
-    num_contexts: int = 128
+    num_contexts: int = 1024
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_contexts=self.num_contexts)
+        check_count(self.num_contexts, "num_contexts")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -95,8 +99,7 @@ class StableOpt(RobustSetAlgorithm):
         lower, upper = space.context_bounds
         low = (data.mean - data.std).clamp(lower, upper)
         high = (data.mean + data.std).clamp(lower, upper)
-        sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
-        unit = sobol.draw(self.num_contexts, dtype=low.dtype).to(low)
+        unit = sobol(self.num_contexts, space.d_c, seed).to(low)
         return Judge(
             contexts=ContextSet(low + unit * (high - low)),
             ball=lambda points: FullSimplex(),

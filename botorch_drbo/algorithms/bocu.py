@@ -14,26 +14,22 @@ from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
-    RobustThompsonSampling,
 )
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    AmbiguityOptions,
-    RobustSetAlgorithm,
-    check_counts,
-)
-from botorch_drbo.algorithms.randomness import derive_seed
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
+from botorch_drbo.algorithms.path_search import ThompsonSearch
+from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
     NoAmbiguity,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.schedules import Schedule
 
-_BETA = 4.0  # two standard deviations
+_BETA = 2.0  # of the experiments: 1.414 standard deviations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,7 +79,7 @@ class UncertaintyObjectiveOptions(AmbiguityOptions):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ThompsonSampling(UncertaintyObjectiveOptions):
+class ThompsonSampling(UncertaintyObjectiveOptions, ThompsonSearch):
     r"""``ts_bocu``: the decision that is best for one posterior sample path.
 
     .. math:: x = \arg\max_x g\big( f(x, c_1), \dots, f(x, c_n);\ p \big), \qquad
@@ -114,40 +110,11 @@ class ThompsonSampling(UncertaintyObjectiveOptions):
 
     name: ClassVar[str] = "ts_bocu"
 
-    num_features: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        check_counts(num_features=self.num_features)
-
-    def exploring(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The objective of a path that no other decision of the seed has."""
-        contexts, objective = self._contexts_and_objective(history, space)
-        # Within a batch each decision sees those before it as pending.
-        number = 0 if X_pending is None else len(X_pending)
-        return RobustThompsonSampling(
-            model,
-            contexts,
-            objective,
-            num_features=self.num_features,
-            seed=derive_seed(seed, number),
-        )
-
-    def exploiting(
+    def robust_objective(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> AcquisitionFunction:
-        r"""The objective of the posterior mean."""
-        contexts, objective = self._contexts_and_objective(history, space)
-        return DistributionallyRobustUCB(model, 0.0, contexts, objective)
+    ) -> tuple[ContextSet, Objective]:
+        r"""The general objective, around the contexts seen or the reference."""
+        return self._contexts_and_objective(history, space)
 
 
 @final
@@ -161,7 +128,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
     small ``h``; see ``FiniteDifferenceUCB``.
 
     Args:
-        beta: As for all recipes; two standard deviations by default.
+        beta: As for all recipes; by default 2, as in the paper's experiments.
         step: ``h``, in units of the radius.
 
     [Tay2024bocu]_, Appendix C.2, version 1.
@@ -169,7 +136,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "ucb_bocu_1"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
     step: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -206,14 +173,14 @@ class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
     value only: the sensitivity of ``u`` bounds nothing.
 
     Args:
-        beta: As for all recipes; two standard deviations by default.
+        beta: As for all recipes; by default 2, as in the paper's experiments.
 
     [Tay2024bocu]_, Appendix C.2, version 2.
     """
 
     name: ClassVar[str] = "ucb_bocu_2"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def acquisition(
         self,
@@ -240,12 +207,12 @@ class UCBSO(RobustSetAlgorithm):
     .. math:: \sum_i p_i u(x, c_i)
 
     with ``p`` the empirical distribution of the contexts, or ``reference``. It is
-    ``erbo`` with two standard deviations by default. [Tay2024bocu]_, Appendix C.2.
+    ``erbo`` with a ``beta`` of 2 by default. [Tay2024bocu]_, Appendix C.2.
     """
 
     name: ClassVar[str] = "ucb_so"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -262,13 +229,13 @@ class UCBRO(RobustSetAlgorithm):
     .. math:: \min_i u(x, c_i)
 
     over the contexts seen so far, or those of ``reference``, whatever their weights;
-    two standard deviations by default. Contexts that are not among them do not count,
+    ``beta`` is 2 by default. Contexts that are not among them do not count,
     also not for the worst case of a recommendation. [Tay2024bocu]_, Appendix C.2.
     """
 
     name: ClassVar[str] = "ucb_ro"
 
-    beta: Schedule | float = _BETA
+    beta: Schedule | ConfidenceWidth | float = _BETA
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from botorch_drbo.algorithms.model_based import AmbiguityOptions, RobustSetAlgorithm
+from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
 
 
 @final

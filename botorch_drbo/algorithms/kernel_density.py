@@ -10,17 +10,16 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-    sobol_contexts,
-)
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
 
 
@@ -48,7 +47,7 @@ class SBOKDE(RobustSetAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(num_contexts=self.num_contexts)
+        check_count(self.num_contexts, "num_contexts")
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -57,9 +56,53 @@ class SBOKDE(RobustSetAlgorithm):
         return _density(self, history, space, self.num_contexts, seed), NoAmbiguity()
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelDensityBall(ModelBasedAlgorithm):
+    r"""A total variation ball around a kernel density estimate of the contexts.
+
+    Args:
+        radius: A number, or a schedule in the number of contexts seen; None for the
+            paper's ``KernelDensityRadius``, ``s^(-2 / (4 + d_c))``.
+        num_contexts: Draws from the density estimate.
+        num_outside: Sobol contexts in the context bounds, where the lowest score is
+            looked for beside the draws.
+    """
+
+    radius: Schedule | float | None = None
+    num_contexts: int = 1024
+    num_outside: int = 1024
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.radius is not None:
+            as_schedule(self.radius, "radius")
+        check_count(self.num_contexts, "num_contexts")
+        check_count(self.num_outside, "num_outside")
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The draws, the Sobol contexts with weight zero, and the ball."""
+        inside = _density(self, history, space, self.num_contexts, seed)
+        outside = self._outside(space, seed)
+        contexts = ContextSet(
+            torch.cat([inside.points, outside]),
+            torch.cat([inside.weights, torch.zeros_like(outside[:, 0])]),
+        )
+        return contexts, self._ball(history, space)
+
+    def _ball(self, history: History, space: SearchSpace) -> TotalVariation:
+        radius = KernelDensityRadius(space.d_c) if self.radius is None else self.radius
+        return TotalVariation(as_schedule(radius)(len(history.contexts)))
+
+    def _outside(self, space: SearchSpace, seed: int) -> Tensor:
+        return sobol_in_box(self.num_outside, space.context_bounds, seed)
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DRBOKDE(AcquisitionAlgorithm):
+class DRBOKDE(KernelDensityBall, AcquisitionAlgorithm):
     r"""``drbo_kde``: the worst case over a total variation ball around the estimate.
 
     .. math:: \min \{ E_q[\mathrm{ucb}(x, c)] :
@@ -92,17 +135,6 @@ class DRBOKDE(AcquisitionAlgorithm):
 
     name: ClassVar[str] = "drbo_kde"
 
-    radius: Schedule | float | None = None
-    num_contexts: int = 1024
-    num_outside: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        if self.radius is not None:
-            as_schedule(self.radius, "radius")
-        check_counts(num_contexts=self.num_contexts, num_outside=self.num_outside)
-
     def acquisition(
         self,
         model: SingleTaskGP,
@@ -123,28 +155,9 @@ class DRBOKDE(AcquisitionAlgorithm):
             X_pending=X_pending,
         )
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The draws, the Sobol contexts with weight zero, and the ball."""
-        inside = _density(self, history, space, self.num_contexts, seed)
-        outside = self._outside(space, seed)
-        contexts = ContextSet(
-            torch.cat([inside.points, outside]),
-            torch.cat([inside.weights, torch.zeros_like(outside[:, 0])]),
-        )
-        return contexts, self._ball(history, space)
-
-    def _ball(self, history: History, space: SearchSpace) -> TotalVariation:
-        radius = KernelDensityRadius(space.d_c) if self.radius is None else self.radius
-        return TotalVariation(as_schedule(radius)(len(history.contexts)))
-
-    def _outside(self, space: SearchSpace, seed: int) -> Tensor:
-        return sobol_contexts(space, self.num_outside, seed)
-
 
 def _density(
-    algorithm: AcquisitionAlgorithm,
+    algorithm: ModelBasedAlgorithm,
     history: History,
     space: SearchSpace,
     num_contexts: int,

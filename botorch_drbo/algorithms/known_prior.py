@@ -14,11 +14,11 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo.algorithms.data import SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.confidence import maximum_information_gain
+from botorch_drbo.sampling import sobol
 
 _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 
@@ -80,6 +80,6 @@ def _greedy_gains(
     d = len(lengthscale)
     kernel = RBFKernel(ard_num_dims=d).double().requires_grad_(False)
     kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.double)
-    points = SobolEngine(d, scramble=True, seed=0).draw(_NUM_POINTS, dtype=torch.double)
+    points = sobol(_NUM_POINTS, d, seed=0)
     found = maximum_information_gain(kernel, points, num, noise_ratio)
     return tuple(found.gains.tolist())

@@ -14,8 +14,8 @@ from torch import Tensor
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
 from botorch_drbo.algorithms.baselines import DecisionModelAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.exploration import current_beta
 from botorch_drbo.algorithms.wasserstein import LipschitzPenaltyAlgorithm
-from botorch_drbo.schedules import as_schedule
 
 
 @final
@@ -67,7 +67,7 @@ class ECGPUCB(DecisionModelAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The enlarged confidence bound of the model of ``x``."""
-        beta = as_schedule(self.beta)(history.t)
+        beta = current_beta(self.beta, model, history)
         return EnlargedConfidenceUCB(
             model, beta, self.misspecification, X_pending=X_pending
         )
@@ -124,9 +124,9 @@ class ECWDRBO(LipschitzPenaltyAlgorithm):
         r"""The penalised expectation of the enlarged confidence bound."""
         return LipschitzPenalizedUCB(
             model,
-            as_schedule(self.beta)(history.t),
+            current_beta(self.beta, model, history),
             self.data_contexts(history, space),
-            self.current_radius(history),
+            self.current_radius(history, space),
             space.context_bounds,
             misspecification=self.misspecification,
             X_pending=X_pending,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
@@ -13,31 +12,25 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
-from botorch.optim import gen_batch_initial_conditions, optimize_acqf
+from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from botorch_drbo._validation import check_inside
-from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo._validation import check_count, check_inside
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
+from botorch_drbo.algorithms.separation import best_apart
+from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, worst_case
-from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
+from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.schedules import Schedule, as_schedule
 
-# Decisions nearer than this (largest coordinate difference, in sides of the box) are
-# not asked while one of them is pending.
-_SEPARATION = 0.01
 # At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
 _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
-_NEIGHBOURHOOD = 0.05  # half-width, in sides of the box, of the search for a new one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,8 +48,9 @@ class ModelBasedAlgorithm(Algorithm):
             None to estimate it from the contexts seen (the data-driven setting).
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
-        num_restarts: Starting points of the gradient ascent in ``x``.
-        raw_samples: Sobol points from which the starting points are picked.
+        num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
+            each hill of the acquisition function.
+        raw_samples: Sobol points among which the hills are looked for.
         max_iterations: L-BFGS-B iterations per ascent.
 
     Raises:
@@ -86,11 +80,8 @@ class ModelBasedAlgorithm(Algorithm):
                 "`hyperparameters` must be FixedHyperparameters or None, got "
                 f"{type(self.hyperparameters).__name__}."
             )
-        check_counts(
-            num_restarts=self.num_restarts,
-            raw_samples=self.raw_samples,
-            max_iterations=self.max_iterations,
-        )
+        for name in ("num_restarts", "raw_samples", "max_iterations"):
+            check_count(getattr(self, name), name)
         if self.raw_samples < self.num_restarts:
             raise InputDataError(
                 f"`raw_samples` ({self.raw_samples}) must be at least `num_restarts` "
@@ -213,9 +204,9 @@ class ModelBasedAlgorithm(Algorithm):
                 seed=seed,
             )
             if candidates is None:
-                tops, values = self._ascend(acqf, space, seed)
-                x = _best_new(
-                    acqf, tops, values, pending, space, seed, self.raw_samples
+                maxima, values = self._ascend(acqf, space, seed)
+                x = best_apart(
+                    acqf, maxima, values, pending, space, seed, self.raw_samples
                 )
             else:
                 x = best_row(candidates, score(acqf, candidates), pending)
@@ -239,12 +230,12 @@ class ModelBasedAlgorithm(Algorithm):
             tried = history.X.unique(dim=0)
             start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
             start = start.clamp(space.bounds[0], space.bounds[1])
-            tops, values = self._ascend(acqf, space, seed, start)
-            tops = tops.clamp(space.bounds[0], space.bounds[1])
+            maxima, values = self._ascend(acqf, space, seed, start)
+            maxima = maxima.clamp(space.bounds[0], space.bounds[1])
         else:
-            tops, values = candidates, score(acqf, candidates)
+            maxima, values = candidates, score(acqf, candidates)
         best = values.argmax()
-        x = tops[best]  # d_x
+        x = maxima[best]  # d_x
         joint = model if self.uses_contexts else self._model(history, space, True)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
@@ -295,18 +286,12 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
-        options = {"seed": seed, "maxiter": self.max_iterations, **_LINE_SEARCH}
-        # What optimize_acqf would do, but ranked without the exact values.
-        starts = gen_batch_initial_conditions(
-            cast(AcquisitionFunction, cube.ranking),  # it is called, no more
-            bounds=cube.bounds,
-            q=1,
-            num_restarts=self.num_restarts,
-            raw_samples=self.raw_samples,
-            options=options,
+        ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
+        starts = hilltops(
+            ranking, cube.bounds, self.num_restarts, self.raw_samples, seed
         )
         if start is not None:
-            starts = torch.cat([cube.to_cube(start), starts])
+            starts = torch.cat([starts, cube.to_cube(start)])
         candidates, _ = optimize_acqf(
             cube,
             bounds=cube.bounds,
@@ -317,195 +302,7 @@ class ModelBasedAlgorithm(Algorithm):
             # Robust objectives have kinks, at which a line search may give up. Where it
             # stopped is a candidate all the same: no reason to start all over.
             retry_on_optimization_warning=False,
-            options=options,
+            options={"maxiter": self.max_iterations, **_LINE_SEARCH},
         )
-        tops = cube.to_box(candidates).squeeze(-2)
-        return tops, score(acqf, tops)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AcquisitionAlgorithm(ModelBasedAlgorithm):
-    r"""One acquisition function for both: with ``beta`` to explore, with 0 to judge.
-
-    Args:
-        beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
-            number, or a schedule in the number of outcomes.
-
-    Raises:
-        InputDataError: An option outside its range.
-    """
-
-    beta: Schedule | float = 2.25
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        as_schedule(self.beta, "beta")
-
-    @abstractmethod
-    def acquisition(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        beta: float,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""Build the acquisition function.
-
-        Args:
-            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
-            beta: The exploration of this round; 0 asks for the posterior mean.
-            X_pending: Pending decisions, ``m x d_x``.
-            seed: Decides every random draw.
-
-        Returns:
-            A function of ``b x 1 x d_x`` decisions.
-        """
-
-    def exploring(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The acquisition function with the ``beta`` of this round."""
-        beta = as_schedule(self.beta)(history.t)
-        return self.acquisition(
-            model, history, space, beta=beta, X_pending=X_pending, seed=seed
-        )
-
-    def exploiting(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> AcquisitionFunction:
-        r"""The acquisition function with ``beta`` zero."""
-        return self.acquisition(
-            model, history, space, beta=0.0, X_pending=None, seed=seed
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RobustSetAlgorithm(AcquisitionAlgorithm):
-    r"""Maximise the worst confidence bound over an ambiguity set on a list of contexts.
-
-    A recipe of this kind says what its contexts and its ambiguity set are, in
-    ``robust_set``; that is all.
-    """
-
-    def acquisition(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        beta: float,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The worst expected upper confidence bound over ``robust_set``."""
-        contexts, ambiguity = self.robust_set(model, history, space, seed=seed)
-        return DistributionallyRobustUCB(
-            model, beta, contexts, UncertaintyObjective(ambiguity), X_pending=X_pending
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AmbiguityOptions(ModelBasedAlgorithm):
-    r"""Any ambiguity set around the contexts seen, with a radius that may change.
-
-    Args:
-        ambiguity_set: The set; a copy is made for each radius. One that knows its
-            contexts (the kernel matrix of ``MaximumMeanDiscrepancy``, the cost of
-            ``Wasserstein``, most descriptions in cvxpy) needs a ``reference`` on those
-            contexts.
-        radius: A number, or a schedule in the number of contexts seen; None for the
-            radius of the set.
-
-    Raises:
-        InputDataError: An option outside its range.
-    """
-
-    ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
-    radius: Schedule | float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        if not isinstance(self.ambiguity_set, AmbiguitySet):
-            raise InputDataError(
-                "`ambiguity_set` must be an AmbiguitySet, got "
-                f"{type(self.ambiguity_set).__name__}. For example TotalVariation(0.2)."
-            )
-        if self.radius is not None:
-            as_schedule(self.radius, "radius")
-
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The contexts seen, or the reference, and the set."""
-        return self.data_contexts(history, space), self.sized_set(history)
-
-    def sized_set(self, history: History) -> AmbiguitySet:
-        """The set with the radius of this round."""
-        if self.radius is None:
-            return copy.deepcopy(self.ambiguity_set)  # one round knows of no other
-        radius = as_schedule(self.radius)(len(history.contexts))
-        return self.ambiguity_set.with_radius(radius)
-
-
-def sobol_contexts(space: SearchSpace, num: int, seed: int) -> Tensor:
-    """Scrambled Sobol contexts that fill the context bounds, ``num x d_c``."""
-    lower, upper = space.context_bounds
-    sobol = SobolEngine(space.d_c, scramble=True, seed=seed)
-    unit = sobol.draw(num, dtype=torch.double).to(lower)
-    return lower + unit * (upper - lower)
-
-
-def check_counts(**counts: int) -> None:
-    """Raise if an option that counts something is not a positive integer."""
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise InputDataError(f"`{name}` must be a positive integer, got {count!r}.")
-
-
-def _best_new(
-    acqf: AcquisitionFunction,
-    candidates: Tensor,
-    values: Tensor,
-    pending: Tensor,
-    space: SearchSpace,
-    seed: int,
-    num_samples: int,
-) -> Tensor:
-    """The best candidate (``1 x d_x``) that does not lie at a pending decision.
-
-    Pending decisions repel the next one by as much as is still unknown. That can be
-    next to nothing, late in a run; and a sample path knows nothing of them. Then the
-    best is taken from a sample around the pending decision and over the whole box.
-    """
-    lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
-
-    def distance(points: Tensor) -> Tensor:  # n x d_x -> n
-        gaps = torch.cdist(points / side, pending / side, p=torch.inf)
-        return gaps.amin(-1)
-
-    best = candidates[values.argmax()].unsqueeze(0)
-    if len(pending) == 0 or distance(best) > _SEPARATION:
-        return best
-    unit = SobolEngine(space.d_x, scramble=True, seed=seed).draw(num_samples).to(lower)
-    near = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
-    sample = torch.cat([near, lower + unit * side]).clamp(lower, space.bounds[1])
-    with torch.no_grad():
-        values = torch.cat([values, acqf(sample.unsqueeze(-2))])
-    sample = torch.cat([candidates, sample])
-    new = distance(sample) > _SEPARATION
-    if not new.any():  # the box is full of pending decisions: take the widest gap
-        return sample[distance(sample).argmax()].unsqueeze(0)
-    return sample[torch.where(new, values, -torch.inf).argmax()].unsqueeze(0)
+        maxima = cube.to_box(candidates).squeeze(-2)
+        return maxima, score(acqf, maxima)

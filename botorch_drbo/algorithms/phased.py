@@ -13,19 +13,23 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.baselines import GPUCB
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
-from botorch_drbo.algorithms.model_based import check_counts
 from botorch_drbo.algorithms.randomness import isolated_rng
-from botorch_drbo.confidence import GreedyVariance, nonadaptive_confidence_width
+from botorch_drbo.confidence import (
+    GreedyVariance,
+    information_gain,
+    nonadaptive_confidence_width,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.training import outcome_map
+from botorch_drbo.sampling import sobol_in_box
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +106,20 @@ class PhasedUncertaintySampling(Algorithm):
     posterior means and deviations are from one episode all the same.) They are a
     function of the outcomes told, so a run that was killed goes on as it would have.
 
-    **The width** ``w`` is 3 by default, a rule of thumb as ``beta`` is elsewhere.
-    ``confidence_width=None`` takes that of ``nonadaptive_confidence_width`` (the noise
-    of the model taken at its word), which is about twice as wide and discards more
-    slowly. Only then, and with ``hyperparameters`` and ``norm_bound`` that are true,
-    does the theory of the paper apply. Without a ``norm_bound`` the norm of the
-    episode's own posterior mean stands for ``B``: what the data show of it.
+    **The width** ``w`` is 3 by default, a rule of thumb as ``beta`` is elsewhere. The
+    theory applies with one of these, and ``hyperparameters`` that are true:
+
+    - ``confidence_width=ConfidenceWidth(norm_bound=, delta=)`` is the paper's own:
+      Lemma 1 on the outcomes of the episode. It holds for every decision of any compact
+      domain, and has nothing to do with how many are listed. *There is no union bound
+      in the paper*: every episode gets the same ``delta``, and all of them hold with
+      the probability that its theorem states only up to logarithms. To be strict give
+      ``delta / ceil(log2 T)`` for ``T`` outcomes in all.
+    - ``confidence_width=None`` is ours, ``nonadaptive_confidence_width`` (the noise of
+      the model taken at its word): no information gain, but the number of decisions,
+      and a union bound over them and the episodes. About twice as wide as the rule of
+      thumb. Without a ``norm_bound`` the norm of the episode's own posterior mean
+      stands for ``B``: what the data show of it.
 
     **Contexts.** The paper has none. The model is one of ``x`` alone, as for
     ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``
@@ -116,11 +128,12 @@ class PhasedUncertaintySampling(Algorithm):
 
     Args:
         num_decisions: Sobol points in place of a list.
-        confidence_width: ``w``, or None for the proven one. It multiplies ``sigma``:
-            the root of what ``beta`` is elsewhere.
-        delta: The probability of failure of the proven width, between 0 and 1.
-        norm_bound: ``B`` of the proven width, in units of ``y``, for the kernel scaled
-            to at most 1; None for a guess.
+        confidence_width: ``w``, the ``ConfidenceWidth`` of the paper, or None for the
+            non-adaptive one. It multiplies ``sigma``: the root of what ``beta`` is
+            elsewhere.
+        delta: The probability of failure of the non-adaptive width, between 0 and 1.
+        norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
+            scaled to at most 1; None for a guess.
         reference: The context distribution if it is known, for the recommendation.
         hyperparameters: Those of the model if they are known: then nothing is fitted.
         num_restarts: Starting points of the gradient ascent of the recommendation.
@@ -148,7 +161,7 @@ class PhasedUncertaintySampling(Algorithm):
     may_repeat: ClassVar[bool] = True
 
     num_decisions: int = 1024
-    confidence_width: float | None = 3.0
+    confidence_width: float | ConfidenceWidth | None = 3.0
     delta: float = 0.1
     norm_bound: float | None = None
     reference: ContextSet | None = None
@@ -159,10 +172,16 @@ class PhasedUncertaintySampling(Algorithm):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_counts(num_decisions=self.num_decisions)
+        check_count(self.num_decisions, "num_decisions")
         for name in ("norm_bound", "confidence_width"):
             value = getattr(self, name)
-            if value is not None:  # a tensor cannot be saved
+            if isinstance(value, ConfidenceWidth):
+                if value.data_free:
+                    raise InputDataError(
+                        "`confidence_width` is that of the data of an episode, got "
+                        f"{value}. Leave `data_free` out."
+                    )
+            elif value is not None:  # a tensor cannot be saved
                 number = check_nonnegative(value, name).item()
                 object.__setattr__(self, name, number)
         if self.norm_bound is not None and self.confidence_width is not None:
@@ -259,11 +278,13 @@ class PhasedUncertaintySampling(Algorithm):
         while first + length <= history.t:
             end = first + length
             prior = self._prior(history, space, end)
-            mean, deviation, norm = _moments(
+            mean, deviation, norm, gain = _moments(
                 prior, history.X[first:end], history.Y[first:end], decisions
             )
             width = self.confidence_width
-            if width is None:
+            if isinstance(width, ConfidenceWidth):
+                width = width.width(prior, gain)
+            elif width is None:
                 norm = self._prior_norm(prior, decisions, norm)
                 width = self._proven_width(norm, len(decisions), episode)
             bar = (mean - width * deviation)[survives].max()
@@ -313,11 +334,8 @@ class PhasedUncertaintySampling(Algorithm):
         )
 
     def _sobol_set(self, space: SearchSpace) -> Tensor:
-        lower, upper = space.bounds
         # The set may not depend on the seed of a call, which is another at each call.
-        sobol = SobolEngine(space.d_x, scramble=True, seed=0)
-        unit = sobol.draw(self.num_decisions, dtype=torch.double).to(lower)
-        return (lower + unit * (upper - lower)).clamp(lower, upper)
+        return sobol_in_box(self.num_decisions, space.bounds, seed=0)
 
     def _judge(self) -> GPUCB:
         return GPUCB(
@@ -355,7 +373,7 @@ def _greedy(prior: SingleTaskGP, points: Tensor) -> GreedyVariance:
 
 def _moments(
     prior: SingleTaskGP, X: Tensor, Y: Tensor, decisions: Tensor
-) -> tuple[Tensor, Tensor, float]:
+) -> tuple[Tensor, Tensor, float, float]:
     """Condition the hyper-parameters' prior on the outcomes of one episode only.
 
     Args:
@@ -366,7 +384,8 @@ def _moments(
 
     Returns:
         Mean and standard deviation, ``n``, float64, and the norm of the mean less the
-        prior mean in the kernel's space; all in the model's units of the outcome.
+        prior mean in the kernel's space; all in the model's units of the outcome. And
+        the information gain of the episode.
     """
     kernel = cast(Callable[..., Any], prior.covar_module)
     prior_mean = cast(Callable[..., Tensor], prior.mean_module)
@@ -385,4 +404,5 @@ def _moments(
         mean = prior_mean(points).double() + (cross.mT @ weights).squeeze(-1)
         deviation = (variance - half.square().sum(0)).clamp_min(0.0).sqrt()
         norm = (weights.mT @ own @ weights).clamp_min(0.0).sqrt().item()
-    return mean, deviation, norm
+        gain = information_gain(own, noise.item()).item()
+    return mean, deviation, norm, gain

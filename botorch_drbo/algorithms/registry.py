@@ -27,6 +27,15 @@ from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobu
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
+from botorch_drbo.algorithms.path_recipes import (
+    ImprovementDRBOKDE,
+    ImprovementERBO,
+    ImprovementWDRBO,
+    ThompsonDRBOKDE,
+    ThompsonDRBOMMD,
+    ThompsonERBO,
+    ThompsonWDRBO,
+)
 from botorch_drbo.algorithms.phased import PhasedUncertaintySampling
 from botorch_drbo.algorithms.regret_balancing import RegretBalancing
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
@@ -46,6 +55,13 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         DRBOMMDMinimax,
         DistributionallyRobust,
         ThompsonSampling,
+        ThompsonERBO,
+        ThompsonWDRBO,
+        ThompsonDRBOKDE,
+        ThompsonDRBOMMD,
+        ImprovementERBO,
+        ImprovementWDRBO,
+        ImprovementDRBOKDE,
         UCBBOCU1,
         UCBBOCU2,
         UCBSO,

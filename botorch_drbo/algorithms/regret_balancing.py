@@ -12,10 +12,11 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.known_prior import KnownPrior
-from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm, check_counts
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity
 from botorch_drbo.confidence import confidence_width
@@ -69,11 +70,16 @@ class RegretBalancing(ModelBasedAlgorithm):
     ``M`` copies of EC-GP-UCB, the bases, each with its own guess
 
     .. math:: \epsilon_i = \frac{2^{1-i}}{\sqrt{\gamma_T}}, \quad i = 1, \dots, M,
-        \quad M = 1 + \lceil \tfrac12 \log_2 T \rceil
+        \quad M = \max\Big(1, \Big\lceil 1 + \tfrac12 \log_2 \frac{T}{\gamma_T^2}
+            \Big\rceil\Big)
 
-    take turns. A small guess promises little regret, which is false if the model is
-    worse than that. So the base plays whose promise is the lowest so far, and one
-    whose rewards show that it broke its promise is eliminated:
+    take turns. The smallest guess is about :math:`\sqrt{\gamma_T / T}`, where the
+    regret that a misspecification costs is what learning costs anyway. With a horizon
+    of less than :math:`\gamma_T^2` there is one base only, and nothing to balance: give
+    ``misspecifications`` of your own, or a longer horizon. A small guess promises
+    little regret, which is false if the model is worse than that. So the base plays
+    whose promise is the lowest so far, and one whose rewards show that it broke its
+    promise is eliminated:
 
     1. Base ``i``, after :math:`n` plays, has the candidate regret bound
 
@@ -90,18 +96,26 @@ class RegretBalancing(ModelBasedAlgorithm):
            \Big( \frac{S_j}{n_j} - b(n_j) \Big), \qquad
            b(n) = c \sqrt{\frac{\ln( M \max(1, \ln n) / \delta )}{n}}
 
-       with ``j`` the active bases that have played.
+       with ``j`` the active bases that have played. On the left is the most that the
+       best decision can be worth per play if base ``i`` kept its promise, on the right
+       what some base has shown that decisions are worth at least.
 
-    *Where the constants come from.* Those that the paper prints were not at hand; these
-    are ours. A play at ``x`` has a regret of at most twice the width of the enlarged
-    interval there plus :math:`2 \epsilon`; Cauchy and Schwarz and
-    :math:`\sum_s \sigma_{s-1}^2(x_s) \le 2 \gamma_n / \ln(1 + 1/\lambda)` give
-    :math:`R_i`, and no play costs more than 1. ``t`` is ``n`` and the design, whose
-    outcomes are data of every base; :math:`w_t` is ``sqrt(beta)`` in the units of
-    :math:`R_i`, or Lemma 1's with ``norm_bound``. The width ``b`` with ``c = 1.5``
-    holds for all ``n`` at once, by Azuma's inequality on stretches of doubling length,
-    if ``delta <= M / 9``. :math:`\gamma_n` is the greedy maximum over 512 points of the
-    box: at least 63 %, and mostly nearly all, of the largest.
+       The paper prints (24) with totals, which belong to different numbers of plays:
+       a base that has played more would eliminate the others for that alone. Its
+       argument (both sides bound the mean of the best decision) needs totals divided by
+       the plays, as in [Pacchiano2020balancing]_.
+
+    *Where the constants come from.* The paper leaves its own open (they "do not depend
+    on n"; what its eq. 39 gives is ``candidate_regret_bound``); these are ours. A play
+    at ``x`` has a regret of at most twice the width of the enlarged interval there plus
+    :math:`2 \epsilon`; Cauchy and Schwarz and :math:`\sum_s \sigma_{s-1}^2(x_s) \le 2
+    \gamma_n / \ln(1 + 1/\lambda)` give :math:`R_i`, and no play costs more than 1.
+    ``t`` is ``n`` and the design, whose outcomes are data of every base; :math:`w_t` is
+    ``sqrt(beta)`` in the units of :math:`R_i`, or Lemma 1's with ``norm_bound``. The
+    width ``b`` with ``c = 1.5`` holds for all ``n`` at once, by Azuma's inequality on
+    stretches of doubling length, if ``delta <= M / 9``. :math:`\gamma_n` is the greedy
+    maximum over 512 points of the box: at least 63 %, and mostly nearly all, of the
+    largest.
 
     *What to expect.* As long as the bound of a base is :math:`n` itself, it promises
     nothing: such bases take turns, and none can be eliminated. With ``norm_bound`` that
@@ -148,7 +162,9 @@ class RegretBalancing(ModelBasedAlgorithm):
         >>> history = History(X=X, C=C, Y=X * (1 - X), contexts=C)
         >>> unit = torch.tensor([[0.0], [1.0]]).double()
         >>> prior = FixedHyperparameters(lengthscale=0.2, noise_variance=0.01)
-        >>> recipe = RegretBalancing(hyperparameters=prior, horizon=50, num_design=4)
+        >>> recipe = RegretBalancing(
+        ...     hyperparameters=prior, num_design=4, misspecifications=(0.3, 0.1, 0.0)
+        ... )
         >>> actions = torch.rand(20, 1).double()
         >>> recipe.propose(history, SearchSpace(unit, unit), candidates=actions).shape
         torch.Size([1, 1])
@@ -173,9 +189,9 @@ class RegretBalancing(ModelBasedAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_counts(horizon=self.horizon)
+        check_count(self.horizon, "horizon")
         if self.num_design is not None:
-            check_counts(num_design=self.num_design)
+            check_count(self.num_design, "num_design")
         as_schedule(self.beta, "beta")
         low, high = _numbers(self, "reward_range", 2)
         if not low < high:
@@ -405,8 +421,8 @@ class RegretBalancing(ModelBasedAlgorithm):
 
 
 def _guesses(horizon: int, gain: float) -> tuple[float, ...]:
-    """The paper's guesses, down to at most ``1 / sqrt(T gamma_T)``."""
-    count = 1 + math.ceil(0.5 * math.log2(horizon))
+    """The paper's, down to about ``sqrt(gamma_T / T)``; at least one."""
+    count = max(1, math.ceil(1 + 0.5 * math.log2(horizon / gain**2)))
     return tuple(2.0 ** (1 - i) / math.sqrt(gain) for i in range(1, count + 1))
 
 

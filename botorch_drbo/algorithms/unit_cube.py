@@ -21,9 +21,10 @@ class InUnitCube(AcquisitionFunction):
         {\bar\sigma_0}
 
     with ``l`` and ``h`` the bounds, ``m`` the middle of the box and
-    :math:`\bar\sigma_0` the prior standard deviation of the model's outcome. L-BFGS-B
-    stops where no gradient is above ``1e-5``, in whatever units: climbing ``alpha``
-    itself it stops where it starts as soon as ``|y|`` per width of the box is small.
+    :math:`\bar\sigma_0` the prior standard deviation of the model's outcome, or one
+    where ``alpha`` is a logarithm. L-BFGS-B stops where no gradient is above ``1e-5``,
+    in whatever units: climbing ``alpha`` itself it stops where it starts as soon as
+    ``|y|`` per width of the box is small.
 
     Args:
         acqf: A function of ``b x q x d_x`` decisions.
@@ -46,7 +47,8 @@ class InUnitCube(AcquisitionFunction):
             level = acqf(self.to_box(unit.mean(0).expand(1, q, -1)))  # 1
         # Where the middle is infinitely bad there is no level to take off.
         self.register_buffer("level", level.nan_to_num(0.0, 0.0, 0.0))
-        self.scale = math.sqrt(prior_variance(model))
+        # A logarithm has no units: only its level depends on those of y.
+        self.scale = 1.0 if acqf._log else math.sqrt(prior_variance(model))
 
     def to_box(self, U: Tensor) -> Tensor:
         """From the unit cube to decisions, ``... x d_x``; never outside the bounds."""

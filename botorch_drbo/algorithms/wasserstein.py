@@ -10,18 +10,17 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
+from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.model_based import (
-    AcquisitionAlgorithm,
-    RobustSetAlgorithm,
-    check_counts,
-    sobol_contexts,
-)
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, Wasserstein
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.schedules import InverseSquareRoot, Schedule, as_schedule
+from botorch_drbo.sampling import sobol_in_box
+from botorch_drbo.schedules import ContextRule, SpreadRadius, as_rule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,17 +38,18 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     below (see ``Recommendation``).
 
     Args:
-        radius: A number, or a schedule in the number of contexts seen. The paper's
-            experiments use ``InverseSquareRoot(0.3)`` when the distribution is learnt
-            from data; give a number together with ``reference``.
+        radius: A number, a schedule in the number of contexts seen, or a rule in the
+            contexts themselves: by default by their spread. The paper's experiments
+            use ``InverseSquareRoot(0.3)`` when the distribution is learnt from data;
+            give a number together with ``reference``.
     """
 
-    radius: Schedule | float = InverseSquareRoot(0.3)
+    radius: ContextRule | float = SpreadRadius()
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        as_schedule(self.radius, "radius")
+        as_rule(self.radius, "radius")
 
     def acquisition(
         self,
@@ -66,7 +66,7 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
             model,
             beta,
             self.data_contexts(history, space),
-            self.current_radius(history),
+            self.current_radius(history, space),
             space.context_bounds,
             X_pending=X_pending,
         )
@@ -82,11 +82,11 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     ) -> Judge:
         r"""The Wasserstein ball, with the whole box of contexts in reach."""
         contexts = self.data_contexts(history, space)
-        return _judge(contexts, space, self.current_radius(history))
+        return _judge(contexts, space, self.current_radius(history, space))
 
-    def current_radius(self, history: History) -> float:
+    def current_radius(self, history: History, space: SearchSpace) -> float:
         """The radius of this round."""
-        return as_schedule(self.radius)(len(history.contexts))
+        return _radius(self.radius, history, space)
 
 
 @final
@@ -108,9 +108,54 @@ class WDRBO(LipschitzPenaltyAlgorithm):
     name: ClassVar[str] = "wdrbo"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WassersteinBall(ModelBasedAlgorithm):
+    r"""All distributions that moving the contexts a little, on average, can reach.
+
+    Args:
+        radius: A number, or a schedule in the number of contexts seen, in units of the
+            context box scaled to ``[0, 1]^d_c``.
+        num_candidates: Sobol contexts in the context bounds to which probability may
+            move, beside the contexts of the distribution itself.
+    """
+
+    radius: ContextRule | float = SpreadRadius()
+    num_candidates: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        as_rule(self.radius, "radius")
+        check_count(self.num_candidates, "num_candidates", minimum=0)
+
+    def robust_set(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> tuple[ContextSet, AmbiguitySet]:
+        r"""The data, the Sobol contexts with weight zero, and the ball."""
+        data = self.data_contexts(history, space)
+        num = self.num_candidates  # none cannot be drawn, only left out
+        candidates = sobol_in_box(max(1, num), space.context_bounds, seed)[:num]
+        contexts = ContextSet(
+            torch.cat([data.points, candidates]),
+            torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
+        )
+        return self._around(contexts, history, space).on_its_list()
+
+    def judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same ball around the data, with the whole box of contexts in reach."""
+        return self._around(self.data_contexts(history, space), history, space)
+
+    def _around(
+        self, contexts: ContextSet, history: History, space: SearchSpace
+    ) -> Judge:
+        return _judge(contexts, space, _radius(self.radius, history, space))
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WDRBOExact(RobustSetAlgorithm):
+class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
     r"""``wdrbo_exact``: the exact worst case over the Wasserstein ball.
 
     .. math:: \min \{ E_q[\mathrm{ucb}(x, c)] : W_1(p, q) \le \epsilon_s \}
@@ -140,37 +185,12 @@ class WDRBOExact(RobustSetAlgorithm):
 
     name: ClassVar[str] = "wdrbo_exact"
 
-    radius: Schedule | float = InverseSquareRoot(0.3)
     num_candidates: int = 128
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        as_schedule(self.radius, "radius")
-        check_counts(num_candidates=self.num_candidates)
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The data, the Sobol contexts with weight zero, and the ball."""
-        data = self.data_contexts(history, space)
-        candidates = sobol_contexts(space, self.num_candidates, seed)
-        contexts = ContextSet(
-            torch.cat([data.points, candidates]),
-            torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
-        )
-        return self._around(contexts, history, space).on_its_list()
-
-    def judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
-        r"""The same ball around the data, with the whole box of contexts in reach."""
-        return self._around(self.data_contexts(history, space), history, space)
-
-    def _around(
-        self, contexts: ContextSet, history: History, space: SearchSpace
-    ) -> Judge:
-        return _judge(contexts, space, as_schedule(self.radius)(len(history.contexts)))
+def _radius(radius: ContextRule | float, history: History, space: SearchSpace) -> float:
+    box = space.context_bounds
+    return as_rule(radius).of((history.contexts - box[0]) / (box[1] - box[0]))
 
 
 def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:

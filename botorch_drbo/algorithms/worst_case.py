@@ -9,11 +9,11 @@ from itertools import product
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo.algorithms.data import SearchSpace
 from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
 
 Score = Callable[[Tensor], Tensor]
 """From contexts ``m x d_c`` to scores ``m``; it can be differentiated."""
@@ -204,8 +204,7 @@ def _apart(unit: Tensor) -> Tensor:
 def _filling(box: Tensor, seed: int) -> Tensor:
     """Sobol contexts that fill a box, and its corners, ``m x d_c``."""
     d_c = box.shape[-1]
-    sobol = SobolEngine(d_c, scramble=True, seed=seed)
-    unit = sobol.draw(64 * 2 ** min(d_c, 3), dtype=torch.double)
+    unit = sobol(64 * 2 ** min(d_c, 3), d_c, seed)
     if d_c <= _MAX_CORNER_DIMENSIONS:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=d_c)))
         unit = torch.cat([unit, corners.to(unit)])

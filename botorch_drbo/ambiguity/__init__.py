@@ -3,7 +3,7 @@
 Numbers in, numbers out: nothing here knows a Gaussian process.
 """
 
-from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, SolverStatus
+from botorch_drbo.ambiguity.base import AmbiguitySet
 from botorch_drbo.ambiguity.chi_squared import ChiSquared, ModifiedChiSquared
 from botorch_drbo.ambiguity.cvar import ConditionalValueAtRisk
 from botorch_drbo.ambiguity.cvxpy_set import CvxpyAmbiguity
@@ -14,6 +14,7 @@ from botorch_drbo.ambiguity.serialisation import (
     ambiguity_set_from_dict,
     ambiguity_set_to_dict,
 )
+from botorch_drbo.ambiguity.solution import RobustValue, SolverStatus
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
 from botorch_drbo.ambiguity.wasserstein import Wasserstein

@@ -6,8 +6,6 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -22,8 +20,10 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.ambiguity import cvxpy_layer
 from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity._simplex import check_simplex
+from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
 from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:
@@ -32,57 +32,6 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
-
-
-class SolverStatus(Enum):
-    """How far a returned worst-case value can be trusted."""
-
-    EXACT = "exact"
-    """A closed form, or a solver that ended with a proof."""
-    LOWER_BOUND = "lower bound"
-    """The solver stopped early: the value is a certified lower bound."""
-
-
-@dataclass(frozen=True)
-class RobustValue:
-    r"""The answer to one batch of worst-case problems.
-
-    Attributes:
-        value: The worst-case expectation ``v``, shape ``...``; differentiable once in
-            the scores, the reference weights and the radius.
-        weights: A worst-case distribution ``q*``, shape ``... x n``; detached.
-        multiplier: ``-dv/d radius`` from the right, shape ``...``; detached.
-        status: Whether the value is exact or a certified lower bound.
-    """
-
-    value: Tensor
-    weights: Tensor
-    multiplier: Tensor
-    status: SolverStatus
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a solver finds, all detached float64; ``AmbiguitySet`` adds the gradients.
-
-    Attributes:
-        weights: The worst-case distribution ``q*``, ``... x n``.
-        multiplier: ``-dv/d radius`` from the right, ``...``.
-        reference_gradient: Finds ``dv/dp`` up to an additive constant, ``... x n``; it
-            is asked only where somebody wants that gradient.
-        direction: ``dq*/d radius`` from the right, ``... x n``.
-        gap: How far ``q* . f`` may lie above the exact value, ``...``; None for not at
-            all. What is returned is the lower end, and the user is warned.
-        infeasibility: How far the exact value may lie above ``q* . f``, because ``q*``
-            is not quite feasible, ``...``; None for not at all.
-    """
-
-    weights: Tensor
-    multiplier: Tensor
-    reference_gradient: Callable[[], Tensor]
-    direction: Tensor
-    gap: Tensor | None = None
-    infeasibility: Tensor | None = None
 
 
 class AmbiguitySet(Module, ABC):
@@ -347,8 +296,6 @@ class AmbiguitySet(Module, ABC):
         if name == "exact":
             return self._solve
         if name == "cvxpylayers":
-            from botorch_drbo.ambiguity import cvxpy_layer  # it builds on this module
-
             return partial(cvxpy_layer.solve, self)
         raise InputDataError(f"`solver` must be one of {get_args(Solver)}, got {name}.")
 
@@ -426,6 +373,21 @@ class AmbiguitySet(Module, ABC):
         Returns:
             The distances, ``...``.
         """
+
+
+def check_ambiguity_set(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
+    """Return ``ambiguity_set`` if it is one.
+
+    Raises:
+        InputDataError: It is something else.
+    """
+    if not isinstance(ambiguity_set, AmbiguitySet):
+        raise InputDataError(
+            "`ambiguity_set` must be an AmbiguitySet, got "
+            f"{type(ambiguity_set).__name__}. For example TotalVariation(0.2), or "
+            "NoAmbiguity() for the expectation."
+        )
+    return ambiguity_set
 
 
 def _as_radius(radius: float | Tensor) -> Tensor:

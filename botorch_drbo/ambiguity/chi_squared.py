@@ -14,7 +14,8 @@ from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
 from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity._support import lowest_supported, may_hold
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

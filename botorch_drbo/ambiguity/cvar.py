@@ -12,7 +12,8 @@ from torch.nn.functional import pad
 
 from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

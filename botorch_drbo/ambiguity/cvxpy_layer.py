@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +16,10 @@ from scipy.sparse import csc_matrix
 from torch import Tensor
 
 from botorch_drbo.ambiguity._scores import scaled_scores
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.solution import Solution
+
+if TYPE_CHECKING:  # slow to import, and the exact solvers do without
+    import cvxpy as cp
 
 SETTINGS: dict[str, Any] = {
     "verbose": False,
@@ -28,6 +32,23 @@ SETTINGS: dict[str, Any] = {
 
 _PROVED = 3e-7  # of the range of the scores: what is left open counts as converged
 _ROUNDING = 1e-7  # a dual residual of auxiliary variables above it proves nothing
+
+
+class ConvexSet(Protocol):
+    """What the layer asks of an ambiguity set."""
+
+    keeps_support: ClassVar[bool]
+    """Whether atoms of reference weight zero get no mass."""
+
+    def _constraints(
+        self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
+    ) -> list[cp.Constraint]:
+        """Describe the set, beside the simplex, by cvxpy's DPP rules."""
+        ...
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """The numbers that the description is made of."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -53,7 +74,7 @@ class _WorstCase:
     it is ``x`` in ``c``, ``-y`` in ``b``, and ``y x'`` in ``A``.
     """
 
-    def __init__(self, ambiguity: AmbiguitySet, num_values: int, num_weights: int):
+    def __init__(self, ambiguity: ConvexSet, num_values: int, num_weights: int):
         # cvxpy is slow to import, and the exact solvers do without.
         import cvxpy as cp
         from cvxpylayers.interfaces.base import SolverInterface
@@ -167,11 +188,11 @@ class _WorstCase:
 
 _Constants = list[tuple[Tensor, int]]  # what a layer was built from, and its version
 _Layers = dict[tuple[int, int], tuple[_Constants, _WorstCase]]
-_LAYERS: WeakKeyDictionary[AmbiguitySet, _Layers] = WeakKeyDictionary()
+_LAYERS: WeakKeyDictionary[ConvexSet, _Layers] = WeakKeyDictionary()
 """Outside the sets: a copy, a pickle or a state dict of a set knows nothing of it."""
 
 
-def _layer(ambiguity: AmbiguitySet, num_values: int, num_weights: int) -> _WorstCase:
+def _layer(ambiguity: ConvexSet, num_values: int, num_weights: int) -> _WorstCase:
     constants = [
         (buffer, 0 if buffer.is_inference() else buffer._version)
         for name, buffer in ambiguity.named_buffers()
@@ -194,7 +215,7 @@ def _layer(ambiguity: AmbiguitySet, num_values: int, num_weights: int) -> _Worst
 
 
 def solve(
-    ambiguity: AmbiguitySet, values: Tensor, weights: Tensor, radius: Tensor
+    ambiguity: ConvexSet, values: Tensor, weights: Tensor, radius: Tensor
 ) -> Solution:
     r"""Solve the worst case over a set from its description for cvxpy.
 

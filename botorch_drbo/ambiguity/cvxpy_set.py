@@ -15,7 +15,8 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import cvxpy_layer
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

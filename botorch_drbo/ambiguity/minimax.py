@@ -6,8 +6,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
+from botorch_drbo.ambiguity.solution import Solution
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
@@ -27,6 +28,15 @@ class MinimaxApproximation(AmbiguitySet):
     the minimum)``; of tied minima the nearest one. The value is the mean of the two
     bounds: of all numbers between them, the one with the smallest largest error. It
     costs one sensitivity at radius zero and no worst case.
+
+    Of ``MaximumMeanDiscrepancy`` that sensitivity is a quadratic program as soon as
+    atoms have no mass, which may not become negative. There ``S`` is that of the ball
+    without ``q >= 0``,
+
+    .. math:: S^2 = f^\top K^{-1} f - \frac{(1^\top K^{-1} f)^2}{1^\top K^{-1} 1},
+
+    which is at least ``-delta(0)``, and equal to it if all atoms have mass: the tangent
+    is a lower bound all the same, and costs two matrix products.
 
     The returned weights sum to one and attain the value; the tangent ignores that
     weights cannot be negative, and so some may be.
@@ -79,7 +89,7 @@ class MinimaxApproximation(AmbiguitySet):
         return self.ambiguity_set._with_outside(values, weights)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        start = self.ambiguity_set._solve(values, weights, torch.zeros_like(radius))
+        start = self._at_zero(values, weights, torch.zeros_like(radius))
         low = values.amin(-1, keepdim=True)
         worst = self._nearest(weights, values == low)
         vertex = torch.zeros_like(values).scatter(-1, worst, 1.0)
@@ -107,6 +117,19 @@ class MinimaxApproximation(AmbiguitySet):
             multiplier=0.5 * (falls * slope + rises * drop).squeeze(-1),
             reference_gradient=gradient,
             direction=0.5 * (falls * start.direction + rises * moved),
+        )
+
+    def _at_zero(self, values: Tensor, weights: Tensor, zero: Tensor) -> Solution:
+        """Where the tangent begins, and where it goes."""
+        ball = self.ambiguity_set
+        if not isinstance(ball, MaximumMeanDiscrepancy):
+            return ball._solve(values, weights, zero)
+        slope, direction = ball.free_slope(values)
+        return Solution(
+            weights=weights,
+            multiplier=slope,
+            reference_gradient=lambda: values,
+            direction=direction,
         )
 
     def _nearest(self, p: Tensor, allowed: Tensor) -> Tensor:

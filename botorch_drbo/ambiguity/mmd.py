@@ -18,7 +18,8 @@ from botorch_drbo.ambiguity._interior_point import (
     minimise,
 )
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:
@@ -183,6 +184,23 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             best = torch.maximum(best, found)
             count *= 2
         return (low + best).squeeze(-1)
+
+    def free_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        r"""How fast the value falls in the radius if weights may become negative.
+
+        .. math:: S = \max \{ -f^\top d : 1^\top d = 0,\ d^\top K d \le 1 \}
+
+        Args:
+            values: Scores, ``... x n``.
+
+        Returns:
+            The slope ``...``, and the direction ``d`` in which it is met, ``... x n``.
+        """
+        white = (self.factor / self.spectrum).to(values)
+        seen = values @ white  # ... x (n - 1)
+        slope = torch.linalg.vector_norm(seen, 2, -1, keepdim=True)
+        direction = -(seen / torch.where(slope > 0, slope, 1.0)) @ white.mT
+        return slope.squeeze(-1), direction
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         super()._check_sizes(num_values, num_weights)
@@ -441,13 +459,13 @@ class _Problem:
         larger = radius.clamp_min(nearly_zero)
         found = self._solve_at(f, p, radius, larger, _TRIED)
         if self._kept(larger, _TRIED) < self._kept(larger, _DROPPED):
-            self._again(found[-1] > _TRUSTED, found, f, p, radius, larger)
+            self._refine(found[-1] > _TRUSTED, found, f, p, radius, larger)
         # Just above zero, not every atom may afford what was scaled.
-        again = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
-        self._again(again, found, f, p, radius, radius)
+        unsound = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
+        self._refine(unsound, found, f, p, radius, radius)
         return found
 
-    def _again(
+    def _refine(
         self,
         which: Tensor,
         found: tuple[Tensor, ...],

@@ -14,7 +14,8 @@ from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._equal_weights import equal_weights_value, support_mask
 from botorch_drbo.ambiguity._ranking import ranked
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
     import cvxpy as cp

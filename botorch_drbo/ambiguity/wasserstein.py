@@ -14,7 +14,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._simplex import check_distributions
-from botorch_drbo.ambiguity.base import AmbiguitySet, RobustValue, Solution
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 
 if TYPE_CHECKING:

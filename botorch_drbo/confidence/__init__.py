@@ -2,9 +2,11 @@ r"""Confidence: how wide a bound has to be, and what observations tell.
 
 The widths of confidence bounds depend on the inputs that were observed, not only on
 their number, so they are functions and not schedules. A width multiplies ``sigma``;
-``beta`` in this library, as in BoTorch, is its square.
+``beta`` in this library, as in BoTorch, is its square. ``bounds`` has the regret that
+the papers promise.
 """
 
+from botorch_drbo.confidence import bounds
 from botorch_drbo.confidence.greedy_variance import GreedyVariance
 from botorch_drbo.confidence.information_gain import (
     GreedyInformationGain,
@@ -24,6 +26,7 @@ __all__ = [
     "GreedyInformationGain",
     "GreedyVariance",
     "abbasi_yadkori_width",
+    "bounds",
     "confidence_width",
     "information_gain",
     "maximum_information_gain",

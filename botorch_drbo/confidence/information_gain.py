@@ -31,6 +31,8 @@ def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tens
     noise variance ``v`` gives what the papers' normalised kernel gives with
     :math:`\lambda = v / s`. In nats; the mutual information of outcomes and function
     for Gaussian noise of variance :math:`\lambda` [Srinivas2010gpucb]_.
+    [Micheli2025wdrbo]_ writes the log-determinant *without* the factor 1/2, of one
+    observation fewer: its :math:`\gamma_t` is twice ours of ``t - 1`` inputs.
 
     Args:
         covariance: ``K``, the kernel at the inputs of the data, ``... x t x t``.

@@ -64,7 +64,7 @@ def confidence_width(
         (3.146, 9.8971)
     """
     gain = _at_least_zero(information_gain, "information_gain")
-    spread = math.sqrt(2.0 * math.log(1.0 / _probability(delta)) + 2.0 * gain)
+    spread = math.sqrt(2.0 * math.log(1.0 / probability(delta)) + 2.0 * gain)
     ratio = _noise_factor(noise_std, noise_ratio)
     return ratio * spread + _at_least_zero(norm_bound, "norm_bound")
 
@@ -106,7 +106,7 @@ def abbasi_yadkori_width(
         0.3146
     """
     gain = _at_least_zero(information_gain, "information_gain")
-    spread = math.sqrt(2.0 * (gain - math.log(_probability(delta))))
+    spread = math.sqrt(2.0 * (gain - math.log(probability(delta))))
     _noise_factor(noise_std, noise_ratio)
     root = math.sqrt(noise_ratio)
     return noise_std * spread + root * _at_least_zero(norm_bound, "norm_bound")
@@ -133,8 +133,9 @@ def nonadaptive_confidence_width(
     in all episodes at once, with probability ``1 - delta``, by a union bound in which
     episode ``e`` gets :math:`\delta / (e (e + 1))`, which sums to ``delta``.
 
-    It is what Phased GP uncertainty sampling of [Bogunovic2021misspecified]_ needs. The
-    constant of the paper's own union bound was not at hand; the one here is ours.
+    It is ours, for Phased GP uncertainty sampling of [Bogunovic2021misspecified]_. The
+    paper has no union bound: it applies Lemma 1, with its information gain, to each
+    episode with the same ``delta``, on any compact domain.
 
     Args:
         num_decisions: ``|D|``.
@@ -158,7 +159,7 @@ def nonadaptive_confidence_width(
     """
     check_count(num_decisions, "num_decisions")
     check_count(episode, "episode")
-    share = 2.0 * num_decisions * episode * (episode + 1) / _probability(delta)
+    share = 2.0 * num_decisions * episode * (episode + 1) / probability(delta)
     ratio = _noise_factor(noise_std, noise_ratio)
     spread = math.sqrt(2.0 * math.log(share))
     return ratio * spread + _at_least_zero(norm_bound, "norm_bound")
@@ -170,6 +171,7 @@ def model_confidence_width(
     norm_bound: float,
     delta: float,
     noise_std: float | None = None,
+    information_gain: float | Tensor | None = None,
 ) -> float:
     r"""Lemma 1 as a multiplier of a fitted model's own posterior ``sigma``.
 
@@ -191,6 +193,8 @@ def model_confidence_width(
         norm_bound: ``B``, in units of ``y``, for the kernel scaled to at most 1.
         delta: The probability of failure, between 0 and 1.
         noise_std: ``sigma`` in units of ``y``; None if the model's noise is right.
+        information_gain: What to take in place of the gain of the model's own data:
+            the maximum over all inputs gives the data-free width of eq. 30.
 
     Returns:
         The width, in units of the model's posterior standard deviation.
@@ -205,14 +209,15 @@ def model_confidence_width(
         >>> model_confidence_width(model, norm_bound=2.0, delta=0.1) > 2.0
         True
     """
-    gain = model_information_gain(model).item()
+    if information_gain is None:
+        information_gain = model_information_gain(model)
     system = training_system(model)
     unit = outcome_map(model, None)[0].item()  # y per unit of the model's outcome
     prior = (system.covariance.diagonal() - system.noise).max()
     if noise_std is None:
         noise_std = unit * system.noise.min().sqrt().item()
     return confidence_width(
-        gain,
+        information_gain,
         norm_bound=_at_least_zero(norm_bound, "norm_bound")
         / unit
         / prior.sqrt().item(),
@@ -232,7 +237,8 @@ def _noise_factor(noise_std: float, noise_ratio: float) -> float:
     return _at_least_zero(noise_std, "noise_std") / math.sqrt(noise_ratio)
 
 
-def _probability(delta: float) -> float:
+def probability(delta: float) -> float:
+    """Return a probability of failure, strictly between 0 and 1."""
     if not 0.0 < _at_least_zero(delta, "delta") < 1.0:
         raise InputDataError(f"`delta` must be strictly between 0 and 1, got {delta}.")
     return float(delta)

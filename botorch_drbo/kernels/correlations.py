@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_SQRT3, _SQRT5 = math.sqrt(3.0), math.sqrt(5.0)
 _TINY = 1e-30  # of a squared distance whose root is differentiated
 
 
@@ -32,8 +31,10 @@ def correlation(smoothness: float, squared: Tensor) -> Tensor:
     if math.isinf(smoothness):
         return (-0.5 * squared).exp()
     if smoothness == 0.5:
-        return (-squared.clamp_min(_TINY).sqrt()).exp()
-    return (_Matern32 if smoothness == 1.5 else _Matern52).apply(squared)
+        return _exponential(squared, 1.0)
+    if smoothness == 1.5:
+        return _FirstOrder.apply(squared, 3.0)
+    return _Matern52.apply(squared)
 
 
 def correlation_and_slope(smoothness: float, squared: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,17 +54,17 @@ def correlation_and_slope(smoothness: float, squared: Tensor) -> tuple[Tensor, T
     if math.isinf(smoothness):
         return value, -value
     if smoothness == 2.5:
-        return value, -5.0 / 3.0 * _Matern52Slope.apply(squared)
-    return value, -3.0 * _exponential(squared)
+        return value, -5.0 / 3.0 * _FirstOrder.apply(squared, 5.0)
+    return value, -3.0 * _exponential(squared, 3.0)
 
 
-def _exponential(squared: Tensor) -> Tensor:
-    """``exp(-sqrt(3 r^2))``; the floor keeps its derivative at zero from being NaN.
+def _exponential(squared: Tensor, scale: float) -> Tensor:
+    """``exp(-sqrt(s r^2))``; the floor keeps its derivative at zero from being NaN.
 
     That derivative has a true pole at ``r = 0``, of which the factor ``a - b`` in the
     chain rule is the cure.
     """
-    return (-_SQRT3 * squared.clamp_min(_TINY).sqrt()).exp()
+    return (-math.sqrt(scale) * squared.clamp_min(_TINY).sqrt()).exp()
 
 
 class _Matern52(torch.autograd.Function):
@@ -79,36 +80,24 @@ class _Matern52(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (squared,) = ctx.saved_tensors
-        return -5.0 / 6.0 * grad * _Matern52Slope.apply(squared)
+        return -5.0 / 6.0 * grad * _FirstOrder.apply(squared, 5.0)
 
 
-class _Matern52Slope(torch.autograd.Function):
-    """``(1 + a) exp(-a)`` with ``a = sqrt(5 r^2)``."""
+class _FirstOrder(torch.autograd.Function):
+    """``(1 + a) exp(-a)`` with ``a = sqrt(s r^2)``.
+
+    Matern-3/2 at ``s = 3``; at ``s = 5`` the slope of Matern-5/2 up to a factor.
+    """
 
     @staticmethod
-    def forward(ctx: Any, squared: Tensor) -> Tensor:
+    def forward(ctx: Any, squared: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(squared)
-        a = squared.mul(5.0).sqrt_()
+        ctx.scale = scale
+        a = squared.mul(scale).sqrt_()
         polynomial = a.add(1.0)
         return a.neg_().exp_().mul_(polynomial)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (squared,) = ctx.saved_tensors
-        return -2.5 * grad * (-_SQRT5 * squared.clamp_min(_TINY).sqrt()).exp()
-
-
-class _Matern32(torch.autograd.Function):
-    """``(1 + a) exp(-a)`` with ``a = sqrt(3 r^2)``."""
-
-    @staticmethod
-    def forward(ctx: Any, squared: Tensor) -> Tensor:
-        ctx.save_for_backward(squared)
-        a = squared.mul(3.0).sqrt_()
-        polynomial = a.add(1.0)
-        return a.neg_().exp_().mul_(polynomial)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (squared,) = ctx.saved_tensors
-        return -1.5 * grad * _exponential(squared)
+        return -ctx.scale / 2 * grad * _exponential(squared, ctx.scale), None

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import product
 
 import torch
-from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo._validation import check_bounds, check_count, check_inside
 from botorch_drbo.lipschitz.climb import SlopeClimb
+from botorch_drbo.sampling import sobol_in_box
 
 Slopes = Callable[[Tensor | None], Tensor]
 """``None -> ... x M x d_c`` at the candidates; ``... x k x d_c -> ... x k x d_c`` at
@@ -126,8 +126,7 @@ class LipschitzConstant(Module):
             unit = torch.linspace(0.0, 1.0, self.num_sobol, dtype=torch.double)
             parts = [torch.lerp(bounds[0], bounds[1], unit.to(bounds).unsqueeze(-1))]
         else:
-            draws = draw_sobol_samples(bounds, self.num_sobol, 1, seed=seed)
-            parts = [draws.squeeze(-2)]
+            parts = [sobol_in_box(self.num_sobol, bounds, seed)]
         if 1 < d_c <= _MAX_CORNER_DIMENSIONS:
             unit = torch.tensor(list(product((0.0, 1.0), repeat=d_c))).to(bounds)
             parts.append(bounds[0] + unit * (bounds[1] - bounds[0]))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity.base import AmbiguitySet, check_ambiguity_set
 
 
 class Objective(Module, ABC):
@@ -24,12 +23,7 @@ class Objective(Module, ABC):
 
     def __init__(self, ambiguity_set: AmbiguitySet) -> None:
         super().__init__()
-        if not isinstance(ambiguity_set, AmbiguitySet):
-            raise InputDataError(
-                "`ambiguity_set` must be an AmbiguitySet, got "
-                f"{type(ambiguity_set).__name__}. NoAmbiguity() gives the expectation."
-            )
-        self.ambiguity_set = ambiguity_set
+        self.ambiguity_set = check_ambiguity_set(ambiguity_set)
 
     @abstractmethod
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:
@@ -56,3 +50,15 @@ class Objective(Module, ABC):
         """
         with torch.no_grad():
             return self(values, weights)
+
+    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""Bound the objective from above, for next to nothing.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            What the objective does not exceed, ``...``; by default infinity.
+        """
+        return torch.full_like(values[..., 0], torch.inf)

@@ -13,6 +13,7 @@ from botorch_drbo.ambiguity import (
     FullSimplex,
     NoAmbiguity,
 )
+from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.objectives.base import Objective
 
 
@@ -161,14 +162,23 @@ class UncertaintyObjective(Objective):
             return super().bound(values, weights)
         return self.value_weight * self.ambiguity_set.bound(values, weights)
 
+    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The weighted expectation: an ambiguity set holds its reference.
+
+        The sensitivity is never positive.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            The bound, ``...``.
+        """
+        return self.value_weight * (values * weights).sum(-1)
+
 
 def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
-    if not isinstance(ambiguity_set, AmbiguitySet):
-        raise InputDataError(
-            "`ambiguity_set` must be an AmbiguitySet, got "
-            f"{type(ambiguity_set).__name__}."
-        )
-    if not ambiguity_set.finite_at_zero:
+    if not check_ambiguity_set(ambiguity_set).finite_at_zero:
         raise InputDataError(
             f"{type(ambiguity_set).__name__} has no finite sensitivity at radius zero: "
             "its value falls like the square root of the radius there. Use "

@@ -53,13 +53,6 @@ def as_algorithm(
     return algorithm
 
 
-def as_count(value: int, name: str) -> int:
-    """``value`` if it is an integer that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputDataError(f"`{name}` must be an integer >= 0, got {value!r}.")
-    return value
-
-
 def as_rows(values: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tensor:
     """Told rows, ``m x d`` in their own dtype; a vector of ``d`` numbers is one row."""
     rows = check_finite(values, name).detach().to(bounds.device)

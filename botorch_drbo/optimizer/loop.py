@@ -5,35 +5,21 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import (
-    BotorchError,
-    BotorchTensorDimensionError,
-    InputDataError,
-)
+from botorch.exceptions.errors import InputDataError
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from botorch_drbo._validation import check_bounds, coarser_eps
 from botorch_drbo.algorithms import (
-    ALGORITHMS,
     Algorithm,
     History,
     Recommendation,
     SearchSpace,
-    algorithm_from_dict,
-    derive_seed,
-    standard_dtype,
 )
-from botorch_drbo.algorithms.candidates import best_rows, check_candidates, without
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
-    as_count,
     as_outcomes,
     as_rows,
     check_can_be_modelled,
@@ -41,21 +27,13 @@ from botorch_drbo.optimizer.checks import (
     compare_environment,
     environment,
 )
-from botorch_drbo.optimizer.checksum import state_checksum
-from botorch_drbo.optimizer.dtypes import (
-    DTYPES,
-    coarser_dtypes,
-    dtype_name,
-    stored_dtype,
-)
-from botorch_drbo.optimizer.events import as_matrix, read_event
+from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.decisions import design_of, next_decisions, recommended
+from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.journal import Journal
-from botorch_drbo.optimizer.ledger import Ledger
-from botorch_drbo.optimizer.matching import recognised
+from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.trials import Trial
-
-_STATE_FORMAT, _STATE_VERSION, _READS = "botorch_drbo state", 2, (1, 2)
-_DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
 
 
 class RobustOptimizer:
@@ -94,6 +72,10 @@ class RobustOptimizer:
             in your sign either way; a worst case is then the highest expectation.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``. With 0,
             tell data before the first ``ask`` (``random`` needs none).
+        initial_design: ``"sobol"``: decisions fill their box, and the world shows the
+            contexts. ``"sobol_joint"``: decisions and contexts fill theirs together, as
+            in [Huang2024sbokde]_, where the first contexts are chosen; that takes a
+            simulator, see ``design_contexts``.
         options: Options of the named recipe.
 
     Raises:
@@ -123,62 +105,62 @@ class RobustOptimizer:
         journal: str | os.PathLike[str] | None = None,
         maximize: bool = True,
         num_initial: int | None = None,
+        initial_design: str = "sobol",
         **options: Any,
     ) -> None:
-        check_bounds(bounds, "bounds")
-        check_bounds(context_bounds, "context_bounds")
-        if bounds.dtype not in (torch.float32, torch.float64):
-            raise InputDataError(
-                f"`bounds` must be float64 or float32, got {bounds.dtype}."
-            )
-        self._space = SearchSpace(
-            bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
+        configuration = Configuration(
+            as_algorithm(algorithm, options, _own_arguments()),
+            bounds,
+            context_bounds,
+            seed=seed,
+            maximize=maximize,
+            num_initial=num_initial,
+            initial_design=initial_design,
         )
-        self._context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
-        self._algorithm = as_algorithm(algorithm, options, _own_arguments())
-        if not isinstance(maximize, bool):
-            raise InputDataError(f"`maximize` must be True or False, got {maximize!r}.")
-        self._maximize = maximize
-        self._seed = as_count(seed, "seed")
-        if num_initial is None:
-            num_initial = 2 * (self._space.d_x + 1)
-        self._num_initial = as_count(num_initial, "num_initial")
-        self._ledger = Ledger(self._space)
-        self._journal: Journal | None = None
+        self._run = Run(configuration)
         if journal is not None:
-            self._journal = Journal.create(journal, self._config(), environment())
+            self._run.journal = Journal.create(
+                journal, configuration.to_dict(), environment()
+            )
+
+    @classmethod
+    def _of(cls, run: Run) -> RobustOptimizer:
+        """The optimizer that goes on with a run."""
+        optimizer = cls.__new__(cls)
+        optimizer._run = run
+        return optimizer
 
     def __repr__(self) -> str:
         """Name the recipe and count the trials."""
         return (
-            f"RobustOptimizer({self._algorithm.name!r}, "
-            f"outcomes={self._ledger.history.t}, pending={len(self.pending)})"
+            f"RobustOptimizer({self.algorithm.name!r}, "
+            f"outcomes={self._run.ledger.history.t}, pending={len(self.pending)})"
         )
 
     @property
     def algorithm(self) -> Algorithm:
         """The recipe."""
-        return self._algorithm
+        return self._run.configuration.algorithm
 
     @property
     def space(self) -> SearchSpace:
         """The boxes of decisions and contexts."""
-        return self._space
+        return self._run.configuration.space
 
     @property
     def pending(self) -> Tensor:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
-        return self._ledger.X_pending.clone()
+        return self._run.ledger.X_pending.clone()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k."""
-        return copy.deepcopy(self._ledger.trials)
+        return copy.deepcopy(self._run.ledger.trials)
 
     @property
     def history(self) -> History:
         """What has been told, in your sign."""
-        history = self._ledger.history
+        history = self._run.ledger.history
         return History(
             X=history.X.clone(),
             C=history.C.clone(),
@@ -228,35 +210,37 @@ class RobustOptimizer:
                     "binds what is told."
                 )
             candidates = actions
-        ledger, dtypes = self._ledger, {}
-        num_design = self._design_size(q)
-        if candidates is None:
-            x = self._design(ledger.num_asked, num_design)
-        else:
-            may_repeat = self._algorithm.may_repeat
-            different = max(num_design, 1) if may_repeat else q
-            listed = check_candidates(candidates, self._space, different)
-            dtypes = coarser_dtypes(self._space.bounds, x=candidates)
-            eps = coarser_eps(candidates, self._space.bounds)
-            candidates = recognised(listed, ledger.trials, self._space, eps)
-            x = self._design_among(candidates, ledger.num_asked, num_design)
-            if not may_repeat:
-                candidates = without(candidates, x)
-        if num_design < q:
-            proposed = self._algorithm.propose(
-                self._history_to_maximise(),
-                self._space,
-                q=q - num_design,
-                X_pending=torch.cat([ledger.X_pending, x]),
-                seed=derive_seed(self._seed, _PROPOSAL, ledger.num_asks),
-                candidates=candidates,
-            )
-            x = torch.cat([x, proposed])
-        event: dict[str, Any] = {"event": "ask", "x": x.tolist(), **dtypes}
-        if actions is not None:
-            event["actions"] = check_candidates(actions, self._space, q).tolist()
-        self._record(event)
+        x, dtypes = next_decisions(self._run, q, candidates)
+        self._run.asked(x, actions, dtypes)
         return x
+
+    def design_contexts(self, x: Tensor) -> Tensor:
+        r"""The contexts at which a joint design wants its decisions evaluated.
+
+        Evaluate there and tell these contexts: like all contexts told they stay in the
+        context distribution that the algorithm learns, as in [Huang2024sbokde]_.
+
+        Args:
+            x: Decisions that ``ask`` has returned, ``q x d_x``.
+
+        Returns:
+            Contexts, ``q x d_c``; NaN where the world decides: after the design,
+            with a list of decisions, and always if ``initial_design="sobol"``.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer(
+            ...     "random", unit, unit, num_initial=2, initial_design="sobol_joint"
+            ... )
+            >>> for shown in torch.rand(3, 1, 1, dtype=torch.double):  # by the world
+            ...     x = opt.ask()
+            ...     wanted = opt.design_contexts(x)
+            ...     c = torch.where(wanted.isnan(), shown, wanted)
+            ...     opt.tell(x, c, -(x - c).square())
+        """
+        x = as_rows(x, self.space.bounds, "x", "bounds")
+        design = design_of(self._run.configuration)
+        return design.contexts(x, self._run.ledger.num_asked)
 
     def tell(
         self,
@@ -301,12 +285,18 @@ class RobustOptimizer:
                 "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
                 "out."
             )
-        x, c = self._told_rows(x, c)
+        x, c = self._run.rows(x, c)
         if y is not None:
             y = as_outcomes(y, len(x))
-            check_can_be_modelled(y, self._ledger.history.Y)
-        dtypes = coarser_dtypes(self._space.bounds, x=x, c=c)
-        self._record_told(x, c, y, failed, closes_pending, dtypes)
+            check_can_be_modelled(y, self._run.ledger.history.Y)
+        self._run.told(
+            x,
+            c,
+            y,
+            failed=failed,
+            closes_pending=closes_pending,
+            dtypes=coarser_dtypes(self.space.bounds, x=x, c=c),
+        )
 
     def withdraw(self, trial: int) -> None:
         r"""Take back what was told of a trial, or a decision that was asked.
@@ -333,7 +323,7 @@ class RobustOptimizer:
             >>> [(trial.number, trial.status, trial.y) for trial in opt.trials]
             [(0, 'complete', 1.2)]
         """
-        self._record({"event": "withdraw", "trial": as_count(trial, "trial")})
+        self._run.withdrawn(trial)
 
     def recommend(self, candidates: Tensor | None = None) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
@@ -354,31 +344,12 @@ class RobustOptimizer:
                 bounds.
             BotorchTensorDimensionError: A list that is no matrix of decisions.
         """
-        best = self._algorithm.recommend(
-            self._history_to_maximise(),
-            self._space,
-            seed=derive_seed(self._seed, _RECOMMENDATION, self._ledger.num_asks),
-            candidates=candidates,
-        )
-        if self._maximize:
-            return best
-        return replace(
-            best,
-            objective=-best.objective,
-            expected_value=-best.expected_value,
-            worst_case_value=-best.worst_case_value,
-        )
+        return recommended(self._run, candidates)
 
     def state_dict(self) -> dict[str, Any]:
         """Configuration and events in plain JSON types; see ``from_state_dict``."""
-        state = {
-            "format": _STATE_FORMAT,
-            "version": _STATE_VERSION,
-            "config": self._config(),
-            "environment": environment(),
-            "events": copy.deepcopy(list(self._ledger.events)),
-        }
-        return {**state, "check": state_checksum(state)}
+        config = self._run.configuration.to_dict()
+        return write_state(config, environment(), self._run.ledger.events)
 
     @classmethod
     def from_state_dict(
@@ -401,32 +372,15 @@ class RobustOptimizer:
         Raises:
             InputDataError: Not a state, another version, or damaged.
         """
-        if not isinstance(state, dict) or state.get("format") != _STATE_FORMAT:
-            raise InputDataError(
-                "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
-            )
-        version = state.get("version")
-        if type(version) is not int or version not in _READS:
-            raise InputDataError(
-                f"The state has version {version!r}; this library reads the versions "
-                f"{_READS}. Load it with the library that made it."
-            )
-        # A state of version 1 has no checksum.
-        if version > 1 and state.get("check") != state_checksum(state):
-            raise InputDataError(
-                "The state does not fit its checksum: it was damaged or edited after "
-                "`state_dict()`. Restore it from a copy."
-            )
-        events = state.get("events")
-        if not isinstance(events, list):
-            raise InputDataError("The state has no list of `events`: it is damaged.")
-        optimizer = cls._restored(state.get("config"), events, device, "the state")
-        compare_environment(state.get("environment"), "the state")
+        config, written_under, events = read_state(state)
+        run = Run.replayed(config, events, device, "the state")
+        compare_environment(written_under, "the state")
         if journal is not None:
-            optimizer._journal = Journal.create(
-                journal, optimizer._config(), environment(), optimizer._ledger.events
+            config = run.configuration.to_dict()
+            run.journal = Journal.create(
+                journal, config, environment(), run.ledger.events
             )
-        return optimizer
+        return cls._of(run)
 
     @classmethod
     def resume(
@@ -460,24 +414,22 @@ class RobustOptimizer:
         with ExitStack() as on_failure:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
-            optimizer = cls._restored(
-                header["config"], events, device, name, in_lines=True
-            )
-            space = optimizer.space
-            compare_bounds(bounds, space.bounds, "bounds", name)
+            run = Run.replayed(header["config"], events, device, name, in_lines=True)
+            configuration = run.configuration
+            compare_bounds(bounds, configuration.space.bounds, "bounds", name)
             compare_bounds(
-                context_bounds, optimizer._context_bounds, "context_bounds", name
+                context_bounds, configuration.context_bounds, "context_bounds", name
             )
             compare_environment(header.get("environment"), name)
             journal.repair()
-            optimizer._journal = journal
+            run.journal = journal
             on_failure.pop_all()
-        return optimizer
+        return cls._of(run)
 
     def close(self) -> None:
         """Close the journal and unlock it; the optimizer can no longer ask or tell."""
-        if self._journal is not None:
-            self._journal.close()
+        if self._run.journal is not None:
+            self._run.journal.close()
 
     def __enter__(self) -> RobustOptimizer:
         """Use as ``with RobustOptimizer(...) as opt``: the end closes the journal."""
@@ -486,175 +438,6 @@ class RobustOptimizer:
     def __exit__(self, *exception: object) -> None:
         """Close the journal."""
         self.close()
-
-    def _design_size(self, q: int) -> int:
-        """How many of the next ``q`` decisions belong to the initial design."""
-        ledger = self._ledger
-        waits = self._algorithm.needs_data and ledger.history.t == 0
-        if waits and self._num_initial > 0:
-            return q
-        missing = self._num_initial - ledger.history.t - len(ledger.X_pending)
-        return min(max(missing, 0), q)
-
-    def _design(self, first: int, num: int) -> Tensor:
-        """Points ``first, first + 1, ...`` of the Sobol design, ``num x d_x``."""
-        lower, upper = self._space.bounds
-        if num == 0:
-            return lower.new_empty(0, self._space.d_x)
-        seed = derive_seed(self._seed, _DESIGN, 0)
-        with standard_dtype():  # the engine rounds its first point to the default
-            engine = SobolEngine(self._space.d_x, scramble=True, seed=seed)
-        unit = engine.fast_forward(first).draw(num, dtype=lower.dtype).to(lower)
-        return (lower + unit * (upper - lower)).clamp(lower, upper)
-
-    def _design_among(self, candidates: Tensor, first: int, num: int) -> Tensor:
-        """The same for a list: it is shuffled once, and ``first`` rows are behind."""
-        m = len(candidates)
-        generator = torch.Generator().manual_seed(derive_seed(self._seed, _DESIGN, 0))
-        place = torch.randperm(m, generator=generator)
-        wait = ((place - first) % m).to(candidates.device)
-        return best_rows(candidates, -wait, num, self._ledger.X_pending)
-
-    def _history_to_maximise(self) -> History:
-        history = self._ledger.history
-        return history if self._maximize else replace(history, Y=-history.Y)
-
-    def _told_rows(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Decisions and contexts in their own dtypes."""
-        x = as_rows(x, self._space.bounds, "x", "bounds")
-        c = as_rows(c, self._context_bounds, "c", "context_bounds")
-        if len(x) != len(c):
-            raise BotorchTensorDimensionError(
-                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
-            )
-        return x, c
-
-    def _record_told(
-        self,
-        x: Tensor,
-        c: Tensor,
-        y: Tensor | None,
-        failed: bool,
-        closes_pending: bool,
-        dtypes: dict[str, Any],
-    ) -> None:
-        space = self._space
-        event = {
-            "event": "fail" if failed else "tell",
-            "x": x.to(space.bounds).clamp(*space.bounds).tolist(),
-            "c": c.to(space.bounds).clamp(*space.context_bounds).tolist(),
-            "closes_pending": closes_pending,
-            **dtypes,
-        }
-        if not failed:
-            event["y"] = None if y is None else y.to(space.bounds).tolist()
-        self._record(event)
-
-    def _record(self, event: dict[str, Any]) -> None:
-        """Accept an event: first on the disk, then in memory, both or neither."""
-        event["number"] = len(self._ledger.events) + 1
-        ledger = self._ledger.after(event)
-        if self._journal is not None:
-            self._journal.append(event)
-        self._ledger = ledger
-
-    def _config(self) -> dict[str, Any]:
-        if ALGORITHMS.get(self._algorithm.name) is not type(self._algorithm):
-            raise InputDataError(
-                f"A run of {type(self._algorithm).__name__} cannot be saved: a saved "
-                "run names its algorithm. Register the class first: "
-                "`ALGORITHMS[YourAlgorithm.name] = YourAlgorithm`."
-            )
-        bounds = self._space.bounds
-        return {
-            "algorithm": self._algorithm.to_dict(),
-            "bounds": bounds.tolist(),
-            "context_bounds": self._space.context_bounds.tolist(),
-            "dtype": dtype_name(bounds),
-            **coarser_dtypes(bounds, context_bounds=self._context_bounds),
-            "seed": self._seed,
-            "maximize": self._maximize,
-            "num_initial": self._num_initial,
-        }
-
-    @classmethod
-    def _restored(
-        cls,
-        config: object,
-        events: Sequence[object],
-        device: torch.device | str,
-        source: str,
-        *,
-        in_lines: bool = False,
-    ) -> RobustOptimizer:
-        try:
-            optimizer = cls._configured(config, device)
-        except BotorchError as error:
-            raise InputDataError(
-                f"The configuration in {source} cannot be used: {error}"
-            ) from error
-        for number, event in enumerate(events, start=1):
-            try:
-                optimizer._replay(event)
-            except BotorchError as error:
-                line = f" (line {number + 1})" if in_lines else ""
-                raise InputDataError(
-                    f"Event {number}{line} of {source} does not fit its configuration: "
-                    f"{error} It is damaged, or mixed with another run. Restore it "
-                    "from a copy."
-                ) from error
-        return optimizer
-
-    @classmethod
-    def _configured(cls, config: object, device: torch.device | str) -> RobustOptimizer:
-        if not isinstance(config, dict):
-            raise InputDataError("it is no JSON object.")
-        try:
-            dtype = DTYPES[config["dtype"]]
-            own = stored_dtype(config, "context_bounds", dtype)
-            bounds = as_matrix(config["bounds"], "bounds")
-            context_bounds = as_matrix(config["context_bounds"], "context_bounds")
-            rest = {name: config[name] for name in ("seed", "maximize", "num_initial")}
-            as_count(rest["num_initial"], "num_initial")  # None is not stored
-            algorithm = algorithm_from_dict(config["algorithm"])
-        except (  # whatever a recipe stumbles over in a damaged option
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ) as error:
-            raise InputDataError(
-                f"{error!r}. It is damaged: restore it from a copy."
-            ) from error
-        return cls(
-            algorithm,
-            bounds.to(device, dtype),
-            context_bounds.to(device, own),
-            **rest,
-        )
-
-    def _replay(self, event: object) -> None:
-        """Apply a stored event, under the checks that it passed when it was new."""
-        kind, fields = read_event(event, len(self._ledger.events) + 1)
-        if kind == "withdraw":
-            self.withdraw(**fields)
-            return
-        x, bounds = fields["x"], self._space.bounds
-        dtypes = {"dtypes": fields["dtypes"]} if "dtypes" in fields else {}
-        if kind == "ask":
-            x = as_rows(x, bounds, "x", "bounds").to(bounds)
-            asked = {"event": "ask", "x": x.tolist(), **dtypes}
-            if "actions" in fields:
-                actions = check_candidates(fields["actions"], self._space)
-                asked["actions"] = actions.tolist()
-            self._record(asked)
-            return
-        x, c = self._told_rows(x, fields["c"])
-        y = fields.get("y")  # one that version 0.1.0 took may be too large for `tell`
-        y = None if y is None else as_outcomes(y, len(x))
-        self._record_told(x, c, y, kind == "fail", fields["closes_pending"], dtypes)
 
 
 def _own_arguments() -> list[str]:

@@ -133,5 +133,5 @@ def marginal_posterior(
 def _batch_shape(model: Model) -> Sequence[int]:
     try:
         return model.batch_shape or ()  # a deterministic model may have None
-    except NotImplementedError:  # a model that does not say: it has no batch
+    except NotImplementedError:  # BoTorch's default, where a model does not say
         return ()

@@ -154,7 +154,9 @@ class GenericPosterior(MarginalPosterior):
         try:
             posterior = self._posterior(Z)
             _ = posterior.mean, posterior.variance
-        except (AttributeError, NotImplementedError) as error:  # what BoTorch raises
+        # Asked for a moment that they lack, BoTorch's posteriors raise the second;
+        # those of other models may have no such attribute.
+        except (AttributeError, NotImplementedError) as error:
             transform = getattr(self.model, "outcome_transform", None)
             raise UnsupportedError(
                 f"The posterior of this {type(self.model).__name__} has no mean and "

@@ -91,8 +91,9 @@ def without_inference_tensors(module: AnyModule) -> AnyModule:
         for part in module.modules():
             for name, parameter in part._parameters.items():
                 if parameter is not None and parameter.is_inference():
-                    wanted = parameter.requires_grad
-                    part._parameters[name] = Parameter(parameter.clone(), wanted)
+                    part._parameters[name] = Parameter(
+                        parameter.clone(), parameter.requires_grad
+                    )
             for name, buffer in part._buffers.items():
                 part._buffers[name] = None if buffer is None else ordinary(buffer)
             if isinstance(part, ExactGP) and part.train_inputs is not None:

@@ -1,31 +1,45 @@
 r"""Numbers that change as data come in: radii and betas.
 
 A schedule maps the step ``t = 1, 2, ...`` to a number. Schedules are frozen
-dataclasses: they compare by value and go through JSON (:meth:`Schedule.to_dict`,
-:func:`schedule_from_dict`), so that a run can be resumed exactly.
+dataclasses: they compare by value and go through JSON (:meth:`Rule.to_dict`,
+:func:`schedule_from_dict`), so that a run can be resumed exactly. A
+:class:`ContextRule` looks at the contexts themselves, not only at their number.
 """
 
 from botorch_drbo.schedules.base import (
     Constant,
+    ContextRule,
+    Rule,
     Schedule,
+    as_rule,
     as_schedule,
     register_schedule,
     schedule_from_dict,
 )
+from botorch_drbo.schedules.betas import BOCUBeta, SBOKDEBeta
+from botorch_drbo.schedules.covering import WassersteinCoveringRadius
 from botorch_drbo.schedules.radii import (
     InverseSquareRoot,
     KernelDensityRadius,
     MMDRadius,
     WassersteinConfidenceRadius,
 )
+from botorch_drbo.schedules.spread import SpreadRadius
 
 __all__ = [
+    "BOCUBeta",
     "Constant",
+    "ContextRule",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
+    "Rule",
+    "SBOKDEBeta",
     "Schedule",
+    "SpreadRadius",
     "WassersteinConfidenceRadius",
+    "WassersteinCoveringRadius",
+    "as_rule",
     "as_schedule",
     "register_schedule",
     "schedule_from_dict",

@@ -1,4 +1,4 @@
-"""What a schedule is, how it is stored, and the one that stays the same."""
+"""What rules and schedules are, how they are stored, and the one that never changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,54 @@ from numbers import Integral
 from typing import Any, TypeVar, final
 
 from botorch.exceptions.errors import InputDataError
+from torch import Tensor
 
 from botorch_drbo.schedules._fields import nonnegative_number, set_nonnegative
 
 
 @dataclass(frozen=True)
-class Schedule(ABC):
+class Rule(ABC):  # noqa: B024 (what each is a rule of, its subclasses say)
+    r"""How a number follows from what has been seen, compared and stored by value.
+
+    Subclasses are frozen dataclasses whose fields are numbers, registered by
+    :func:`register_schedule`. A :class:`Schedule` looks at the number of observations
+    only, a :class:`ContextRule` at the contexts.
+    """
+
+    @final
+    def to_dict(self) -> dict[str, Any]:
+        r"""The class name under ``schedule`` and the fields, ready for JSON.
+
+        Returns:
+            A dictionary that :func:`schedule_from_dict` reads.
+
+        Example:
+            >>> Constant(2.25).to_dict()
+            {'schedule': 'Constant', 'value': 2.25}
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"schedule": type(self).__name__, **values}
+
+
+@dataclass(frozen=True)
+class ContextRule(Rule):
+    r"""A number that follows from the contexts seen, such as a radius."""
+
+    @abstractmethod
+    def of(self, contexts: Tensor) -> float:
+        r"""The number.
+
+        Args:
+            contexts: The contexts seen, in units of the context box, ``t x d_c`` with
+                ``t >= 1``.
+
+        Returns:
+            A finite number that is not negative.
+        """
+
+
+@dataclass(frozen=True)
+class Schedule(ContextRule):
     r"""A number for each step ``t >= 1``.
 
     Subclasses are frozen dataclasses whose fields are numbers; they implement
@@ -47,35 +89,33 @@ class Schedule(ABC):
             )
         return float(self.at(int(t)))
 
+    @final
+    def of(self, contexts: Tensor) -> float:
+        r"""The value at the step of so many contexts, wherever they lie.
+
+        Args:
+            contexts: The contexts seen, ``t x d_c``.
+
+        Returns:
+            The value.
+        """
+        return self(len(contexts))
+
     @abstractmethod
     def at(self, t: int) -> float:
         r"""The formula. Users call the schedule itself, which checks ``t``."""
 
-    @final
-    def to_dict(self) -> dict[str, Any]:
-        r"""The class name under ``schedule`` and the fields, ready for JSON.
 
-        Returns:
-            A dictionary that :func:`schedule_from_dict` reads.
+_REGISTRY: dict[str, type[Rule]] = {}
 
-        Example:
-            >>> Constant(2.25).to_dict()
-            {'schedule': 'Constant', 'value': 2.25}
-        """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"schedule": type(self).__name__, **values}
+_R = TypeVar("_R", bound=Rule)
 
 
-_REGISTRY: dict[str, type[Schedule]] = {}
-
-_S = TypeVar("_S", bound=Schedule)
-
-
-def register_schedule(schedule_class: type[_S]) -> type[_S]:
-    r"""Make a schedule class known to :func:`schedule_from_dict`; a class decorator.
+def register_schedule(schedule_class: type[_R]) -> type[_R]:
+    r"""Make a rule's class known to :func:`schedule_from_dict`; a class decorator.
 
     Args:
-        schedule_class: A frozen dataclass below :class:`Schedule`.
+        schedule_class: A frozen dataclass below :class:`Rule`.
 
     Returns:
         The same class.
@@ -109,14 +149,14 @@ def register_schedule(schedule_class: type[_S]) -> type[_S]:
     return schedule_class
 
 
-def schedule_from_dict(data: Mapping[str, Any]) -> Schedule:
-    r"""The inverse of :meth:`Schedule.to_dict`.
+def schedule_from_dict(data: Mapping[str, Any]) -> Rule:
+    r"""The inverse of :meth:`Rule.to_dict`.
 
     Args:
         data: What ``to_dict`` returned, also after a trip through JSON.
 
     Returns:
-        A schedule equal to the one that was stored.
+        A rule equal to the one that was stored.
 
     Raises:
         InputDataError: An unknown schedule, or fields that do not fit it.
@@ -163,6 +203,26 @@ def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
         return value
     remedy = "Give a number (of a tensor, `.item()`) or a Schedule."
     return Constant(nonnegative_number(value, f"`{name}`", remedy))
+
+
+def as_rule(value: float | ContextRule, name: str = "value") -> ContextRule:
+    r"""A rule as it is; a number as a :class:`Constant`.
+
+    Args:
+        value: A rule, or a number that is not negative.
+        name: How the user knows the number; it opens the error message.
+
+    Returns:
+        A rule.
+
+    Raises:
+        InputDataError: Anything else.
+
+    Example:
+        >>> as_rule(2.25)
+        Constant(value=2.25)
+    """
+    return value if isinstance(value, ContextRule) else as_schedule(value, name)
 
 
 @final

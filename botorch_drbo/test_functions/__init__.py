@@ -16,6 +16,7 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo.test_functions.action_sets import ActionSetBandit
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.bocu import BOCUProblem, objective_regret
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
@@ -38,6 +39,7 @@ from botorch_drbo.test_functions.synthetic import (
 )
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
+    "ackley_1_1": partial(Ackley, 1, d_x=1),
     "ackley_2_1": partial(Ackley, 1),
     "ackley_2_4": partial(Ackley, 4),
     "branin_2_2": ModifiedBranin,
@@ -85,6 +87,7 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "Ackley",
+    "ActionSetBandit",
     "BOCUProblem",
     "COVIDTesting",
     "GPPriorSample",

@@ -12,11 +12,11 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Generator, Tensor
 from torch.distributions import Distribution
-from torch.quasirandom import SobolEngine
 from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import check_bounds, check_finite, check_nonnegative
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
 from botorch_drbo.test_functions.laws import check_law, quantiles
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
 
@@ -152,6 +152,23 @@ class RobustTestFunction(ABC):
         ]
         return torch.cat(parts).reshape(shape)
 
+    def cumulative_reward(self, X: Tensor, C: Tensor) -> Tensor:
+        r"""Return the noise-free outcomes of a run, summed up from its beginning.
+
+        .. math:: \sum_{s \le t} f(x_s, c_s)
+
+        What [Huang2024sbokde]_ judges complicated Hartmann by: it needs no optimum, and
+        unlike a regret of expected values it has the luck of the contexts in it.
+
+        Args:
+            X: The decisions of rounds 1, ..., ``T``, ``T x d_x``.
+            C: The contexts, ``T x d_c``.
+
+        Returns:
+            The reward after each round, ``T``.
+        """
+        return self.evaluate(X, C).cumsum(0)
+
     def table(self, X: Tensor, C: Tensor) -> Tensor:
         r"""Return the noise-free outcomes at all pairs of a decision and a context.
 
@@ -222,8 +239,7 @@ class RobustTestFunction(ABC):
         """
         _check_number(num)
         if (num, seed) not in self._contexts:
-            engine = SobolEngine(self.d_c, scramble=True, seed=seed)
-            uniforms = engine.draw(num, dtype=torch.double)
+            uniforms = sobol(num, self.d_c, seed)
             self._contexts[num, seed] = self._from_uniforms(uniforms)
         return self._contexts[num, seed].clone()
 

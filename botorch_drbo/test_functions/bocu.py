@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Generator, Tensor
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo._validation import (
     check_count,
@@ -19,6 +18,7 @@ from botorch_drbo._validation import (
     check_nonnegative,
 )
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
@@ -364,9 +364,7 @@ def _lay_out(bounds: Tensor, num: int, kind: str, seed: int) -> Tensor:
         raise InputDataError(f'`decisions` must be "sobol" or "grid", got {kind!r}.')
     dim = bounds.shape[-1]
     if kind == "sobol" and dim > 1:
-        engine = SobolEngine(dim, scramble=True, seed=seed)
-        unit = engine.draw(num, dtype=bounds.dtype)
-        return bounds[0] + (bounds[1] - bounds[0]) * unit
+        return sobol_in_box(num, bounds, seed)
     side = grid_side(num, dim)
     if side**dim != num:
         raise InputDataError(

@@ -66,8 +66,8 @@ class GPPriorSample(RobustTestFunction):
     Example:
         >>> import torch
         >>> x, c = torch.rand(3, 2).double(), torch.rand(3, 2).double()
-        >>> first, again = GPPriorSample(seed=7), GPPriorSample(seed=7)
-        >>> torch.equal(first.evaluate(x, c), again.evaluate(x, c))
+        >>> first, second = GPPriorSample(seed=7), GPPriorSample(seed=7)
+        >>> torch.equal(first.evaluate(x, c), second.evaluate(x, c))
         True
     """
 

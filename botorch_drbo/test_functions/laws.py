@@ -281,7 +281,7 @@ def check_law(law: Distribution, dim: int) -> Independent:
         )
     try:
         quantiles(law, torch.full((1, dim), 0.5, dtype=torch.double))
-    except NotImplementedError as error:
+    except NotImplementedError as error:  # how torch says that a law has none
         raise UnsupportedError(
             f"`context_law` must have an inverse cdf, and {law.base_dist} has none. "
             "Choose another law, or give it an `icdf` method."

@@ -9,9 +9,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Generator, Tensor
 from torch.distributions import Distribution
-from torch.quasirandom import SobolEngine
 
 from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo.sampling import sobol
 from botorch_drbo.test_functions.base import RobustTestFunction, Separated
 from botorch_drbo.test_functions.laws import uniform_law
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
@@ -132,7 +132,7 @@ class MisspecifiedFunction(RobustTestFunction):
         self._num_cells = max(1, round(2.0 / self.lengthscale))  # on each axis
         self._depends = d_c > 0
         if perturbation == "bumps":
-            points = SobolEngine(d).draw(_NUM_LEVEL, dtype=torch.double)
+            points = sobol(_NUM_LEVEL, d, scramble=False)
             self._level = self._represented(points).mean()
         bounds, context_bounds = unit_bounds(d_x), unit_bounds(max(d_c, 1))
         super().__init__(

@@ -10,7 +10,7 @@ from torch.distributions import Distribution
 
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.laws import burr_law, normal_law
+from botorch_drbo.test_functions.laws import burr_law, normal_law, uniform_law
 from botorch_drbo.test_functions.optimum import Optimum
 from botorch_drbo.test_functions.synthetic import unit_bounds
 
@@ -55,39 +55,39 @@ class Newsvendor(RobustTestFunction):
 class ThreeHumpCamel(RobustTestFunction):
     r"""The negated three-hump camel; the decision is the first column.
 
-    With :math:`z = 2 [x, c] - 1 \in [-1, 1]^2` (the part of the usual
-    :math:`[-5, 5]^2` that [Micheli2025wdrbo]_ uses),
-
     .. math::
-        f = -(2 z_1^2 - 1.05 z_1^4 + z_1^6 / 6 + z_1 z_2 + z_2^2).
+        f = -(2 x^2 - 1.05 x^4 + x^6 / 6 + x c + c^2), \quad x, c \in [-1, 1]
 
-    Contexts follow N(.5, .2^2) in units of the unit interval, clipped to it.
+    (the part of the usual :math:`[-5, 5]^2` that [Micheli2025wdrbo]_ uses). Contexts
+    are uniform, and the expected value is largest at x = 0, where it is
+    :math:`-E[c^2] = -1/3`.
 
     Args:
-        context_law: A law of your own, on the unit interval.
+        context_law: A law of your own in place of the uniform one.
         noise_std: Standard deviation of the observation noise (none in the paper).
 
     Example:
-        >>> round(ThreeHumpCamel().optimal_decision.item(), 3)
-        0.5
+        >>> round(ThreeHumpCamel().optimal_value, 3)
+        -0.333
     """
 
-    _OPTIMUM: ClassVar[Optimum] = Optimum(-0.156410, (0.5,))
+    _OPTIMUM: ClassVar[Optimum] = Optimum(-1 / 3, (0.0,))
 
     def __init__(
         self, *, context_law: Distribution | None = None, noise_std: float = 0.0
     ) -> None:
+        bounds = torch.tensor([[-1.0], [1.0]], dtype=torch.double)
         super().__init__(
             "three_hump_camel",
-            bounds=unit_bounds(1),
-            context_bounds=unit_bounds(1),
-            context_law=context_law or normal_law(0.5, 0.2, 1),
+            bounds=bounds,
+            context_bounds=bounds,
+            context_law=context_law or uniform_law(bounds),
             noise_std=noise_std,
             optimum=self._OPTIMUM if context_law is None else None,
         )
 
     def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
-        u, v = 2 * x.squeeze(-1) - 1, 2 * c.squeeze(-1) - 1
+        u, v = x.squeeze(-1), c.squeeze(-1)
         return -(2 * u**2 - 1.05 * u**4 + u**6 / 6 + u * v + v**2)
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-if TYPE_CHECKING:
-    from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.sampling import sobol_in_box
 
 _SHRINK = 0.1  # each round searches a box this much smaller around the best point
 _NUM_POLISHED = 3  # rivals that the screening contexts may have put in a wrong order
@@ -32,8 +30,19 @@ class Optimum:
     decision: tuple[float, ...]
 
 
+class HasExpectedValue(Protocol):
+    """What the search needs to know of a test function."""
+
+    bounds: Tensor
+    """Bounds of the decision, ``2 x d_x``."""
+
+    def expected_value(self, X: Tensor, num: int) -> Tensor:
+        """The expected outcomes of ``... x d_x`` decisions at ``num`` contexts."""
+        ...
+
+
 def find_optimum(
-    function: RobustTestFunction,
+    function: HasExpectedValue,
     *,
     num_contexts: int = 2**13,
     num_screening: int = 2**10,
@@ -66,9 +75,8 @@ def find_optimum(
     box = bounds
     found = bounds.mean(0, keepdim=True)  # many test functions are symmetric there
     for number in range(num_rounds):
-        engine = SobolEngine(function.d_x, scramble=True, seed=seed + number)
-        raw = engine.draw(num_raw, dtype=bounds.dtype)  # num_raw x d_x
-        points = torch.cat([found, box[0] + (box[1] - box[0]) * raw])
+        raw = sobol_in_box(num_raw, box, seed + number)  # num_raw x d_x
+        points = torch.cat([found, raw])
         with torch.no_grad():
             values = function.expected_value(points, num=num_screening)
         starts = points[values.topk(min(num_starts, len(points))).indices]
@@ -91,7 +99,7 @@ def find_optimum(
 
 
 def _climb(
-    function: RobustTestFunction, start: Tensor, box: Tensor, num_contexts: int
+    function: HasExpectedValue, start: Tensor, box: Tensor, num_contexts: int
 ) -> Tensor:
     """Return the end of an L-BFGS-B ascent from ``start`` (``d_x``) inside ``box``."""
     result = minimize(
@@ -110,7 +118,7 @@ def _climb(
 
 
 def _negated(
-    function: RobustTestFunction, num_contexts: int
+    function: HasExpectedValue, num_contexts: int
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     def negated(x: np.ndarray) -> tuple[float, np.ndarray]:
         point = torch.as_tensor(x, dtype=torch.double).requires_grad_(True)

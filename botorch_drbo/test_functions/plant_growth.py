@@ -125,11 +125,11 @@ def _load(path: str | Path | None) -> dict[str, Tensor]:
     points = check_points(
         data["inducing_points"], f"inducing_points of {place}", num_columns=2
     )
-    wanted = {"whitened_mean": (len(points),), "lengthscales": (2,)}
+    shapes = {"whitened_mean": (len(points),), "lengthscales": (2,)}
     for key in _KEYS[1:]:
-        if data[key].shape != wanted.get(key, ()):
+        if data[key].shape != shapes.get(key, ()):
             raise BotorchTensorDimensionError(
-                f"{key} of {place} must have shape {wanted.get(key, ())}, got "
+                f"{key} of {place} must have shape {shapes.get(key, ())}, got "
                 f"{tuple(data[key].shape)}."
             )
     positive = torch.stack([data["lengthscales"].min(), data["variance"]])

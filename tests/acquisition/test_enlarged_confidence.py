@@ -32,9 +32,9 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, TotalVariation
 from botorch_drbo.confidence import noise_precision
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
+from tests.models import UNIT
 
 LENGTHSCALE, OUTPUTSCALE, NOISE = 0.4, 1.7, 0.03
-C_BOUNDS = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 NO_AMBIGUITY = UncertaintyObjective(NoAmbiguity())
 
 
@@ -139,9 +139,9 @@ def test_a_wider_plain_bound_gives_the_same_under_any_objective():
     plain = DistributionallyRobustUCB(model, width**2, contexts, objective)
     torch.testing.assert_close(enlarged(X[:, None, :2]), plain(X[:, None, :2]))
     penalized = LipschitzPenalizedUCB(
-        model, 2.25, contexts, 0.2, C_BOUNDS, misspecification=0.1
+        model, 2.25, contexts, 0.2, UNIT, misspecification=0.1
     )
-    plain = LipschitzPenalizedUCB(model, width**2, contexts, 0.2, C_BOUNDS)
+    plain = LipschitzPenalizedUCB(model, width**2, contexts, 0.2, UNIT)
     torch.testing.assert_close(penalized(X[:, None, :2]), plain(X[:, None, :2]))
     torch.testing.assert_close(
         penalized.lipschitz_upper_bound(), plain.lipschitz_upper_bound()

@@ -9,7 +9,6 @@ import pytest
 import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import Normalize
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
@@ -21,15 +20,10 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior.freshness import Snapshot
+from tests.models import UNIT, known_model, uniform
 
 BETA = 2.25
 SO = UncertaintyObjective.so()
-BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-
-
-def uniform(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
 
 
 X = uniform(4, 1, 2, seed=4)
@@ -39,9 +33,7 @@ def gp(scale: float = 1.0, *, given_noise: bool = False) -> SingleTaskGP:
     Z = scale * uniform(10, 3, seed=1)
     Y = 5 * scale + scale * (5 * Z[:, :1]).sin() + Z[:, 1:2] * Z[:, 2:]
     noise = torch.full_like(Y, 0.02) if given_noise else None
-    model = SingleTaskGP(Z, Y, noise, input_transform=Normalize(3))
-    model.covar_module.lengthscale = 0.5 * scale
-    return model.eval()
+    return known_model(Z, Y, lengthscale=0.5 * scale, train_Yvar=noise)
 
 
 def contexts(n: int) -> ContextSet:
@@ -119,11 +111,11 @@ def test_a_changed_model_is_noticed(path, change):
 @pytest.mark.parametrize("change", [*CHANGES, *NOISE])
 def test_a_changed_model_counts_in_the_penalty(change):
     model = gp(given_noise=change in NOISE)
-    acqf = LipschitzPenalizedUCB(model, BETA, contexts(60), 0.1, BOX)
+    acqf = LipschitzPenalizedUCB(model, BETA, contexts(60), 0.1, UNIT)
     before, steepest = acqf(X), acqf.lipschitz_constant(X.squeeze(1))
     (CHANGES | NOISE)[change](model)
     again = LipschitzPenalizedUCB(
-        copy.deepcopy(model), BETA, contexts(60), 0.1, BOX, lipschitz=acqf.lipschitz
+        copy.deepcopy(model), BETA, contexts(60), 0.1, UNIT, lipschitz=acqf.lipschitz
     )
     found = acqf.lipschitz_constant(X.squeeze(1))
     torch.testing.assert_close(found, again.lipschitz_constant(X.squeeze(1)))
@@ -243,8 +235,8 @@ def test_a_thompson_path_stays_until_it_is_drawn_again():
     [
         lambda: dr_ucb(gp(), "product"),
         lambda: dr_ucb(gp(), "exact"),
-        lambda: LipschitzPenalizedUCB(gp(), BETA, contexts(60), 0.1, BOX),
-        lambda: LipschitzPenalizedUCB(gp(), BETA, contexts(5), 0.1, BOX),
+        lambda: LipschitzPenalizedUCB(gp(), BETA, contexts(60), 0.1, UNIT),
+        lambda: LipschitzPenalizedUCB(gp(), BETA, contexts(5), 0.1, UNIT),
         lambda: enlarged(gp(), 0.02),
     ],
 )

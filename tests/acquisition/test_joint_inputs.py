@@ -10,8 +10,6 @@ from botorch.acquisition import (
     UpperConfidenceBound,
 )
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import Normalize
 from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_mixed
 from botorch.optim.initializers import sample_points_around_best
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
@@ -28,27 +26,13 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import UNIT, small_model, uniform
 
 RO = UncertaintyObjective.ro()
-BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 X_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 BOUNDS = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], dtype=torch.double)
 COLUMNS = [0, 2]  # of the decision: the context stands in the middle
 EFFORT = {"num_restarts": 2, "raw_samples": 16}
-
-
-def uniform(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
-
-
-def gp() -> SingleTaskGP:
-    Z = uniform(10, 3, seed=1)
-    Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * Z[:, 2:]
-    model = SingleTaskGP(Z, Y, input_transform=Normalize(3))
-    model.covar_module.lengthscale = 0.5
-    model.likelihood.noise = 1e-2
-    return model.eval()
 
 
 def contexts() -> ContextSet:
@@ -56,13 +40,17 @@ def contexts() -> ContextSet:
 
 
 ANALYTIC = {
-    "dr_ucb": lambda **o: DistributionallyRobustUCB(gp(), 2.0, contexts(), RO, **o),
-    "lipschitz": lambda **o: LipschitzPenalizedUCB(
-        gp(), 2.0, contexts(), 0.1, BOX, **o
+    "dr_ucb": lambda **o: DistributionallyRobustUCB(
+        small_model(), 2.0, contexts(), RO, **o
     ),
-    "enlarged": lambda **o: EnlargedConfidenceUCB(gp(), 2.0, 0.02, contexts(), RO, **o),
+    "lipschitz": lambda **o: LipschitzPenalizedUCB(
+        small_model(), 2.0, contexts(), 0.1, UNIT, **o
+    ),
+    "enlarged": lambda **o: EnlargedConfidenceUCB(
+        small_model(), 2.0, 0.02, contexts(), RO, **o
+    ),
     "difference": lambda **o: FiniteDifferenceUCB(
-        gp(),
+        small_model(),
         2.0,
         contexts(),
         UncertaintyObjective.gen(TotalVariation(0.4)),
@@ -72,10 +60,10 @@ ANALYTIC = {
 }
 ALL = ANALYTIC | {
     "qucb": lambda **o: qDistributionallyRobustUCB(
-        gp(), 2.0, contexts(), RO, num_paths=8, num_features=32, seed=0, **o
+        small_model(), 2.0, contexts(), RO, num_paths=8, num_features=32, seed=0, **o
     ),
     "thompson": lambda **o: RobustThompsonSampling(
-        gp(), contexts(), RO, num_features=64, seed=0, **o
+        small_model(), contexts(), RO, num_features=64, seed=0, **o
     ),
 }
 WITH_PENDING = {name: make for name, make in ALL.items() if name != "thompson"}
@@ -117,7 +105,7 @@ def test_bad_input():
     with pytest.raises(BotorchTensorDimensionError, match="X_pending"):
         acqf.X_pending = uniform(2, 4)
     with pytest.raises(UnsupportedError, match="UpperConfidenceBound"):
-        OverJointInputs(UpperConfidenceBound(gp(), 2.0))
+        OverJointInputs(UpperConfidenceBound(small_model(), 2.0))
     with pytest.raises(UnsupportedError, match="redraw"):
         over(ALL["thompson"]).X_pending = uniform(2, 3)
 
@@ -150,7 +138,7 @@ def test_sampling_around_the_best_rows(make):
         over(make), n_discrete_points=6, sigma=1e-3, bounds=BOUNDS
     )
     rows = uniform(10, 3, seed=1)
-    best = rows[gp().posterior(rows).mean.argmax()]
+    best = rows[small_model().posterior(rows).mean.argmax()]
     assert points.shape == (6, 3) and (points - best).abs().max() < 0.01
 
 

@@ -51,16 +51,11 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import UNIT, known_model, uniform
 
 BETA = 2.25
 SO, RO = UncertaintyObjective.so(), UncertaintyObjective.ro()
-BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 X_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
-
-
-def uniform(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
 
 
 X = uniform(4, 1, 2, seed=3)
@@ -72,10 +67,7 @@ def f(z: torch.Tensor) -> torch.Tensor:
 
 
 def gp(**options) -> SingleTaskGP:
-    model = SingleTaskGP(Z, f(Z), **options)
-    model.covar_module.lengthscale = 0.5
-    model.likelihood.noise = 1e-2
-    return model
+    return known_model(Z, f(Z), noise=1e-2, normalise=False, **options)
 
 
 def contexts(n: int = 5) -> ContextSet:
@@ -139,7 +131,7 @@ def variational_copy(model):
 def test_a_variational_model_in_every_analytic_class():
     model, transform = variational(), UncertaintyObjective.gen(TotalVariation(0.3))
     for acqf in (
-        LipschitzPenalizedUCB(model, BETA, contexts(), 0.1, BOX),
+        LipschitzPenalizedUCB(model, BETA, contexts(), 0.1, UNIT),
         FiniteDifferenceUCB(model, BETA, contexts(), transform, step=0.1),
         EnlargedConfidenceUCB(model, BETA, 0.0, contexts(), RO),
     ):
@@ -182,7 +174,7 @@ def test_a_deterministic_model_has_its_value(case, sign):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda m, **o: LipschitzPenalizedUCB(m, BETA, contexts(), 0.1, BOX, **o),
+        lambda m, **o: LipschitzPenalizedUCB(m, BETA, contexts(), 0.1, UNIT, **o),
         lambda m, **o: EnlargedConfidenceUCB(m, BETA, 0.0, contexts(), RO, **o),
         lambda m, **o: FiniteDifferenceUCB(m, BETA, contexts(), SO, **o),
     ],
@@ -211,7 +203,7 @@ def test_a_list_of_one_model_counts_as_that_model(listed, n):
     common = BETA, contexts(n)
     for make in (
         lambda m: DistributionallyRobustUCB(m, *common, RO, X_pending=X[0]),
-        lambda m: LipschitzPenalizedUCB(m, *common, 0.1, BOX),
+        lambda m: LipschitzPenalizedUCB(m, *common, 0.1, UNIT),
         lambda m: EnlargedConfidenceUCB(m, BETA, 0.1, contexts(n), RO),
         lambda m: qDistributionallyRobustUCB(m, *common, RO, num_paths=8, seed=0),
         lambda m: RobustThompsonSampling(m, contexts(n), RO, seed=0),

@@ -31,6 +31,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
+from tests.models import known_model
 
 BETA, BEST = 2.25, 1.0
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -49,11 +50,7 @@ def data(dtype=torch.double) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def gp(dtype=torch.double) -> SingleTaskGP:
-    Z, Y = data(dtype)
-    model = SingleTaskGP(Z, Y, input_transform=Normalize(3))
-    model.covar_module.lengthscale = 0.4
-    model.likelihood.noise = 1e-2
-    return model
+    return known_model(*data(dtype), lengthscale=0.4, noise=1e-2)
 
 
 def contexts(dtype=torch.double) -> ContextSet:
@@ -296,18 +293,19 @@ def test_decisions_in_single_precision_leave_the_model_as_it_is(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_small_memory_budget_changes_nothing(kind):
     """Blocks of paths, of decisions, and both, down to one of each."""
-    X = batches(3, 4).requires_grad_()
-    expected = make(kind)(X)
+    X = batches(2, 3).requires_grad_()
+    expected = make(kind, num_paths=3)(X)
     (slope,) = torch.autograd.grad(expected.sum(), X)
     for budget in (1, 4_000, 20_000):
-        acqf = make(kind, memory_budget=budget)
+        acqf = make(kind, num_paths=3, memory_budget=budget)
         found = acqf(X)
         torch.testing.assert_close(found, expected)
         torch.testing.assert_close(torch.autograd.grad(found.sum(), X)[0], slope)
         with torch.no_grad():
             torch.testing.assert_close(acqf(X), expected)
         acqf.set_X_pending(batches(2, seed=8))
-        torch.testing.assert_close(acqf(X), make(kind, X_pending=acqf.X_pending)(X))
+        pending = make(kind, num_paths=3, X_pending=acqf.X_pending)(X)
+        torch.testing.assert_close(acqf(X), pending)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,8 +20,8 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import UNIT
 
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 Make = Callable[[SingleTaskGP, ContextSet, Tensor], RobustAcquisitionFunction]
 
 

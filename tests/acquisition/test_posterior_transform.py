@@ -11,7 +11,6 @@ from botorch.acquisition.objective import (
 )
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import Normalize
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
@@ -23,6 +22,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.sample_paths import PosteriorPaths
+from tests.models import known_model, uniform
 
 SO, RO = UncertaintyObjective.so(), UncertaintyObjective.ro()
 MANY = {"num_paths": 4096, "num_features": 64, "seed": 0}
@@ -33,18 +33,10 @@ def transform(weight: float = -1.0, offset: float = 0.0):
     return ScalarizedPosteriorTransform(weights, offset)
 
 
-def uniform(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
-
-
 def gp(sign: float = 1.0) -> SingleTaskGP:
     Z = uniform(12, 3, seed=1)
     Y = 2 + 3 * (5 * Z[:, :1]).sin() + Z[:, 1:2] * (6 * Z[:, 2:]).cos()
-    model = SingleTaskGP(Z, sign * Y, input_transform=Normalize(3))
-    model.covar_module.lengthscale = 0.4
-    model.likelihood.noise = 1e-2
-    return model
+    return known_model(Z, sign * Y, lengthscale=0.4, noise=1e-2)
 
 
 def contexts() -> ContextSet:

@@ -19,13 +19,7 @@ from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.objectives import UncertaintyObjective
-
-BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-
-
-def uniform(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
+from tests.models import UNIT, uniform
 
 
 def product() -> Kernel:
@@ -77,7 +71,7 @@ def robust(ambiguity_set: AmbiguitySet, **extra: Tensor) -> Callable:
 
 def penalized(model: SingleTaskGP, **options: Any) -> AcquisitionFunction:
     return LipschitzPenalizedUCB(
-        model, 2.25, contexts(), radius=0.3, context_bounds=BOX, **options
+        model, 2.25, contexts(), radius=0.3, context_bounds=UNIT, **options
     )
 
 
@@ -145,7 +139,7 @@ def test_second_derivatives(name: str) -> None:
     """Those of ``L`` at a fixed context: here the best of fixed ones."""
     options = {}
     if name == "wdrbo":
-        options["lipschitz"] = LipschitzConstant(BOX, num_ascent_steps=0)
+        options["lipschitz"] = LipschitzConstant(UNIT, num_ascent_steps=0)
     acqf = MAKERS[name](make_model(), **options)
     X = uniform(2, 1, 2, seed=4).requires_grad_()
     assert torch.autograd.gradcheck(acqf, X)

@@ -9,8 +9,7 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import Normalize, Warp
-from botorch.models.transforms.outcome import Standardize
+from botorch.models.transforms.input import Warp
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
@@ -27,24 +26,16 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import known_model, uniform
 
 BOX = torch.tensor([[-10.0], [30.0]], dtype=torch.double)
-
-
-def uniform(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
 
 
 def make_model() -> SingleTaskGP:
     Z = uniform(60, 3)
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * (4 * Z[:, 2:]).cos()
     Z[:, 2] = 40 * Z[:, 2] - 10
-    model = SingleTaskGP(
-        Z, 7 * Y, input_transform=Normalize(3), outcome_transform=Standardize(1)
-    )
-    model.covar_module.lengthscale = 0.4
-    return model
+    return known_model(Z, 7 * Y, lengthscale=0.4)
 
 
 def contexts(n: int = 120) -> ContextSet:

@@ -13,8 +13,7 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenaliz
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.objectives import UncertaintyObjective
-
-BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+from tests.models import UNIT
 
 
 def model() -> SingleTaskGP:
@@ -46,18 +45,20 @@ def test_float32_contexts_on_a_float64_bound():
 
 
 def test_a_radius_loaded_from_a_state_dict_counts():
-    contexts = ContextSet(BOX)
+    contexts = ContextSet(UNIT)
     gp, X = model(), torch.rand(3, 1, 2, dtype=torch.double)
-    erbo = LipschitzPenalizedUCB(gp, 2.25, contexts, 0.0, BOX)
-    wdrbo = LipschitzPenalizedUCB(gp, 2.25, contexts, 0.3, BOX)
+    erbo = LipschitzPenalizedUCB(gp, 2.25, contexts, 0.0, UNIT)
+    wdrbo = LipschitzPenalizedUCB(gp, 2.25, contexts, 0.3, UNIT)
     erbo.load_state_dict(wdrbo.state_dict())
     torch.testing.assert_close(erbo(X), wdrbo(X))
 
 
 def test_lipschitz_of_another_box_is_refused():
-    other = LipschitzConstant(0.1 * BOX)
+    other = LipschitzConstant(0.1 * UNIT)
     with pytest.raises(InputDataError, match="context_bounds"):
-        LipschitzPenalizedUCB(model(), 2.25, ContextSet(BOX), 0.1, BOX, lipschitz=other)
+        LipschitzPenalizedUCB(
+            model(), 2.25, ContextSet(UNIT), 0.1, UNIT, lipschitz=other
+        )
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,6 @@ def test_no_nan_where_nothing_is_uncertain():
 
 def test_the_support_is_searched_for_the_steepest_context():
     contexts = ContextSet(torch.tensor([[0.3], [0.7]], dtype=torch.double))
-    acqf = LipschitzPenalizedUCB(model(), 2.25, contexts, 0.1, BOX)
+    acqf = LipschitzPenalizedUCB(model(), 2.25, contexts, 0.1, UNIT)
     near = torch.cdist(contexts.points, acqf.lipschitz.candidates).amin(-1)
     assert (near == 0).all()

@@ -20,8 +20,8 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import UNIT
 
-BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 # What reads a number or a size off the device. Values of hyper-parameters are compared
 # on the CPU only, by ``equal``, which the other test covers on a GPU.
 WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select"}
@@ -50,7 +50,7 @@ def make(name, device, n=8):
     contexts = torch.rand(n, 1, generator=generator, dtype=torch.double).to(device)
     context_set = ContextSet.empirical(contexts)
     if name == "wdrbo":
-        return LipschitzPenalizedUCB(model, 2.0, context_set, 0.1, BOX.to(device))
+        return LipschitzPenalizedUCB(model, 2.0, context_set, 0.1, UNIT.to(device))
     sets = {
         "expectation": NoAmbiguity,
         "worst case": FullSimplex,

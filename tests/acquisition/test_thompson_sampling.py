@@ -28,6 +28,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 from botorch_drbo.sample_paths import PosteriorPaths
+from tests.models import known_model
 
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 
@@ -48,10 +49,7 @@ def data(t: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
 
 def gp(order: tuple[int, ...] = (0, 1, 2), **options) -> SingleTaskGP:
     Z, Y = data()
-    model = SingleTaskGP(Z[:, order], Y, input_transform=Normalize(3), **options)
-    model.covar_module.lengthscale = 0.5
-    model.likelihood.noise = 1e-3
-    return model.eval()
+    return known_model(Z[:, order], Y, noise=1e-3, **options)
 
 
 def kernel_matrix(n: int = 6) -> torch.Tensor:

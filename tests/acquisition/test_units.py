@@ -23,6 +23,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation, Wasserstein
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import known_model, uniform
 
 UNITS = [1e-9, 1e9, 1e-100, 1e100]
 C_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -30,22 +31,15 @@ C_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Make = Callable[..., AcquisitionFunction]
 
 
-def draw(n: int, d: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(n, d, generator=generator, dtype=torch.double)
-
-
 def model(unit: float) -> SingleTaskGP:
-    Z = draw(40, 4, seed=1)
+    Z = uniform(40, 4, seed=1)
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * (6 * Z[:, 2:3]).cos() + Z[:, 3:]
     transform = Standardize(m=1, min_stdv=0.0)
-    found = SingleTaskGP(Z, unit * Y, outcome_transform=transform)
-    found.covar_module.lengthscale = 0.5  # pyright: ignore
-    found.likelihood.noise = 1e-3
-    return found
+    options = {"noise": 1e-3, "normalise": False, "outcome_transform": transform}
+    return known_model(Z, unit * Y, **options)
 
 
-CONTEXTS = ContextSet(draw(60, 2, seed=2))  # enough for the product path
+CONTEXTS = ContextSet(uniform(60, 2, seed=2))  # enough for the product path
 COST = torch.cdist(CONTEXTS.points, CONTEXTS.points)
 KERNEL = (-0.5 * COST.square() / 0.1).exp()
 
@@ -78,7 +72,7 @@ MEMBERS: dict[str, Make] = {
     "expectation": robust(UncertaintyObjective.so()),
     "tv_outside": robust(
         UncertaintyObjective(TotalVariation(0.3)),
-        outside_contexts=draw(50, 2, seed=5),
+        outside_contexts=uniform(50, 2, seed=5),
     ),
     "mmd": robust(UncertaintyObjective(MaximumMeanDiscrepancy(0.2, KERNEL))),
     "wasserstein": robust(UncertaintyObjective(Wasserstein(0.1, COST))),
@@ -89,7 +83,7 @@ MEMBERS: dict[str, Make] = {
 
 
 def value_and_gradient(acqf: AcquisitionFunction) -> tuple[Tensor, Tensor]:
-    X = torch.cat([draw(3, 2, seed=4), draw(1, 4, seed=1)[:, :2]]).unsqueeze(-2)
+    X = torch.cat([uniform(3, 2, seed=4), uniform(1, 4, seed=1)[:, :2]]).unsqueeze(-2)
     X.requires_grad_()
     value = acqf(X)
     (gradient,) = torch.autograd.grad(value.sum(), X)
@@ -113,7 +107,7 @@ def test_every_unit_of_the_outcome(name: str, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["exact", "generic"])
 def test_with_pending_decisions(path: str) -> None:
-    pending = draw(2, 2, seed=6)
+    pending = uniform(2, 2, seed=6)
     make = MEMBERS["expectation"]
     check(lambda u: make(model(u), u, method=path, X_pending=pending), UNITS)
 
@@ -127,7 +121,7 @@ def test_thompson_sampling() -> None:
 
 def test_an_ensemble() -> None:
     def ensemble(unit: float) -> Model:
-        Z = draw(12, 4, seed=1)
+        Z = uniform(12, 4, seed=1)
         return EnsembleMapSaasSingleTaskGP(
             Z,
             unit * Z.sum(-1, keepdim=True).sin(),

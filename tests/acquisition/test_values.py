@@ -17,18 +17,14 @@ from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.objectives import UncertaintyObjective
-
-C_BOUNDS = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+from tests.models import UNIT, known_model, uniform
 
 
 @pytest.fixture
 def model() -> SingleTaskGP:
-    generator = torch.Generator().manual_seed(11)
-    Z = torch.rand(15, 3, generator=generator, dtype=torch.double)
+    Z = uniform(15, 3, seed=11)
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * (6 * Z[:, 2:]).cos()
-    model = SingleTaskGP(Z, Y)
-    model.covar_module.lengthscale = 0.5
-    return model
+    return known_model(Z, Y, normalise=False)
 
 
 @pytest.fixture
@@ -104,7 +100,7 @@ def test_beta_zero_is_botorchs_expected_mean(model, context_set):
 
 
 def test_penalty_by_hand(model, context_set):
-    acqf = LipschitzPenalizedUCB(model, 2.25, context_set, 0.2, C_BOUNDS)
+    acqf = LipschitzPenalizedUCB(model, 2.25, context_set, 0.2, UNIT)
     grid = torch.linspace(0, 1, 801, dtype=torch.double)
     for x, value in zip(X, acqf(X[:, None]), strict=True):
         table = torch.tensor([ucb(model, x, c) for c in context_set.points])
@@ -115,7 +111,7 @@ def test_penalty_by_hand(model, context_set):
 
 
 def test_radius_zero_is_the_expectation(model, context_set):
-    erbo = LipschitzPenalizedUCB(model, 2.25, context_set, 0.0, C_BOUNDS)
+    erbo = LipschitzPenalizedUCB(model, 2.25, context_set, 0.0, UNIT)
     expectation = DistributionallyRobustUCB(
         model, 2.25, context_set, UncertaintyObjective(NoAmbiguity())
     )
@@ -126,7 +122,7 @@ def test_penalty_bounds_the_wasserstein_ball_from_below(model, context_set):
     """The point of the penalty: no distribution in the ball does worse."""
     grid = torch.linspace(0, 1, 101, dtype=torch.double)[:, None]
     for radius in (0.01, 0.05, 0.2):
-        acqf = LipschitzPenalizedUCB(model, 2.25, context_set, radius, C_BOUNDS)
+        acqf = LipschitzPenalizedUCB(model, 2.25, context_set, radius, UNIT)
         candidates = torch.cat([context_set.points, grid])
         ball = Wasserstein(radius, torch.cdist(context_set.points, candidates))
         exact = ball.worst_case(acqf.scores(X, candidates), context_set.weights)
@@ -135,11 +131,11 @@ def test_penalty_bounds_the_wasserstein_ball_from_below(model, context_set):
 
 
 def test_certified_bound(model, context_set):
-    acqf = LipschitzPenalizedUCB(model, 2.25, context_set, 0.2, C_BOUNDS)
+    acqf = LipschitzPenalizedUCB(model, 2.25, context_set, 0.2, UNIT)
     assert acqf.lipschitz_upper_bound() >= acqf.lipschitz_constant(X).max()
     Z = torch.rand(8, 3, dtype=torch.double)
     ensemble = EnsembleMapSaasSingleTaskGP(Z, Z[:, :1], num_taus=2).eval()
-    acqf = LipschitzPenalizedUCB(ensemble, 2.25, context_set, 0.2, C_BOUNDS)
+    acqf = LipschitzPenalizedUCB(ensemble, 2.25, context_set, 0.2, UNIT)
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         acqf.lipschitz_upper_bound()
 
@@ -147,12 +143,12 @@ def test_certified_bound(model, context_set):
 @pytest.mark.parametrize("radius", [-0.1, float("inf"), float("nan")])
 def test_bad_radius(model, context_set, radius):
     with pytest.raises(InputDataError, match="radius"):
-        LipschitzPenalizedUCB(model, 2.25, context_set, radius, C_BOUNDS)
+        LipschitzPenalizedUCB(model, 2.25, context_set, radius, UNIT)
 
 
 def test_contexts_outside_their_bounds(model, context_set):
     with pytest.raises(InputDataError, match="context_bounds"):
-        LipschitzPenalizedUCB(model, 2.25, context_set, 0.1, 0.5 * C_BOUNDS)
+        LipschitzPenalizedUCB(model, 2.25, context_set, 0.1, 0.5 * UNIT)
 
 
 def test_objective_of_another_kind(model, context_set):

@@ -31,8 +31,8 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
 )
 from botorch_drbo.schedules import InverseSquareRoot
+from tests.models import UNIT
 
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
 POINTS = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
 WEIGHTS = torch.tensor([0.1, 0.2, 0.4, 0.2, 0.1], dtype=torch.double)
@@ -92,7 +92,7 @@ def test_ucb_bocu_1_with_its_finite_step(kind: str, a: float, b: float) -> None:
     recipe = UCBBOCU1(
         ambiguity_set=ball, value_weight=a, sensitivity_weight=b, **GENERAL
     )
-    lower, upper = bounds(2.0)
+    lower, upper = bounds(2.0**0.5)
     size = ball.radius.item()
     expected = a * v(upper, ball, size)
     expected += b * (v(upper, ball, size + h) - v(lower, ball, size)) / h
@@ -109,7 +109,7 @@ def test_ucb_bocu_1_bounds_the_quotient_of_what_lies_between() -> None:
     recipe = UCBBOCU1(
         ambiguity_set=ball, value_weight=0.0, sensitivity_weight=1.0, **GENERAL
     )
-    lower, upper = bounds(2.0)
+    lower, upper = bounds(2.0**0.5)
     inside = lower + torch.rand_like(lower) * (upper - lower)
     quotient = (v(inside, ball, 0.3 + h) - v(inside, ball, 0.3)) / h
     assert (quotient <= values(recipe) + 1e-9).all()
@@ -124,14 +124,14 @@ def test_ucb_bocu_2_is_the_objective_of_the_upper_bound(
     recipe = UCBBOCU2(
         ambiguity_set=ball, value_weight=a, sensitivity_weight=b, **GENERAL
     )
-    _, upper = bounds(2.0)
+    _, upper = bounds(2.0**0.5)
     expected = a * v(upper, ball, ball.radius.item())
     expected += b * ball.sensitivity(upper, WEIGHTS)
     torch.testing.assert_close(values(recipe), expected, rtol=1e-6, atol=1e-7)
 
 
 def test_ucb_so_and_ucb_ro() -> None:
-    _, upper = bounds(2.0)
+    _, upper = bounds(2.0**0.5)
     torch.testing.assert_close(values(UCBSO(**GENERAL)), upper @ WEIGHTS)
     torch.testing.assert_close(values(UCBRO(**GENERAL)), upper.amin(-1))
     for recipe, kind in ((UCBSO(**GENERAL), NoAmbiguity), (UCBRO(), FullSimplex)):

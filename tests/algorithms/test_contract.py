@@ -15,6 +15,7 @@ from botorch_drbo.algorithms import (
     ALGORITHMS,
     Algorithm,
     History,
+    Recommendation,
     SearchSpace,
     algorithm_from_dict,
     make_algorithm,
@@ -28,8 +29,11 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-# What a recipe has to be told about the problems here: it has no default for them.
-NEEDED = {"regret_balancing": {"reward_range": (-1e3, 1e3)}}
+# What a recipe has to be told about the problems here, or what would take long.
+NEEDED = {
+    "regret_balancing": {"reward_range": (-1e3, 1e3)},
+    "drbo_mmd_minimax": {"num_contexts": 64},
+}
 
 
 def small(name: str, **options: object) -> Algorithm:
@@ -58,28 +62,7 @@ def check_proposal(x: Tensor, q: int, space: SearchSpace) -> None:
     assert (x >= space.bounds[0]).all() and (x <= space.bounds[1]).all()
 
 
-@pytest.fixture(params=sorted(ALGORITHMS))
-def name(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        {"t": 1},
-        {"d_c": 2},
-        {"d_x": 1},
-        {"dtype": torch.float32},
-        {"t": 1, "d_c": 2, "dtype": torch.float32},
-    ],
-    ids=str,
-)
-def test_proposals_and_recommendations_are_well_formed(name: str, kind: dict) -> None:
-    history, space = problem(**kind)
-    algorithm = small(name)
-    check_proposal(algorithm.propose(history, space), 1, space)
-    best = algorithm.recommend(history, space)
+def check_recommendation(best: Recommendation, space: SearchSpace) -> None:
     check_proposal(best.x.unsqueeze(0), 1, space)
     n = best.context_set.num_points
     assert best.worst_case_weights.shape == (n,)
@@ -93,6 +76,28 @@ def test_proposals_and_recommendations_are_well_formed(name: str, kind: dict) ->
     assert best.context_set.points.dtype == space.bounds.dtype
 
 
+@pytest.fixture(params=sorted(ALGORITHMS))
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"d_c": 2},
+        {"d_x": 1},
+        {"dtype": torch.float32},
+        {"t": 1, "d_c": 2, "dtype": torch.float32},
+    ],
+    ids=str,
+)
+def test_proposals_and_recommendations_are_well_formed(name: str, kind: dict) -> None:
+    history, space = problem(**kind)
+    algorithm = small(name)
+    check_proposal(algorithm.propose(history, space), 1, space)
+    check_recommendation(algorithm.recommend(history, space), space)
+
+
 def test_seed_decides_everything_and_nothing_leaks(name: str) -> None:
     history, space = problem()
     algorithm = small(name)
@@ -101,7 +106,9 @@ def test_seed_decides_everything_and_nothing_leaks(name: str) -> None:
     torch.random.manual_seed(99)
     assert torch.equal(first, algorithm.propose(history, space, q=2, seed=3))
     torch.random.set_rng_state(torch_state)
+    check_proposal(first, 2, space)
     best = algorithm.recommend(history, space, seed=3)
+    check_recommendation(best, space)
     assert torch.equal(torch.random.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state)
     again = algorithm.recommend(history, space, seed=3)
@@ -151,7 +158,12 @@ def test_decisions_in_parallel_are_no_replicates(name: str) -> None:
     assert gaps.min() > 9e-3  # of a side
 
 
-@pytest.mark.parametrize("d_c", [1, 2])
+# The grids of DRBO-MMD are the only ones that depend on the number of columns.
+@pytest.mark.parametrize(
+    ("name", "d_c"),
+    [(name, 2) for name in sorted(ALGORITHMS)]
+    + [(name, 1) for name in sorted(ALGORITHMS) if name.startswith("drbo_mmd")],
+)
 def test_reference_is_used(name: str, d_c: int) -> None:
     history, space = problem(d_c=d_c)
     reference = ContextSet(10.5 + torch.rand(5, d_c), torch.arange(1.0, 6.0))  # float32

@@ -18,9 +18,9 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
+from tests.models import UNIT
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
 PRIOR = FixedHyperparameters(lengthscale=0.2, noise_variance=0.04, outputscale=2.0)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from botorch_drbo.algorithms import (
     GPUCB,
+    ConfidenceWidth,
     FixedHyperparameters,
     History,
     PhasedUncertaintySampling,
@@ -106,13 +107,16 @@ class Paper:
         )
 
 
-@pytest.mark.parametrize("width", [1.0, 0.3, None, "guess"], ids=str)
+@pytest.mark.parametrize("width", [1.0, 0.3, None, "guess", "lemma 1"], ids=str)
 def test_algorithm_2_by_brute_force(width: float | str | None) -> None:
     options: dict = {"confidence_width": width}
     if width is None:
         options["norm_bound"] = 3.0
     if width == "guess":
         options["confidence_width"] = None
+    if width == "lemma 1":
+        lemma = ConfidenceWidth(norm_bound=1.0, delta=0.2, noise_std=0.1)
+        options["confidence_width"] = lemma
     D = listed(40)
     recipe = PhasedUncertaintySampling(hyperparameters=PRIOR, **options)
     history = play(recipe, D, 255)
@@ -125,7 +129,12 @@ def test_algorithm_2_by_brute_force(width: float | str | None) -> None:
         y = history.Y[first:last, 0].numpy()
         mu, sigma, norm = paper.moments(paper.unit[chosen], y)
         w = width
-        if not isinstance(w, float):
+        if width == "lemma 1":  # of this episode's points alone
+            K = paper.kernel(paper.unit[chosen], paper.unit[chosen])
+            logdet = np.linalg.slogdet(np.eye(len(K)) + K / 0.05)[1]
+            # sigma / sqrt(lambda) is .1 / sqrt(.05); the norm is of a kernel of size 1
+            w = 0.1 / math.sqrt(0.05) * math.sqrt(2 * math.log(5) + logdet) + 1.0 / 2.0
+        elif not isinstance(w, float):
             share = 0.1 / (episode * (episode + 1)) / (2 * 40)
             bound = 3.0 / 2.0 if width is None else norm  # outputscale 4
             w = bound + math.sqrt(2 * math.log(1 / share))

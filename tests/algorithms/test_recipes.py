@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from botorch.fit import fit_gpytorch_mll
@@ -20,9 +23,11 @@ from botorch_drbo.algorithms import (
     History,
     SearchSpace,
     StableOpt,
+    algorithm_from_dict,
     make_algorithm,
 )
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
+from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
@@ -109,11 +114,26 @@ def test_wdrbo_penalty_follows_radius_and_contexts() -> None:
     assert torch.allclose(values(WDRBO(radius=0.0), data, X_TEST), free)
     penalty = free - values(WDRBO(radius=0.1), data, X_TEST)
     assert (penalty > 0).all()  # f does depend on the context
-    # The penalty is the radius times L(x), and the default radius .3 / sqrt(9) is .1.
-    assert torch.allclose(values(WDRBO(), data, X_TEST), free - penalty)
+    # The penalty is the radius times L(x), and .3 / sqrt(9) is .1.
+    as_published = WDRBO(radius=InverseSquareRoot(0.3))
+    assert torch.allclose(values(as_published, data, X_TEST), free - penalty)
     for contexts, radius in ((data, 0.3 / 3), (late, 0.3 / 4)):
-        ball = WDRBO().robust_set(joint_model(contexts), contexts, SPACE, seed=4)[1]
+        ball = as_published.robust_set(joint_model(data), contexts, SPACE, seed=4)[1]
         assert ball.radius.item() == pytest.approx(radius)
+
+
+@pytest.mark.parametrize("name", ["wdrbo", "wdrbo_exact", "ec_wdrbo"])
+def test_default_radius_follows_the_spread_in_units_of_the_box(name: str) -> None:
+    for data in (history(), history(num_late=7)):
+        unit = data.contexts.numpy() / [1.0, 100.0]
+        trace = np.trace(np.cov(unit.T))
+        recipe = make_algorithm(name)
+        assert isinstance(recipe, AcquisitionAlgorithm)
+        ball = recipe.robust_set(joint_model(data), data, SPACE, seed=4)[1]
+        expected = 1.25 * math.sqrt(trace / len(unit))
+        assert ball.radius.item() == pytest.approx(expected)
+        scaled = make_algorithm(name, radius=SpreadRadius(0.5))
+        assert algorithm_from_dict(scaled.to_dict()).radius == SpreadRadius(0.5)  # pyright: ignore
 
 
 def test_wdrbo_is_judged_by_a_ball_in_normalised_units() -> None:

@@ -48,7 +48,7 @@ SCHEDULED = [
     (name, field.name)
     for name, recipe in ALGORITHMS.items()
     for field in fields(recipe)
-    if "Schedule" in str(field.type)
+    if "Schedule" in str(field.type) or "Rule" in str(field.type)
 ]
 
 

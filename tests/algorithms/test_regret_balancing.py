@@ -181,14 +181,30 @@ def test_a_base_that_breaks_its_promise_is_out_for_good() -> None:
     assert sum(state.num_plays) == HORIZON
 
 
-def test_guesses_and_number_of_bases() -> None:
+def test_a_short_horizon_has_one_base() -> None:
     state = RegretBalancing(**OPTIONS).state(history(DESIGN), SPACE)
     gain = GAINS[HORIZON - 1]
     assert state.information_gain == pytest.approx(gain)
-    count = 1 + math.ceil(math.log2(HORIZON) / 2)
+    assert gain**2 > HORIZON
+    assert state.misspecifications == pytest.approx([1 / math.sqrt(gain)])
+
+
+def test_guesses_and_number_of_bases() -> None:
+    # One smooth decision with much noise: little to learn, so there are guesses.
+    prior = FixedHyperparameters(lengthscale=5.0, noise_variance=4.0)
+    horizon, box = 200, SearchSpace(BOUNDS[:, :1], SPACE.context_bounds)
+    recipe = RegretBalancing(**OPTIONS | {"hyperparameters": prior, "horizon": horizon})
+    data = history(DESIGN)
+    data = History(X=data.X[:, :1], C=data.C, Y=data.Y, contexts=data.C)
+    state = recipe.state(data, box)
+    gain, count = state.information_gain, len(state.misspecifications)
+    assert horizon > gain**2 and count > 1
+    assert count == math.ceil(1 + math.log2(math.sqrt(horizon) / gain))
     expected = [2.0 ** (1 - i) / math.sqrt(gain) for i in range(1, count + 1)]
     assert state.misspecifications == pytest.approx(expected)
-    assert min(expected) <= 1 / math.sqrt(HORIZON * gain)
+    # The smallest is the one at which both terms of the bound are equal, or half.
+    balance = math.sqrt(gain / horizon)
+    assert balance / 2 <= min(expected) <= balance
 
 
 def test_bound_with_the_width_of_lemma_1() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import cvxpy as cp
 import pytest
@@ -25,6 +26,7 @@ from botorch_drbo.algorithms import (
     EmpiricalRisk,
     History,
     SearchSpace,
+    StableOpt,
     WDRBOExact,
     algorithm_from_dict,
 )
@@ -183,6 +185,21 @@ def test_the_grid_is_rounded_up_and_follows_a_reference() -> None:
         contexts, _ = algorithm.robust_set(joint_model(data), data, SPACE, seed=0)
         assert contexts.num_points == per_side**2
         assert contexts.weights[0] == 0.25 and contexts.weights[-1] == 0.75
+
+
+@pytest.mark.parametrize(("d_c", "per_side"), [(1, 1024), (2, 32), (3, 11), (4, 6)])
+def test_grids_and_boxes_have_the_sizes_of_the_papers(d_c: int, per_side: int) -> None:
+    unit = torch.tensor([[0.0] * d_c, [1.0] * d_c], dtype=torch.double)
+    C = torch.rand(5, d_c, dtype=torch.double)
+    data = History(X=C, C=C, Y=C[:, :1], contexts=C)
+    space = SearchSpace(unit, unit)
+    fitted = SingleTaskGP(torch.cat([C, C], dim=-1), data.Y)
+    minimax = DRBOMMDMinimax().robust_set(fitted, data, space, seed=0)[0]
+    assert minimax.num_points == per_side**d_c
+    exact = DRBOMMD().robust_set(fitted, data, space, seed=0)[0]
+    assert exact.num_points == math.ceil(100 ** (1 / d_c)) ** d_c
+    stable = StableOpt().robust_set(fitted, data, space, seed=0)[0]
+    assert stable.num_points == 1024
 
 
 def test_drbo_mmd_minimax_searches_with_the_approximation() -> None:

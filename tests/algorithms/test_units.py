@@ -46,9 +46,8 @@ class Units:
 
 PLAIN = Units()
 OTHERS = {
-    "boxes": Units(x=(1e-6, 1e6), c=(1e6, 1e-6), shift=-3.0),
-    "small y": Units(y=1e-8, shift=5.0),
-    "all": Units(x=(1e4, 1e-5), c=(1e-6, 1e3), y=1e8, shift=1.0),
+    "small": Units(x=(1e-6, 1e6), c=(1e6, 1e-6), y=1e-8, shift=-3.0),
+    "large": Units(x=(1e4, 1e-5), c=(1e-6, 1e3), y=1e8, shift=1.0),
 }
 
 
@@ -116,7 +115,7 @@ def test_every_recipe_in_other_units(name: str, units: Units) -> None:
 
 @pytest.mark.parametrize("name", ["drbo_mmd", "ec_wdrbo", "stable_opt", "wdrbo_exact"])
 def test_two_contexts_in_other_units(name: str) -> None:
-    units = OTHERS["all"]
+    units = OTHERS["large"]
     check(answer(name, units, 2), plainly(name, PLAIN, 2), units)
 
 
@@ -218,5 +217,5 @@ def test_a_whole_run_in_other_units(name: str) -> None:
         return [*asked, in_sides(opt.recommend().x.unsqueeze(0), space)]
 
     plain = run(PLAIN)
-    for units in (OTHERS["boxes"], OTHERS["all"]):
+    for units in OTHERS.values():
         torch.testing.assert_close(run(units), plain, rtol=0.0, atol=1e-4)

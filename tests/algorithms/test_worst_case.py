@@ -41,11 +41,11 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.test_functions import make_test_function
+from tests.models import UNIT
 
 # Short lengthscales in the context: valleys that no context seen lies in.
 LENGTHSCALES = {1: (0.5, 0.15), 2: (0.5, 0.25, 0.35)}
 BOX = torch.tensor([[-3.0, 100.0], [7.0, 160.0]], dtype=torch.double)
-UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 TOLERANCE = 1e-3  # of the range of the scores
 
 
@@ -79,6 +79,11 @@ SETS: dict[str, tuple[str, dict]] = {
     "drbo_kde": ("tv", {"radius": 0.3, "num_contexts": 32, "num_outside": 8}),
     "drbo_mmd": ("mmd", {"radius": 0.3, "num_contexts": 16}),
     "drbo_mmd_minimax": ("mmd", {"radius": 0.3, "num_contexts": 16}),
+    "ts_wdrbo": ("transport", {"radius": 0.1}),
+    "ei_wdrbo": ("transport", {"radius": 0.1}),
+    "ts_drbo_kde": ("tv", {"radius": 0.3, "num_contexts": 32, "num_outside": 8}),
+    "ei_drbo_kde": ("tv", {"radius": 0.3, "num_contexts": 32, "num_outside": 8}),
+    "ts_drbo_mmd": ("mmd", {"radius": 0.3, "num_contexts": 16}),
 }
 
 
@@ -357,7 +362,7 @@ def test_stable_opt_is_judged_on_its_own_box() -> None:
 def test_every_recipe_says_where_its_worst_case_lives() -> None:
     listed = {
         "erbo", "sbo_kde", "gp_ucb", "ec_gp_ucb", "ucb_so", "ucb_ro", "random",
-        "phased_gp_us", "regret_balancing",
+        "phased_gp_us", "regret_balancing", "ts_erbo", "ei_erbo",
     }  # fmt: skip
     assert set(ALGORITHMS) == listed | set(SETS) | {"stable_opt"}
     for name in sorted(listed):

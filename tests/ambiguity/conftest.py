@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -13,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
 TIGHT = {
     "tol_gap_abs": 1e-10,
     "tol_gap_rel": 1e-10,
@@ -22,23 +19,6 @@ TIGHT = {
     "tol_infeas_rel": 1e-12,
 }
 KINDS = ("plain", "ties", "zeros", "skewed", "offset", "huge", "tiny", "constant")
-
-
-@pytest.fixture
-def reference_instances() -> Callable[[str], list[dict]]:
-    """The certified instances of one distance, as tensors."""
-    if not REFERENCE.exists():
-        pytest.skip("needs ../shared/data")
-
-    def load(distance: str) -> list[dict]:
-        every = json.loads(REFERENCE.read_text())["instances"]
-        chosen = [i for i in every if i["distance"] == distance]
-        assert len(chosen) >= 8
-        for i in chosen:
-            i |= {k: torch.tensor(i[k], dtype=torch.double) for k in ("f", "p")}
-        return chosen
-
-    return load
 
 
 @pytest.fixture(params=KINDS)
@@ -94,3 +74,19 @@ def by_clarabel() -> Callable[..., float]:
         return low + span * value
 
     return solve
+
+
+@pytest.fixture
+def agrees_with_clarabel(by_clarabel: Callable[..., float]) -> Callable[..., None]:
+    """Compares the values of rows of scores and weights with Clarabel's."""
+
+    def check(
+        values: Tensor, f: Tensor, p: Tensor, radius: float, constraints: Callable
+    ) -> None:
+        for value, scores, weights in zip(values, f, p, strict=True):
+            expected = by_clarabel(scores, weights, radius, constraints)
+            span = (scores.max() - scores.min()).item()
+            allowed = 1e-8 * span + 1e-14 * abs(expected)
+            assert abs(value.item() - expected) <= allowed
+
+    return check

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -17,8 +15,8 @@ from torch import Tensor
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, SolverStatus
 from botorch_drbo.ambiguity import _active_set as active_set
 from botorch_drbo.ambiguity import _interior_point as interior_point
+from tests.ambiguity.reference import instances, needs_reference
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
 KERNELS = ["se_0.1", "se_0.2", "se_0.5", "matern12"]
 
 
@@ -86,22 +84,15 @@ def proof(f: Tensor, p: Tensor, ball: MaximumMeanDiscrepancy, matrix: Tensor):
     return robust, distance, robust.value.detach() - lower
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="needs ../shared/data")
+@needs_reference
 def test_reference_instances():
-    instances = [
-        i
-        for i in json.loads(REFERENCE.read_text())["instances"]
-        if i["distance"] == "mmd"
-    ]
-    assert len(instances) == 9
-    for i in instances:
-        f, p, matrix = (torch.tensor(i[k], dtype=torch.double) for k in ("f", "p", "M"))
-        robust = MaximumMeanDiscrepancy(i["eps"], matrix).worst_case(f, p)
+    for i in instances("mmd"):
+        ball = MaximumMeanDiscrepancy(i["eps"], i["M"])
+        robust = ball.worst_case(i["f"], i["p"])
         assert abs(robust.value - i["value"]) <= 1e-11 * (1 + abs(i["value"]))
         assert abs(robust.multiplier - i["multiplier"]) <= 1e-8 * (1 + i["multiplier"])
         if i["q_unique"]:
-            q = torch.tensor(i["q"], dtype=torch.double)
-            torch.testing.assert_close(robust.weights, q, rtol=0, atol=1e-9)
+            torch.testing.assert_close(robust.weights, i["q"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", KERNELS)

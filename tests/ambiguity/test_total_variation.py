@@ -10,6 +10,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from scipy.optimize import linprog
 
 from botorch_drbo.ambiguity import TotalVariation
+from tests.ambiguity.reference import instances, needs_reference
 
 
 def ball(q, p, radius):
@@ -39,24 +40,20 @@ def by_proposition_2(f, p, radius, floor) -> float:
 
 
 @pytest.mark.parametrize("n, radius", [(1, 0.3), (7, 1e-4), (7, 0.4), (40, 0.3)])
-def test_equals_clarabel(n, radius, kind, make_instance, by_clarabel):
+def test_equals_clarabel(n, radius, kind, make_instance, agrees_with_clarabel):
     f, p = make_instance(kind, n)
     values = TotalVariation(radius).worst_case(f, p).value
-    for row in range(len(f)):
-        expected = by_clarabel(f[row], p[row], radius, ball)
-        span = (f[row].max() - f[row].min()).item()
-        allowed = 1e-8 * span + 1e-14 * abs(expected)
-        assert abs(values[row].item() - expected) <= allowed
+    agrees_with_clarabel(values, f, p, radius, ball)
 
 
-def test_reference_instances(reference_instances):
-    for i in reference_instances("tv"):
+@needs_reference
+def test_reference_instances():
+    for i in instances("tv"):
         robust = TotalVariation(i["eps"]).worst_case(i["f"], i["p"])
         assert robust.value.item() == pytest.approx(i["value"], rel=1e-10, abs=1e-10)
         assert robust.multiplier.item() == pytest.approx(i["multiplier"], abs=1e-9)
         if i["q_unique"]:
-            q = torch.tensor(i["q"], dtype=torch.double)
-            torch.testing.assert_close(robust.weights, q, rtol=0, atol=1e-12)
+            torch.testing.assert_close(robust.weights, i["q"], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("below", [0.0, 0.5, 30.0])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,8 +14,7 @@ from scipy.optimize import linprog
 
 from botorch_drbo.ambiguity import SolverStatus, Wasserstein
 from botorch_drbo.ambiguity import wasserstein as module
-
-REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "inner_reference.json"
+from tests.ambiguity.reference import instances, needs_reference
 
 
 def by_linear_programming(f, p, cost, radius) -> float:
@@ -65,26 +62,16 @@ def test_equals_linear_programming(n, m, radius, kind):
         assert abs(robust.value[row] / scale - expected) <= 1e-8 * (1 + abs(expected))
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="needs ../shared/data")
+@needs_reference
 @pytest.mark.parametrize("distance", ["wasserstein1", "wasserstein1_candidates"])
 def test_reference_instances(distance):
-    instances = [
-        i
-        for i in json.loads(REFERENCE.read_text())["instances"]
-        if i["distance"] == distance
-    ]
-    assert len(instances) == 8
-    for i in instances:
-        f, p, cost = (
-            torch.tensor(i[k], dtype=torch.double) for k in ("f", "p", "cost")
-        )
-        robust = Wasserstein(i["eps"], cost).worst_case(f, p)
+    for i in instances(distance):
+        robust = Wasserstein(i["eps"], i["cost"]).worst_case(i["f"], i["p"])
         scale = 1 + abs(i["value"])
         assert abs(robust.value - i["value"]) <= 1e-9 * scale
         assert abs(robust.multiplier - i["multiplier"]) <= 1e-6 * (1 + i["multiplier"])
         if i["q_unique"]:
-            q = torch.tensor(i["q"], dtype=torch.double)
-            torch.testing.assert_close(robust.weights, q, rtol=0, atol=1e-8)
+            torch.testing.assert_close(robust.weights, i["q"], rtol=0, atol=1e-8)
 
 
 def test_permutation_of_atoms():

@@ -12,21 +12,25 @@ import pytest
 import torch
 from rich.console import Console
 
-from benchmarks import lipschitz
 from benchmarks.__main__ import main
-from benchmarks.config import AlgorithmConfig, BenchmarkConfig, from_toml
-from benchmarks.demo import MEANING, loss_under, run_demo, shifted_contexts
-from benchmarks.display import working
-from benchmarks.problems import make_problem
-from benchmarks.storage import Record
+from benchmarks.accuracy import lipschitz
+from benchmarks.experiments.demo import MEANING, loss_under, run_demo, shifted_contexts
+from benchmarks.run.config import (
+    AlgorithmConfig,
+    BenchmarkConfig,
+    ProblemConfig,
+    from_toml,
+)
+from benchmarks.run.display import working
+from benchmarks.run.problems import make_problem
 
 
 def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):
     line = ["run", "--problem", "wdrbo_figure1", "--algorithms", "random", "gp_ucb"]
-    line += ["--seeds", "2", "--iterations", "2", "--initial", "2", "--jobs", "1"]
+    line += ["--seeds", "2", "--iterations", "2", "--initial", "2", "--workers", "1"]
     assert main([*line, "--out", str(tmp_path)]) == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"runs", "table.md", "summary.json", "iterations.csv", "regret.png"}
+    assert names == {"runs", "table.md", "results.parquet", "regret.png"}
     printed = capsys.readouterr().out
     assert "gp_ucb" in printed
     assert "random" in printed
@@ -35,10 +39,10 @@ def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("run --problem no_such --algorithms random --jobs 1", "no_such"),
-        ("run --problem newsvendor --algorithms no_such --jobs 1", "no_such"),
+        ("run --problem no_such --algorithms random --workers 1", "no_such"),
+        ("run --problem newsvendor --algorithms no_such --workers 1", "no_such"),
         ("run --config no_such", "no config"),
-        ("run", "--problem and --algorithms"),
+        ("run", "Give a config"),
     ],
 )
 def test_wrong_input_is_one_sentence(line: str, message: str, tmp_path: Path, capsys):
@@ -51,7 +55,7 @@ COMMANDS = [
     "run --problem newsvendor --algorithms random",
     "demo",
     "speed",
-    "speed --inner",
+    "speed inner",
     "accuracy",
     "lipschitz",
     "batches",
@@ -79,23 +83,17 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(
     assert sorted(tmp_path.rglob("*")) == [file, folder]
 
 
-def test_piped_output_shows_progress_as_it_comes(tmp_path: Path):
+def test_each_finished_run_is_a_line_with_the_time_left(tmp_path: Path, capsys):
     line = ["run", "--problem", "wdrbo_figure1", "--algorithms", "random"]
-    line += ["--seeds", "2", "--iterations", "5", "--initial", "1", "--jobs", "1"]
-    code = (
-        "import sys\n"
-        "import benchmarks.display as display\n"
-        "from benchmarks.__main__ import main\n"
-        "def stop(*_):\n    print('the end', flush=True)\n    sys.exit(0)\n"
-        "display.write_report = stop\n"
-        f"main({[*line, '--out', str(tmp_path)]})"
-    )
-    finished = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    before, _ = finished.stdout.split("the end")
-    for completed in range(1, 11):
-        assert f"random: {completed} of 10 decisions" in before
+    line += ["--seeds", "3", "--iterations", "1", "--initial", "1", "--workers", "1"]
+    assert main([*line, "--out", str(tmp_path)]) == 0
+    lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("[")]
+    assert len(lines) == 3
+    for number, text in enumerate(lines):
+        assert text.startswith(f"[{number + 1}/3, ")
+        assert f"left] random on wdrbo_figure1, seed {number}: regret" in text
+    assert main([*line, "--out", str(tmp_path)]) == 0  # all is there
+    assert "0 of 3 runs" in capsys.readouterr().out
 
 
 def test_what_is_done_is_said_without_a_terminal():
@@ -150,14 +148,14 @@ def test_demo_tells_a_story_and_draws(tmp_path: Path, capsys):
     tiny = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
     config = BenchmarkConfig(
         name="demo",
-        problem="newsvendor",
+        problems=(ProblemConfig("newsvendor"),),
         algorithms=(AlgorithmConfig("erbo", options=tiny), AlgorithmConfig("random")),
         seeds=(0,),
         iterations=2,
         initial=2,
     )
     for _ in range(2):  # the second time it runs again, it does not skip
-        assert run_demo(config, tmp_path, jobs=1) == 0
+        assert run_demo(config, tmp_path, workers=1) == 0
         printed = " ".join(capsys.readouterr().out.split())
         assert "Profit lost" in printed
         assert "demo.png" in printed
@@ -172,10 +170,10 @@ def test_demo_explains_each_of_its_methods():
 
 def test_loss_under_shifted_demand_by_hand():
     # With a demand of .6 for certain the best stock is .6 and earns (9 - 5) * .6 = 2.4.
-    problem = make_problem(from_toml("demo"))
+    problem = make_problem(from_toml("demo").problems[0])
     demand = torch.full((5, 1), 0.6, dtype=torch.double)
-    records = [Record(0, [x], [0.0], 0.0, 0.0, 0.0, 0.0, None, []) for x in (0.5, 0.7)]
+    decisions = torch.tensor([[0.5], [0.7]], dtype=torch.double)
     # .5 earns 4 * .5 = 2; .7 earns 9 * .6 + .1 - 3.5 = 2; so each loses .4.
-    assert loss_under(demand, problem, records) == pytest.approx(0.4, abs=1e-9)
+    assert loss_under(demand, problem, decisions) == pytest.approx(0.4, abs=1e-9)
     lower = shifted_contexts(problem)
     torch.testing.assert_close(lower, problem.true_contexts() * 2 / 3)

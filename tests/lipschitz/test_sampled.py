@@ -20,17 +20,12 @@ from tests.lipschitz.scores import (
     slopes_of,
     steepest,
 )
-from tests.models import UNIT
+from tests.models import UNIT, uniform
 
 
 def wave(X: Tensor, c: Tensor) -> Tensor:
     """``|d/dc sin(9 c + x)| <= 9``, with the top inside."""
     return (9 * c.squeeze(-1) + X).sin()
-
-
-def uniform(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
 
 
 def test_closed_form_with_an_interior_maximum() -> None:

@@ -1,7 +1,8 @@
-"""A small problem, and the loop that every test of the optimizer runs."""
+"""A small problem, the loop that every test of the optimizer runs, and its journal."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,3 +49,18 @@ class Toy:
 @pytest.fixture
 def toy() -> Toy:
     return Toy()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a journal may be."""
+    return tmp_path / "run.jsonl"
+
+
+@pytest.fixture
+def finished(toy: Toy, path: Path) -> Path:
+    """A journal of a design of three rounds, and one decision pending."""
+    with toy.make("random", journal=path) as opt:
+        toy.run(opt, 0, 3)
+        opt.ask()
+    return path

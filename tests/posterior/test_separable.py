@@ -8,13 +8,9 @@ from torch import Tensor
 
 from botorch_drbo.posterior import separable
 from botorch_drbo.posterior.separable import SkeletonSystem, separable_moments
+from tests.models import uniform
 
 B, R, T = 4, 3, 5
-
-
-def uniform(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(*shape, generator=generator, dtype=torch.double)
 
 
 def system(memory_budget: int = 2**30) -> SkeletonSystem:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -21,19 +19,12 @@ from botorch_drbo.test_functions import (
     objective_regret,
 )
 from botorch_drbo.test_functions.laws import discretised_normal, grid_side
+from tests.data import with_data
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-needs_real_data = pytest.mark.skipif(
-    not (DATA / "plant_growth.npz").is_file(), reason=f"no data in {DATA}"
-)
 PRESETS = ["gp_prior_2_2", "hartmann_2_1"]
-WITH_DATA = [
-    pytest.param(name, marks=needs_real_data)
-    for name in ("plant_growth", "covid_testing")
-]
 
 
-@pytest.mark.parametrize("name", [*PRESETS, *WITH_DATA])
+@pytest.mark.parametrize("name", with_data([*PRESETS, "plant_growth", "covid_testing"]))
 def test_setting_of_the_paper(name: str) -> None:
     problem = BOCUProblem.preset(name, seed=1)
     function = problem.function

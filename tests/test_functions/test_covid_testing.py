@@ -12,9 +12,10 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from scipy import stats
 
 from botorch_drbo.test_functions import COVIDTesting, make_test_function
+from tests.data import DATA, needs
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "covid_infection.npz"
-needs_real_data = pytest.mark.skipif(not REAL.is_file(), reason=f"no file at {REAL}")
+REAL = DATA / "covid_infection.npz"
+needs_real_data = needs(REAL.name)
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,10 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 
 from botorch_drbo.test_functions import PlantGrowth, make_test_function
 from botorch_drbo.test_functions.laws import normal_law
+from tests.data import DATA, needs
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "plant_growth.npz"
-needs_real_data = pytest.mark.skipif(not REAL.is_file(), reason=f"no file at {REAL}")
+REAL = DATA / "plant_growth.npz"
+needs_real_data = needs(REAL.name)
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,10 @@ from gpytorch.means import ConstantMean
 
 from botorch_drbo.test_functions import Portfolio, make_test_function
 from botorch_drbo.test_functions.laws import normal_law
+from tests.data import DATA, needs
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "portfolio.npz"
-needs_real_data = pytest.mark.skipif(not REAL.is_file(), reason=f"no file at {REAL}")
+REAL = DATA / "portfolio.npz"
+needs_real_data = needs(REAL.name)
 KINDS = [("normal", "wdrbo"), ("normal", "sbo_kde")]
 KINDS += [("uniform", "wdrbo"), ("uniform", "sbo_kde")]
 

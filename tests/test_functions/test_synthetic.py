@@ -40,7 +40,7 @@ WITH_DATA = ("portfolio_normal", "portfolio_uniform", "plant_growth", "covid_tes
 SYNTHETIC = [name for name in TEST_FUNCTIONS if name not in WITH_DATA]
 CASES = [(name, {}) for name in SYNTHETIC] + [
     (name, {"preset": "sbo_kde"})
-    for name in ("ackley_2_1", "ackley_2_4", "branin_2_2", "hartmann_5_1")
+    for name in ("ackley_1_1", "ackley_2_1", "ackley_2_4", "branin_2_2", "hartmann_5_1")
 ]
 
 
@@ -90,7 +90,7 @@ def numpy_newsvendor(x: Array, c: Array) -> Array:
 
 
 def numpy_three_hump(x: Array, c: Array) -> Array:
-    u, v = 2 * x[:, 0] - 1, 2 * c[:, 0] - 1
+    u, v = x[:, 0], c[:, 0]
     return -np.polyval([1 / 6, 0, -1.05, 0, 2, 0, 0], u) - u * v - v * v
 
 
@@ -105,6 +105,7 @@ def numpy_figure1(x: Array, c: Array) -> Array:
 
 
 FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
+    "ackley_1_1": numpy_ackley,
     "ackley_2_1": numpy_ackley,
     "ackley_2_4": numpy_ackley,
     "branin_2_2": numpy_branin,
@@ -156,7 +157,7 @@ def test_published_optima_of_f() -> None:
     assert at(Hartmann3(), z[:2], z[2:]) == pytest.approx(3.86278, abs=1e-5)
     x, c = [(0.0898 + 2) / 4], [(-0.7126 + 1) / 2]
     assert at(SixHumpCamel(), x, c) == pytest.approx(1.0316, abs=1e-4)
-    assert at(ThreeHumpCamel(), [0.5], [0.5]) == 0
+    assert at(ThreeHumpCamel(), [0.0], [0.0]) == 0
     assert at(WassersteinFigure1(), [0.0], [0.5]) == pytest.approx(1 - 0.05**0.5)
 
 
@@ -185,6 +186,8 @@ def midpoint_contexts(name: str, options: dict[str, str], num: int) -> Array:
         std = 0.15 if name.startswith("ackley") else 0.1
     quantile = QUANTILES.get(name, stats.norm(0.5, std).ppf)
     u = (np.arange(num) + 0.5) / num
+    if name == "three_hump_camel":
+        return 2 * u[:, None] - 1
     return np.clip(quantile(u), 0, 1)[:, None]
 
 
@@ -300,10 +303,11 @@ def test_optima_in_closed_form() -> None:
     median = math.sqrt(2 ** (1 / 20) - 1)
     assert function.optimal_decision.item() == pytest.approx(median, abs=2e-5)
     assert Ackley().optimal_value == pytest.approx(-12.531, abs=1e-3)
-    # Three-hump camel at z_1 = 0 leaves -E[z_2^2].
-    contexts = 2 * midpoint_contexts("three_hump_camel", {}, 100_000) - 1
-    value = -(contexts**2).mean()
-    assert ThreeHumpCamel().optimal_value == pytest.approx(value, abs=1e-5)
+    assert Ackley(d_x=1).optimal_value == pytest.approx(-13.854, abs=1e-3)
+    # Three-hump camel at x = 0 leaves -E[c^2] = -1/3 for a uniform c.
+    camel = ThreeHumpCamel()
+    assert camel.optimal_value == -1 / 3 and camel.optimal_decision.item() == 0.0
+    assert camel.bounds.tolist() == camel.context_bounds.tolist() == [[-1.0], [1.0]]
 
 
 @pytest.mark.slow
@@ -407,6 +411,7 @@ def test_contexts_are_paired_and_independent_of_the_optimiser(name: str) -> None
     "name",
     [
         "ackley_2_1",
+        "three_hump_camel",
         "complicated_hartmann",
         "hartmann_2_1",
         "newsvendor",

@@ -1,0 +1,1 @@
+"""How exact the library's numbers are: the product path, and the searched ``L(x)``."""

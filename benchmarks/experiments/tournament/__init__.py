@@ -1,0 +1,6 @@
+"""Which method should a user take when the world misbehaves after the data?
+
+One learning run for each case, method and seed, with contexts of the law of the data.
+What the method recommends at a checkpoint is then judged under many deployed laws,
+without any further run.
+"""

@@ -1,0 +1,154 @@
+"""Who plays, on what, and how long: the cases, the methods and the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from benchmarks.experiments.tournament.laws import LawOfTheData
+from benchmarks.experiments.tournament.samples import SmoothSample
+from botorch_drbo.algorithms import Algorithm, make_algorithm
+from botorch_drbo.test_functions import make_test_function
+from botorch_drbo.test_functions.base import RobustTestFunction
+
+INITIAL = 5  # random decisions at the start of a run, the same for all methods
+FEW = 10  # contexts at the first checkpoint
+DRIFT = 2.0  # standard deviations by which a drifting law has moved at the end
+BASELINE = "erbo"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem in which methods learn.
+
+    Args:
+        make: The test function of a seed.
+        drifts: Whether the law moves while the methods learn, to end where the mean has
+            moved badly by two standard deviations.
+        d_c: The number of contexts.
+        noisy: Whether outcomes are.
+    """
+
+    make: Callable[[int], RobustTestFunction]
+    d_c: int
+    drifts: bool = False
+    noisy: bool = False
+
+
+def _fixed(name: str) -> Callable[[int], RobustTestFunction]:
+    return lambda seed: make_test_function(name)
+
+
+def _sample(
+    d_x: int, d_c: int, noise_std: float = 0.0
+) -> Callable[[int], RobustTestFunction]:
+    return partial(SmoothSample, d_x, d_c, noise_std=noise_std)
+
+
+CASES: Mapping[str, Case] = {
+    "newsvendor": Case(_fixed("newsvendor"), 1),
+    "ackley_2_1": Case(_fixed("ackley_2_1"), 1),
+    "wdrbo_figure1": Case(_fixed("wdrbo_figure1"), 1),
+    "branin_2_2": Case(_fixed("branin_2_2"), 2),
+    "portfolio_normal": Case(_fixed("portfolio_normal"), 2),
+    "smooth_2_2_noisy": Case(_sample(2, 2, noise_std=0.3), 2, noisy=True),
+    "smooth_2_4": Case(_sample(2, 4), 4),
+    "smooth_2_6": Case(_sample(2, 6), 6),
+    "newsvendor_drifting": Case(_fixed("newsvendor"), 1, drifts=True),
+    "branin_2_2_drifting": Case(_fixed("branin_2_2"), 2, drifts=True),
+    "ackley_2_4": Case(_fixed("ackley_2_4"), 4),
+    "hartmann_5_1": Case(_fixed("hartmann_5_1"), 1),
+    "newsvendor_noisy": Case(
+        lambda seed: make_test_function("newsvendor", noise_std=0.1), 1, noisy=True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recipe with its options.
+
+    Args:
+        recipe: A key of ``ALGORITHMS``.
+        radius: A constant radius, in standard deviations of the law of the data; None
+            for the recipe's own.
+        max_contexts: The largest number of context columns that it takes part with.
+    """
+
+    recipe: str
+    radius: float | None = None
+    max_contexts: int = 100
+
+    def algorithm(
+        self, function: RobustTestFunction, search: Mapping[str, Any]
+    ) -> Algorithm:
+        """The recipe for a test function; ``search`` are options of all recipes."""
+        options = dict(search)
+        if self.radius is not None:
+            options["radius"] = self.radius * LawOfTheData(function).radius
+        return make_algorithm(self.recipe, **options)
+
+
+METHODS: Mapping[str, Method] = {
+    "erbo": Method("erbo"),
+    "sbo_kde": Method("sbo_kde"),
+    "gp_ucb": Method("gp_ucb"),
+    "wdrbo": Method("wdrbo"),
+    "wdrbo_exact": Method("wdrbo_exact"),
+    "wdrbo_exact_1sd": Method("wdrbo_exact", radius=1.0),
+    "ts_erbo": Method("ts_erbo"),
+    "ts_wdrbo": Method("ts_wdrbo"),
+    "ei_erbo": Method("ei_erbo"),
+    "ei_wdrbo": Method("ei_wdrbo"),
+    "ei_wdrbo_1sd": Method("ei_wdrbo", radius=1.0),
+    "drbo_kde": Method("drbo_kde"),
+    # A grid of 100 contexts has two or three a side where there are more columns.
+    "drbo_mmd": Method("drbo_mmd", max_contexts=2),
+    "stable_opt": Method("stable_opt"),
+    "random": Method("random"),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of the tournament.
+
+    Args:
+        cases: Names of ``CASES``.
+        seeds: How many.
+        contexts: Outcomes of a run, the first ``INITIAL`` of random decisions.
+        search: How hard every method searches: one choice for all.
+    """
+
+    cases: tuple[str, ...]
+    seeds: int
+    contexts: int
+    search: Mapping[str, Any]
+
+    @property
+    def checkpoints(self) -> tuple[int, ...]:
+        """After how many contexts the recommended decision is stored."""
+        return tuple(sorted({min(FEW, self.contexts), self.contexts}))
+
+    def of(self, cases: tuple[str, ...]) -> Size:
+        """The same on other cases."""
+        return replace(self, cases=cases)
+
+
+SIZES: Mapping[str, Size] = {
+    "smoke": Size(
+        ("newsvendor", "smooth_2_4"),
+        seeds=2,
+        contexts=7,
+        search={"num_restarts": 2, "raw_samples": 16, "max_iterations": 10},
+    ),
+    "laptop": Size(
+        tuple(CASES)[:10],
+        seeds=10,
+        contexts=20,
+        search={"num_restarts": 4, "raw_samples": 256, "max_iterations": 50},
+    ),
+    "paper": Size(tuple(CASES), seeds=20, contexts=60, search={}),
+}

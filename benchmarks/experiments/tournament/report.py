@@ -1,0 +1,275 @@
+"""The tables and pictures of the tournament."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+
+from benchmarks.experiments.tournament.cases import BASELINE, CASES
+from benchmarks.experiments.tournament.compare import (
+    SETTLED,
+    WHILE_LEARNING,
+    Comparison,
+    compare,
+    frames,
+    ranks,
+)
+
+_BY_CASE = (SETTLED, "mean moves 2 sd, badly", "worst within 1 sd", WHILE_LEARNING)
+_ADVICE = {
+    SETTLED: "stays as it was",
+    "nothing shifts, 10 contexts": "stays as it was, and you have 10 contexts only",
+    "nothing shifts, noise": "stays as it was, and outcomes are noisy",
+    "nothing shifts, 4 or 6 columns": "stays as it was, with 4 or 6 context columns",
+    WHILE_LEARNING: "makes you pay for each decision while you learn",
+    "mean moves 1 sd, any way": "moves by 1 sd, any way",
+    "mean moves 1 sd, badly": "moves by 1 sd, the bad way",
+    "mean moves 2 sd, any way": "moves by 2 sd, any way",
+    "mean moves 2 sd, badly": "moves by 2 sd, the bad way",
+    "drifts 2 sd while learning": "drifts by 2 sd while you learn, and stays there",
+    "heavy tails": "has heavier tails",
+    "rare bad regime": "turns bad one time in ten",
+    "worst within 1 sd": "does its worst within 1 sd (W1)",
+    "worst within 1 sd, 10 contexts": "does so, and you have 10 contexts only",
+    "worst within 2 sd": "does its worst within 2 sd (W1)",
+}
+
+Results = Mapping[str, Mapping[str, Comparison]]
+
+
+def write_report(
+    losses: pd.DataFrame, steps: pd.DataFrame, out: Path, command: str
+) -> str:
+    """Write ``report.md``, ``advice.md`` and the pictures.
+
+    Returns:
+        The text of the report.
+    """
+    found = frames(losses, steps)
+    results = {name: compare(frame, BASELINE) for name, frame in found.items()}
+    chosen: Any = steps[steps["chosen"]]
+    seconds = dict(chosen.groupby("method")["seconds"].median())
+    advice = advice_table(results)
+    text = "\n\n".join(
+        [
+            "# The tournament: what if the world misbehaves after the data?",
+            _explanation(losses, command),
+            "## If your world does this, take that",
+            advice,
+            "## The loss of every method, less that of `" + BASELINE + "`",
+            _explanation_of_differences(),
+            difference_table(results, seconds),
+            "![Differences](differences.png)",
+            "![What robustness costs and saves](price.png)",
+            "## Mean ranks",
+            _rank_table(found),
+            "## Case by case",
+            *[_case_table(name, found[name]) for name in _BY_CASE],
+        ]
+    )
+    (out / "advice.md").write_text(advice + "\n", encoding="utf-8")
+    (out / "report.md").write_text(text + "\n", encoding="utf-8")
+    _draw_differences(results, out / "differences.png")
+    _draw_price(results, out / "price.png")
+    return text
+
+
+def advice_table(results: Results) -> str:
+    """What to take for each thing the world may do, what it costs and what it saves."""
+    settled = results[SETTLED]
+    lines = [
+        "| after the data, your world ... | take | its loss (erbo's) | it saves "
+        "| p | price if nothing shifts |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for name, about in _ADVICE.items():
+        if name not in results:
+            continue
+        comparisons = results[name]
+        blocks = comparisons[BASELINE].blocks
+        whole = {m: c for m, c in comparisons.items() if c.blocks == blocks}
+        best = min(whole, key=lambda method: whole[method].loss)
+        c, base = whole[best], whole[BASELINE]
+        take = f"`{best}`"
+        if best != BASELINE and not c.sure:
+            take = f"`{BASELINE}` (`{best}` is not surely better)"
+        saves, price = ["", ""], ""
+        if best != BASELINE:
+            saves = [f"{-c.difference:.1f} ± {c.error:.1f}", _p(c.p)]
+            price = f"{settled[best].difference:+.1f} ± {settled[best].error:.1f}"
+        cells = [about, take, f"{c.loss:.1f} ({base.loss:.1f})", *saves, price]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def difference_table(results: Results, seconds: Mapping[str, float]) -> str:
+    """One row for each method, one column for each situation."""
+    methods = list(results[SETTLED])
+    head = ["method", *results, "s/decision"]
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    for method in methods:
+        cells = [method]
+        for comparisons in results.values():
+            c = comparisons.get(method)
+            if c is None:
+                cells.append("")
+            elif method == BASELINE:
+                cells.append(f"loss {c.loss:.1f}")
+            else:
+                text = f"{c.difference:+.1f} ± {c.error:.1f}"
+                cells.append(f"**{text}**" if c.sure else text)
+        cells.append(f"{seconds[method]:.2g}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _explanation(losses: pd.DataFrame, command: str) -> str:
+    cases = list(losses["case"].unique())
+    seeds: Any = losses.groupby("case")["seed"].nunique()
+    counts = sorted(losses["contexts"].unique())
+    at_least = "" if seeds.min() == seeds.max() else " at least"
+    return f"""`{command}`. Cases: {", ".join(cases)}; {seeds.min()} seeds
+each{at_least}.
+
+Methods learn while contexts come from one law (in the drifting cases from one that
+moves). What they recommend after {" and ".join(map(str, counts))} contexts is then
+judged under the laws below, which no method has seen:
+
+- *sd* is the standard deviation of the law of the data; *badly* is the direction in
+  which the best decision under the data earns least, *any way* the mean over all axes
+  and the diagonal, both ways.
+- Heavy tails: Student's t with 2 degrees of freedom, same mean, scaled by the sd.
+- The rare regime: with probability .1 the context lies in a box of side .1 in the
+  corner that is worst for the best decision under the data.
+- Worst within: the lowest expectation over a type-1 Wasserstein ball around the law of
+  the data, by the exact solver.
+
+*Loss*, in percent: 0 is the best fixed decision under that law, 100 the mean of a blind
+guess; each case counts the same. A method ending in *1sd* is told the radius of the
+first ball; the others use their own schedules."""
+
+
+def _explanation_of_differences() -> str:
+    return (
+        "Percentage points, mean ± standard error over seeds within cases; negative is "
+        "better. Bold: significant at 5% by Wilcoxon's signed-rank test over all cases "
+        "and seeds, with Holm's correction for the number of methods in a column. "
+        "`drbo_mmd` plays with one or two context columns only, and is compared there."
+    )
+
+
+def _rank_table(found: Mapping[str, pd.DataFrame]) -> str:
+    columns = {name: ranks(frame) for name, frame in found.items() if name in _BY_CASE}
+    table = pd.DataFrame(columns).sort_values(SETTLED)
+    lines = [
+        "| method | " + " | ".join(table.columns) + " |",
+        "|---" + "|---:" * len(table.columns) + "|",
+    ]
+    for method, row in table.iterrows():
+        cells = [f"{value:.1f}" for value in row]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _case_table(name: str, frame: pd.DataFrame) -> str:
+    by_case: Any = frame.groupby(level="case")  # pandas' annotations leave it open
+    cases = [case for case in CASES if case in by_case.groups]
+    means, errors = by_case.mean().T[cases], by_case.sem().T[cases]
+    lines = [
+        f"**{name}** (loss in percent, mean ± standard error over seeds)",
+        "",
+        "| method | " + " | ".join(cases) + " |",
+        "|---" + "|---:" * len(cases) + "|",
+    ]
+    for method in means.index:
+        cells = [
+            "" if np.isnan(mean) else f"{mean:.1f} ± {error:.1f}"
+            for mean, error in zip(means.loc[method], errors.loc[method], strict=True)
+        ]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _p(p: float) -> str:
+    return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")
+
+
+def _draw_differences(results: Results, path: Path) -> None:
+    """A heat map: blue where a method loses less than the baseline."""
+    methods = [m for m in results[SETTLED] if m != BASELINE]
+    values = np.array(
+        [
+            [c[m].difference if m in c else np.nan for c in results.values()]
+            for m in methods
+        ]
+    )
+    limit = np.nanquantile(np.abs(values), 0.9)
+    size = (1.5 + 0.75 * len(results), 1.5 + 0.4 * len(methods))
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
+    image = ax.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+    ax.set_xticks(range(len(results)), list(results), rotation=40, ha="right")
+    ax.set_yticks(range(len(methods)), methods)
+    for i, method in enumerate(methods):
+        for j, comparisons in enumerate(results.values()):
+            c = comparisons.get(method)
+            if c is not None:
+                weight = "bold" if c.sure else "normal"
+                strong = abs(c.difference) > 0.6 * limit
+                ax.text(
+                    j,
+                    i,
+                    f"{c.difference:+.1f}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    weight=weight,
+                    color="white" if strong else "black",
+                )
+    figure.colorbar(image, label=f"loss less that of {BASELINE}, percentage points")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _draw_price(results: Results, path: Path) -> None:
+    """What each method costs if nothing shifts, against what it saves if it does."""
+    names = ("mean moves 2 sd, badly", "worst within 1 sd", "worst within 2 sd")
+    figure, axes = plt.subplots(
+        1,
+        len(names),
+        figsize=(5 * len(names), 4.5),
+        layout="constrained",
+        squeeze=False,
+    )
+    for ax, name in zip(axes.flat, names, strict=True):
+        for method, price in results[SETTLED].items():
+            saved = results[name].get(method)
+            if saved is None:
+                continue
+            ax.errorbar(
+                price.difference,
+                -saved.difference,
+                xerr=price.error,
+                yerr=saved.error,
+                fmt="o",
+                markersize=4,
+                linewidth=0.8,
+            )
+            ax.annotate(
+                method,
+                (price.difference, -saved.difference),
+                xytext=(4, 4),
+                textcoords="offset points",
+                fontsize=8,
+            )
+        ax.axhline(0, color="grey", linewidth=0.6)
+        ax.axvline(0, color="grey", linewidth=0.6)
+        ax.set_title(name)
+        ax.set_xlabel("price: loss if nothing shifts, less erbo's")
+    axes[0, 0].set_ylabel("saved: erbo's loss, less its own")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)

@@ -1,0 +1,275 @@
+"""What a benchmark runs: problems, algorithms, seeds, a budget; in up to three sizes.
+
+The top level of a TOML file holds what all sizes share; the tables ``[smoke]``,
+``[laptop]`` and ``[paper]`` replace what they name (``options`` are merged).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+SIZES = ("smoke", "laptop", "paper")
+INITIAL_DESIGNS = ("uniform", "sobol_joint")
+CONFIGS = Path(__file__).parents[1] / "configs"
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+class ConfigError(ValueError):
+    """A benchmark was asked for that cannot be run; the message says what to change."""
+
+
+@dataclass(frozen=True)
+class ProblemConfig:
+    """One problem with its options.
+
+    Args:
+        name: The name in ``botorch_drbo.test_functions.TEST_FUNCTIONS``.
+        label: How tables, plots and folders call it; the name unless two variants of
+            one problem take part.
+        options: Keyword arguments of the problem.
+    """
+
+    name: str
+    label: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take the name as the label where none is given."""
+        _set_label(self)
+
+
+@dataclass(frozen=True)
+class AlgorithmConfig:
+    """One algorithm with its options.
+
+    Args:
+        name: The name in ``botorch_drbo.algorithms.ALGORITHMS``.
+        label: How tables, plots and folders call it; the name unless two variants of
+            one algorithm take part.
+        options: Keyword arguments of the algorithm, in JSON's types. The value
+            ``"problem"`` of ``reference`` stands for the problem's reference
+            distribution, and a table with the key ``schedule`` for a schedule.
+    """
+
+    name: str
+    label: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take the name as the label where none is given."""
+        _set_label(self)
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig:
+    """A benchmark: what runs, on what, how often and for how long.
+
+    Args:
+        name: The name of the benchmark; the default results folder is called so.
+        problems: At least one; labels are unique.
+        algorithms: At least one; labels are unique.
+        seeds: The seeds. A seed fixes the initial decisions, the contexts and the
+            noise, the same for every algorithm.
+        iterations: Decisions that the algorithm chooses in a run.
+        initial: Random decisions before them, the same for every algorithm.
+        initial_design: Where these come from, one of ``INITIAL_DESIGNS``; see
+            ``World``.
+        baseline: The label that paired differences are taken to; the first algorithm if
+            empty.
+        options: Options of each algorithm that has them and does not say otherwise
+            itself, such as ``num_restarts``.
+        imports: Python files or modules that enter problems or algorithms into
+            ``TEST_FUNCTIONS`` and ``ALGORITHMS``; imported in every process.
+        size: Which of the sizes of its file this is; empty if it has none.
+    """
+
+    name: str
+    problems: tuple[ProblemConfig, ...]
+    algorithms: tuple[AlgorithmConfig, ...]
+    seeds: tuple[int, ...]
+    iterations: int
+    initial: int = 5
+    initial_design: str = "uniform"
+    baseline: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    imports: tuple[str, ...] = ()
+    size: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot run, before hours are spent on it."""
+        labels = [a.label for a in self.algorithms]
+        for kind, names in (
+            ("problem", [p.label for p in self.problems]),
+            ("algorithm", labels),
+        ):
+            if not names:
+                raise ConfigError(f"A benchmark needs at least one {kind}.")
+            if len(set(names)) < len(names):
+                raise ConfigError(
+                    f"The labels of the {kind}s must differ, got {names}. Give each "
+                    f"variant of one {kind} its own `label`."
+                )
+        if (
+            not self.seeds
+            or len(set(self.seeds)) < len(self.seeds)
+            or min(self.seeds) < 0
+        ):
+            raise ConfigError(
+                "`seeds` must be one or more different numbers that are not negative, "
+                f"got {list(self.seeds)}."
+            )
+        if self.iterations < 1 or self.initial < 1:
+            raise ConfigError(
+                "`iterations` and `initial` must be at least 1, got "
+                f"{self.iterations} and {self.initial}."
+            )
+        if self.initial_design not in INITIAL_DESIGNS:
+            raise ConfigError(
+                f"`initial_design` must be one of {INITIAL_DESIGNS}, got "
+                f"{self.initial_design!r}."
+            )
+        if not self.baseline:
+            object.__setattr__(self, "baseline", labels[0])
+        if self.baseline not in labels:
+            raise ConfigError(f"The baseline {self.baseline!r} is not among {labels}.")
+
+
+def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
+    """Read a config file; a bare name such as ``figure1`` means one of ``configs/``.
+
+    Args:
+        path: The file, or its name.
+        size: One of ``SIZES``; if empty, ``laptop`` where the file has that size.
+
+    Raises:
+        ConfigError: No such file or size, not TOML, unknown or missing keys, or a
+            config that cannot run.
+    """
+    file = Path(path)
+    if not file.is_file() and (CONFIGS / f"{path}.toml").exists():
+        file = CONFIGS / f"{path}.toml"
+    if not file.is_file():
+        known = sorted(p.stem for p in CONFIGS.glob("*.toml"))
+        near = did_you_mean(str(path), known)
+        raise ConfigError(
+            f"There is no config {str(path)!r}.{near} Known by name: {known}."
+        )
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from error
+    shared, sizes = dict(raw), {s: raw[s] for s in SIZES if s in raw}
+    for name in sizes:
+        del shared[name]
+    if size and size not in sizes:
+        raise ConfigError(f"{file} has no size {size!r}; it has {list(sizes)}.")
+    if not size and "laptop" in sizes:
+        size = "laptop"
+    chosen = sizes.get(size, {})
+    options = shared.get("options", {}) | chosen.get("options", {})
+    config = from_dict(
+        {"name": file.stem, **shared, **chosen, "options": options}, source=str(file)
+    )
+    imports = tuple(
+        str((file.parent / name).resolve()) if name.endswith(".py") else name
+        for name in config.imports
+    )
+    return replace(config, size=size, imports=imports)
+
+
+def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkConfig:
+    """Build a config from plain values, as a TOML file holds them.
+
+    Args:
+        raw: ``problem`` or the list ``problems``, the list ``algorithms`` (each a name,
+            or a table with ``name``, ``label``, ``options``), ``seeds`` (a count or a
+            list), ``iterations``, and optionally ``name``, ``initial``,
+            ``initial_design``, ``baseline``, ``options``, ``imports``.
+        source: How error messages name the origin of the values.
+
+    Raises:
+        ConfigError: Unknown or missing keys, wrong types, or a config that cannot run.
+    """
+    required = {"algorithms", "seeds", "iterations"}
+    optional = {"name", "initial", "initial_design", "baseline", "options", "imports"}
+    either = {"problem", "problems"} & set(raw) or {"problem"}
+    if len(either) == 2:
+        raise ConfigError(f"{source} has `problem` and `problems`: leave out one.")
+    _check_keys(raw, required | optional | {"problem", "problems"}, required, source)
+    _check_keys(raw, set(raw), either, source)
+    problems = [raw["problem"]] if "problem" in raw else raw["problems"]
+    entries = _entries(problems, "problems", source)
+    seeds = raw["seeds"]
+    seed_list = range(seeds) if isinstance(seeds, int) else seeds
+    numbers = [*seed_list, raw["iterations"], raw.get("initial", 5)]
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+        raise ConfigError(
+            f"`seeds`, `iterations` and `initial` of {source} must be whole numbers."
+        )
+    return BenchmarkConfig(
+        name=raw.get("name", entries[0]["name"]),
+        problems=tuple(ProblemConfig(**e) for e in entries),
+        algorithms=tuple(
+            AlgorithmConfig(**e)
+            for e in _entries(raw["algorithms"], "algorithms", source)
+        ),
+        seeds=tuple(seed_list),
+        iterations=raw["iterations"],
+        initial=raw.get("initial", 5),
+        initial_design=raw.get("initial_design", "uniform"),
+        baseline=raw.get("baseline", ""),
+        options=raw.get("options", {}),
+        imports=tuple(raw.get("imports", ())),
+    )
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """A sentence with the choices nearest to a misspelt name, if any is near."""
+    near = get_close_matches(name, list(choices))
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _entries(raw: Any, key: str, source: str) -> list[Mapping[str, Any]]:
+    if not isinstance(raw, Sequence) or isinstance(raw, str):
+        raise ConfigError(f"`{key}` of {source} must be a list, got {raw!r}.")
+    allowed = {"name", "label", "options"}
+    return [_named(entry, allowed, f"one of `{key}` of {source}") for entry in raw]
+
+
+def _set_label(entry: ProblemConfig | AlgorithmConfig) -> None:
+    if not entry.label:
+        object.__setattr__(entry, "label", entry.name)
+    if not _LABEL.fullmatch(entry.label):
+        raise ConfigError(
+            f"The label {entry.label!r} of {entry.name!r} names a folder: use letters, "
+            "digits and _ . + - only."
+        )
+
+
+def _named(entry: Any, allowed: set[str], where: str) -> Mapping[str, Any]:
+    """A table with a ``name``; a bare string is its own name."""
+    if isinstance(entry, str):
+        return {"name": entry}
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{where} must be a name or a table, got {entry!r}.")
+    _check_keys(entry, allowed, {"name"}, where)
+    return entry
+
+
+def _check_keys(
+    raw: Mapping[str, Any], allowed: set[str], required: set[str], where: str
+) -> None:
+    """Refuse misspelt keys: an ignored option would make a wrong benchmark."""
+    unknown, missing = set(raw) - allowed, required - set(raw)
+    if unknown or missing:
+        near = "".join(did_you_mean(key, allowed) for key in sorted(unknown))
+        raise ConfigError(
+            f"{where}: unknown keys {sorted(unknown)}, missing keys {sorted(missing)}; "
+            f"allowed are {sorted(allowed)}.{near}"
+        )

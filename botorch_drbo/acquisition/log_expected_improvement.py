@@ -1,0 +1,168 @@
+"""The expected improvement of the robust value, against a bar of each path's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.utils.safe_math import log_fatplus, logmeanexp
+from torch import Tensor
+
+from botorch_drbo._validation import check_points
+from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, prior_variance
+
+# In prior standard deviations:
+_SMOOTHING = 1e-6  # BoTorch's TAU_RELU
+_MARGIN = 1e-3  # a pair that cannot improve counts as one that is short by so much more
+
+
+class qLogDistributionallyRobustNoisyExpectedImprovement(
+    PathwiseBatchAcquisitionFunction
+):
+    r"""By how much a batch is expected to beat the decisions tried, as a logarithm.
+
+    .. math::
+        \alpha(x_1, \dots, x_q) &= \log \frac1S \sum_{s=1}^S
+            \Big( \max_{j \le q} g_s(x_j) - \max_{i \le t} g_s(x_i) \Big)_+ \\
+        g_s(x) &= g\big( f_s(x, c_1), \dots, f_s(x, c_n);\ w \big)
+
+    ``f_s`` are posterior sample paths, ``g`` is the objective, and the second maximum
+    is over the decisions tried (``X_baseline``) and those pending.
+
+    *The bar is that of each path*, as in BoTorch's ``qNoisyExpectedImprovement``. The
+    robust value of a decision that was tried is not known, not even without noise: its
+    outcome was seen at one context, and the worst distribution looks at others. A path
+    that is high everywhere is then high at the decisions tried too, and improves on
+    nothing. Against one bar for all paths, the best robust value of the posterior mean
+    (``qDistributionallyRobustExpectedImprovement``), it would count as an improvement
+    of every decision, so that what is unknown about the past passes for hope.
+
+    *The penalty rewards ignorance; this does not.* Far from data a Gaussian process is
+    flat in the context, and so is any bound ``mu + w sigma``: a decision that was never
+    tried pays hardly anything for robustness, while a good one that is known well pays
+    in full. The slope of the bound, or the worst case of the bound over a ball, so acts
+    as a second exploration bonus beside ``w sigma``. A sample path is as steep in the
+    context far from data as near them: each decision pays on each path what robustness
+    costs there, and the expected improvement of the worst case has no such bonus.
+
+    *What it costs.* An objective that cannot exceed the expectation improves on a path
+    only where the expectation does (``Objective.at_most``): for all other pairs of
+    decision and path, some nine in ten, no worst case is solved for.
+
+    Where no path improves, the plain expected improvement and its gradient are zero.
+    The logarithm of BoTorch's ``fatplus`` in place of the positive part has a slope
+    there too [Ament2023logei]_. A value is a number, not in the units of the outcome;
+    in other units all values differ by the same constant.
+
+    Args:
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        X_baseline: The decisions tried, ``t x d_x``.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        objective: Collapses ``... x n`` values and the weights to ``...``.
+        num_paths: The number of sample paths ``S``.
+        num_features: Random features of each path's prior part.
+        seed: The seed of the paths; None draws one from torch's generator.
+        context_indices: The model's input columns that hold the context; by
+            default the last ``d_c``.
+        posterior_transform: A weight and an offset for the outcome; a weight of -1
+            minimises it.
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        memory_budget: Bytes for the temporaries of the paths.
+
+    Raises:
+        InputDataError: No decisions tried or bad entries, a wrong context set or
+            objective, or a count below one.
+        BotorchTensorDimensionError: Columns that do not fit the model, or an
+            objective for another number of contexts.
+        UnsupportedError: A model without sample paths, or a transform that is not
+            a ``ScalarizedPosteriorTransform`` of one weight.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.objectives import UncertaintyObjective
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> acqf = qLogDistributionallyRobustNoisyExpectedImprovement(
+        ...     SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True)),
+        ...     X_baseline=Z[:, :1],
+        ...     context_set=ContextSet.empirical(Z[:, 1:]),
+        ...     objective=UncertaintyObjective.ro(),
+        ...     seed=0,
+        ... )
+        >>> acqf(torch.rand(5, 4, 1, dtype=torch.double)).shape  # 5 batches of 4
+        torch.Size([5])
+
+    The logarithm is that of [Ament2023logei]_; joining it with robust objectives is
+    ours.
+    """
+
+    _log = True
+    X_baseline: Tensor
+    _tried: Tensor | None
+    _bar: Tensor
+
+    def __init__(
+        self,
+        model: Model,
+        X_baseline: Tensor,
+        context_set: ContextSet,
+        objective: Objective,
+        *,
+        num_paths: int = 128,
+        num_features: int = 64,
+        seed: int | None = None,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        super().__init__(
+            model,
+            context_set,
+            objective,
+            num_paths=num_paths,
+            num_features=num_features,
+            seed=seed,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+            memory_budget=memory_budget,
+        )
+        check_points(X_baseline, "X_baseline", num_columns=self.num_decision_columns)
+        self.register_buffer("X_baseline", X_baseline.detach().clone())
+        self.set_X_pending(X_pending)
+
+    def _prepare(self) -> None:
+        variance = prior_variance(self.model, self.posterior_transform)
+        self.smoothing = _SMOOTHING * math.sqrt(variance)
+        self.margin = _MARGIN * math.sqrt(variance)
+        for name in ("_tried", "_bar"):  # the best on each path: of those tried, of all
+            self.register_buffer(name, None, persistent=False)
+
+    def _condition(self, pending: Tensor | None) -> None:
+        with torch.inference_mode(False), torch.no_grad():
+            if self._tried is None:
+                tried = self._utilities(self.X_baseline)  # S x t
+                self._tried = tried.amax(-1, keepdim=True)
+            super()._condition(pending)
+            self._bar = self._tried
+            if self._pending_utility is not None:
+                self._bar = torch.maximum(self._tried, self._pending_utility)  # S x b
+
+    def _over_paths(self, best: Tensor) -> Tensor:
+        bar = self._beside(self._bar, best)
+        return logmeanexp(log_fatplus(best - bar, tau=self.smoothing), dim=0)
+
+    def _utility(
+        self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
+    ) -> Tensor:
+        if self._tried is None:
+            return self.objective(values, weights)
+        bound = self.objective.at_most(values, weights)  # S x N
+        hopeful = bound > self._tried[part].to(values)
+        solved = self.objective(values[hopeful], weights)
+        return (bound - self.margin).masked_scatter(hopeful, solved)

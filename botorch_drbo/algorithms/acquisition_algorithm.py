@@ -1,0 +1,88 @@
+"""Recipes that are one acquisition function, with ``beta`` and without."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from botorch.acquisition import AcquisitionFunction
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.exploration import (
+    ConfidenceWidth,
+    check_beta,
+    current_beta,
+)
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.schedules import Schedule
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AcquisitionAlgorithm(ModelBasedAlgorithm):
+    r"""One acquisition function for both: with ``beta`` to explore, with 0 to judge.
+
+    Args:
+        beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
+            number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
+            of the data.
+
+    Raises:
+        InputDataError: An option outside its range.
+    """
+
+    beta: Schedule | ConfidenceWidth | float = 2.25
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_beta(self.beta)
+
+    @abstractmethod
+    def acquisition(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        beta: float,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""Build the acquisition function.
+
+        Args:
+            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            beta: The exploration of this round; 0 asks for the posterior mean.
+            X_pending: Pending decisions, ``m x d_x``.
+            seed: Decides every random draw.
+
+        Returns:
+            A function of ``b x 1 x d_x`` decisions.
+        """
+
+    def exploring(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        *,
+        X_pending: Tensor | None,
+        seed: int,
+    ) -> AcquisitionFunction:
+        r"""The acquisition function with the ``beta`` of this round."""
+        beta = current_beta(self.beta, model, history)
+        return self.acquisition(
+            model, history, space, beta=beta, X_pending=X_pending, seed=seed
+        )
+
+    def exploiting(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> AcquisitionFunction:
+        r"""The acquisition function with ``beta`` zero."""
+        return self.acquisition(
+            model, history, space, beta=0.0, X_pending=None, seed=seed
+        )

@@ -1,0 +1,85 @@
+"""The decisions that are made before there is a model to make them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_drbo.algorithms import SearchSpace
+from botorch_drbo.algorithms.candidates import best_rows
+from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.sampling import sobol_in_box
+
+
+class InitialDesign:
+    """A scrambled Sobol sequence in the box, or a shuffled list of decisions.
+
+    Args:
+        space: The boxes of decisions and contexts.
+        num_initial: How many decisions the design has.
+        seed: Decides the scrambling and the shuffling.
+        joint: Whether the sequence is one of decisions and contexts together.
+    """
+
+    def __init__(
+        self, space: SearchSpace, num_initial: int, seed: int, *, joint: bool = False
+    ) -> None:
+        self._space = space
+        self._num_initial = num_initial
+        self._seed = seed
+        self._joint = joint
+
+    def share(self, q: int, ledger: Ledger, *, needs_data: bool) -> int:
+        """How many of the next ``q`` decisions belong to the design.
+
+        Args:
+            q: How many decisions are asked for.
+            ledger: What has been asked and told so far.
+            needs_data: Whether the algorithm can propose nothing before an outcome.
+        """
+        waits = needs_data and ledger.history.t == 0
+        if waits and self._num_initial > 0:
+            return q
+        missing = self._num_initial - ledger.history.t - len(ledger.X_pending)
+        return min(max(missing, 0), q)
+
+    def points(self, first: int, num: int) -> Tensor:
+        """Points ``first, first + 1, ...`` of the Sobol sequence, ``num x d_x``."""
+        return self._sequence(first, num)[:, : self._space.d_x]
+
+    def contexts(self, x: Tensor, num_asked: int) -> Tensor:
+        """The contexts that belong to decisions, ``q x d_x`` to ``q x d_c``.
+
+        Args:
+            x: Decisions.
+            num_asked: How many points of the sequence may have been asked for.
+
+        Returns:
+            Contexts; rows of NaN for decisions whose context the world decides.
+        """
+        box, d_x = self._space.joint_bounds, self._space.d_x
+        found = x.new_full((len(x), self._space.d_c), torch.nan).to(box)
+        if self._joint and num_asked:
+            pairs = self._sequence(0, num_asked)
+            same = (x.to(box).unsqueeze(1) == pairs[:, :d_x]).all(-1)  # q x num_asked
+            known = same.any(-1)
+            found[known] = pairs[same[known].int().argmax(-1), d_x:]
+        return found
+
+    def _sequence(self, first: int, num: int) -> Tensor:
+        """``num x d_x``, or ``num x (d_x + d_c)``."""
+        space = self._space
+        bounds = space.joint_bounds if self._joint else space.bounds
+        if num == 0:
+            return bounds[:0]
+        return sobol_in_box(num, bounds, self._seed, skip=first)
+
+    def rows(
+        self, candidates: Tensor, first: int, num: int, X_pending: Tensor
+    ) -> Tensor:
+        """The same for a list: it is shuffled once, and ``first`` rows are behind."""
+        m = len(candidates)
+        generator = torch.Generator().manual_seed(self._seed)
+        place = torch.randperm(m, generator=generator)
+        wait = ((place - first) % m).to(candidates.device)
+        return best_rows(candidates, -wait, num, X_pending)

@@ -1,0 +1,153 @@
+"""The record of a run: each event is checked, written down, and only then counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import (
+    BotorchError,
+    BotorchTensorDimensionError,
+    InputDataError,
+)
+from torch import Tensor
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.algorithms.candidates import check_candidates
+from botorch_drbo.optimizer.checks import as_outcomes, as_rows
+from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.events import read_event
+from botorch_drbo.optimizer.journal import Journal
+from botorch_drbo.optimizer.ledger import Ledger
+
+
+class Run:
+    """What was asked, told and withdrawn; in a journal too, if there is one.
+
+    Args:
+        configuration: What the run was made with.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.ledger = Ledger(configuration.space)
+        self.journal: Journal | None = None
+
+    @classmethod
+    def replayed(
+        cls,
+        config: object,
+        events: Sequence[object],
+        device: torch.device | str,
+        source: str,
+        *,
+        in_lines: bool = False,
+    ) -> Run:
+        """A run rebuilt from its stored configuration and events, without a journal.
+
+        Args:
+            config: The configuration, anything that JSON can hold.
+            events: The events, the same.
+            device: Where to compute.
+            source: Where they were stored, for the error messages.
+            in_lines: Whether each event is a line of a file, the first the second line.
+
+        Raises:
+            InputDataError: They are damaged.
+        """
+        try:
+            run = cls(Configuration.from_dict(config, device))
+        except BotorchError as error:
+            raise InputDataError(
+                f"The configuration in {source} cannot be used: {error}"
+            ) from error
+        for number, event in enumerate(events, start=1):
+            try:
+                run._replay(event)
+            except BotorchError as error:
+                line = f" (line {number + 1})" if in_lines else ""
+                raise InputDataError(
+                    f"Event {number}{line} of {source} does not fit its configuration: "
+                    f"{error} It is damaged, or mixed with another run. Restore it "
+                    "from a copy."
+                ) from error
+        return run
+
+    def rows(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Told decisions and contexts, checked, in their own dtypes."""
+        configuration = self.configuration
+        x = as_rows(x, configuration.space.bounds, "x", "bounds")
+        c = as_rows(c, configuration.context_bounds, "c", "context_bounds")
+        if len(x) != len(c):
+            raise BotorchTensorDimensionError(
+                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
+            )
+        return x, c
+
+    def asked(self, x: Tensor, actions: Tensor | None, dtypes: dict[str, Any]) -> None:
+        """Record decisions, ``q x d_x``, and the round's actions, if they bind."""
+        event: dict[str, Any] = {"event": "ask", "x": x.tolist(), **dtypes}
+        if actions is not None:
+            space = self.configuration.space
+            event["actions"] = check_candidates(actions, space, len(x)).tolist()
+        self._record(event)
+
+    def told(
+        self,
+        x: Tensor,
+        c: Tensor,
+        y: Tensor | None,
+        *,
+        failed: bool,
+        closes_pending: bool,
+        dtypes: dict[str, Any],
+    ) -> None:
+        """Record what happened; ``x``, ``c`` and ``y`` have been checked."""
+        space = self.configuration.space
+        event = {
+            "event": "fail" if failed else "tell",
+            "x": x.to(space.bounds).clamp(*space.bounds).tolist(),
+            "c": c.to(space.bounds).clamp(*space.context_bounds).tolist(),
+            "closes_pending": closes_pending,
+            **dtypes,
+        }
+        if not failed:
+            event["y"] = None if y is None else y.to(space.bounds).tolist()
+        self._record(event)
+
+    def withdrawn(self, trial: int) -> None:
+        """Record that what was told of a trial, or asked, is taken back."""
+        number = check_count(trial, "trial", 0)
+        self._record({"event": "withdraw", "trial": number})
+
+    def _record(self, event: dict[str, Any]) -> None:
+        """Accept an event: first on the disk, then in memory, both or neither."""
+        event["number"] = len(self.ledger.events) + 1
+        ledger = self.ledger.after(event)
+        if self.journal is not None:
+            self.journal.append(event)
+        self.ledger = ledger
+
+    def _replay(self, event: object) -> None:
+        """Apply a stored event, under the checks that it passed when it was new."""
+        kind, fields = read_event(event, len(self.ledger.events) + 1)
+        if kind == "withdraw":
+            self.withdrawn(fields["trial"])
+            return
+        x, bounds = fields["x"], self.configuration.space.bounds
+        dtypes = {"dtypes": fields["dtypes"]} if "dtypes" in fields else {}
+        if kind == "ask":
+            x = as_rows(x, bounds, "x", "bounds").to(bounds)
+            self.asked(x, fields.get("actions"), dtypes)
+            return
+        x, c = self.rows(x, fields["c"])
+        y = fields.get("y")  # one that version 0.1.0 took may be too large for `tell`
+        self.told(
+            x,
+            c,
+            None if y is None else as_outcomes(y, len(x)),
+            failed=kind == "fail",
+            closes_pending=fields["closes_pending"],
+            dtypes=dtypes,
+        )

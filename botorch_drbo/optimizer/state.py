@@ -1,0 +1,65 @@
+"""A run as one dictionary of plain JSON types, with a checksum."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.optimizer.checksum import state_checksum
+
+FORMAT = "botorch_drbo state"
+VERSION = 2
+_READS = (1, 2)
+
+
+def write_state(
+    config: dict[str, Any],
+    environment: dict[str, Any],
+    events: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """The state of a run; nothing in it is shared with the run.
+
+    Args:
+        config: Its configuration, in JSON types.
+        environment: What its results depend on beside that, in JSON types.
+        events: Its events, in JSON types.
+    """
+    state = {
+        "format": FORMAT,
+        "version": VERSION,
+        "config": config,
+        "environment": environment,
+        "events": copy.deepcopy(list(events)),
+    }
+    return {**state, "check": state_checksum(state)}
+
+
+def read_state(state: object) -> tuple[object, object, list[object]]:
+    """The configuration, the environment and the events of a state.
+
+    Raises:
+        InputDataError: Not a state, another version, or damaged.
+    """
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise InputDataError(
+            "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
+        )
+    version = state.get("version")
+    if type(version) is not int or version not in _READS:
+        raise InputDataError(
+            f"The state has version {version!r}; this library reads the versions "
+            f"{_READS}. Load it with the library that made it."
+        )
+    # A state of version 1 has no checksum.
+    if version > 1 and state.get("check") != state_checksum(state):
+        raise InputDataError(
+            "The state does not fit its checksum: it was damaged or edited after "
+            "`state_dict()`. Restore it from a copy."
+        )
+    events = state.get("events")
+    if not isinstance(events, list):
+        raise InputDataError("The state has no list of `events`: it is damaged.")
+    return state.get("config"), state.get("environment"), events

@@ -1,0 +1,23 @@
+"""Pictures of a robust optimisation; every function takes and returns matplotlib axes.
+
+matplotlib comes with the extra ``benchmarks``. ``import botorch_drbo`` does not import
+this module, so the library works without matplotlib.
+"""
+
+from botorch_drbo.plotting.context_set import plot_context_set
+from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
+from botorch_drbo.plotting.regret import plot_regret
+from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
+from botorch_drbo.plotting.surface import plot_surface
+
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "MARKERS",
+    "HasHistory",
+    "ObservedHistory",
+    "plot_context_set",
+    "plot_history",
+    "plot_regret",
+    "plot_surface",
+]

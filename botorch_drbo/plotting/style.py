@@ -1,0 +1,43 @@
+"""Colours, dashes and markers that stay apart; axes and arrays to draw with."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from torch import Tensor
+
+# Okabe and Ito's colours: told apart with every common kind of colour blindness, and in
+# this order also by lightness where neighbours meet. The dashes help in grey print.
+COLOURS: tuple[str, ...] = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+)
+DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
+    "-",
+    (0, (6, 2)),
+    (0, (2, 1)),
+    (0, (6, 2, 1, 2)),
+    (0, (1, 1)),
+    (0, (8, 2, 2, 2, 2, 2)),
+    (0, (4, 4)),
+)
+MARKERS: tuple[str, ...] = ("o", "^", "s", "D", "v", "P", "X")
+
+
+def given_or_new(ax: Axes | None) -> Axes:
+    """The given axes, or those of a new figure that makes room for its own labels."""
+    if ax is not None:
+        return ax
+    return plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+
+
+def as_array(values: Tensor) -> NDArray[np.float64]:
+    """The values as matplotlib takes them."""
+    return values.detach().cpu().double().numpy()

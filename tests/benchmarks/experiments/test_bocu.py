@@ -1,0 +1,199 @@
+"""The BOCU experiment: which runs there are, what they decide, how they are judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.__main__ import main
+from benchmarks.experiments import bocu
+from benchmarks.experiments.bocu import METHODS, SETTINGS, Curves, Setting, Task
+from botorch_drbo.algorithms import History, SearchSpace
+from botorch_drbo.test_functions import BOCUProblem
+
+GP = "gp_prior_2_2"
+TV_DRO, TV_WCS, TV_GEN = (Setting(o, "tv") for o in ("dro", "wcs", "gen"))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    def problem(name: str, seed: int) -> BOCUProblem:
+        return BOCUProblem.preset(
+            name, seed, decisions="grid", num_decisions=16, num_contexts=9
+        )
+
+    monkeypatch.setattr(bocu, "make_problem", problem)
+
+
+def test_the_setting_of_the_paper():
+    problem = bocu.make_problem(GP, 0)
+    assert problem.candidates.shape == (1024, 2)
+    assert problem.contexts.shape == (64, 2)
+    assert problem.num_initial == 5
+    p, truth = problem.context_set.weights, problem.true_weights
+    tv, mmd = (Setting("dro", d).ambiguity_set(problem).radius for d in bocu.DISTANCES)
+    torch.testing.assert_close(tv, (p - truth).abs().sum(), check_dtype=False)
+    gap = p - truth
+    squared = gap @ problem.kernel_matrix @ gap
+    torch.testing.assert_close(mmd.double().square(), squared, rtol=1e-5, atol=0.0)
+
+
+def test_objectives_by_hand(small: None):
+    # Total variation: half the radius of mass goes from the best scores to the worst.
+    problem = bocu.make_problem(GP, 0)
+    f, p = problem.table[0], problem.context_set.weights
+    order = f.argsort(descending=True)
+    left = Setting("dro", "tv").ambiguity_set(problem).radius.item() / 2
+    moved, q = left, p.clone()
+    kept = f.max()
+    for i in order:
+        kept = f[i]
+        taken = min(left, q[i].item())
+        q[i], left = q[i] - taken, left - taken
+        if left == 0.0:
+            break
+    dro = q @ f + moved * f.min()
+    want = {
+        TV_DRO: dro,
+        TV_WCS: (f.min() - f.max()) / 2,
+        TV_GEN: dro + (f.min() - kept) / 2,
+    }
+    for setting, value in want.items():
+        torch.testing.assert_close(setting.build(problem)(f, p), value)
+
+
+def test_each_run_is_made_once():
+    tasks = bocu.tasks_of([GP], [TV_DRO, TV_WCS, TV_GEN], seeds=2)
+    assert len(tasks) == len(set(tasks)) == 2 * (3 + 2 + 3 + 3)
+    assert [t.seed for t in tasks] == sorted(t.seed for t in tasks)
+    files = {task.file(Path()) for task in tasks}
+    assert len(files) == len(tasks)
+
+
+@pytest.mark.parametrize("distance", ["tv", "mmd"])
+def test_both_bounds_are_one_under_dro_and_two_under_wcs(distance: str, small: None):
+    # The first half is why `Task.of` runs only one of them under DRO.
+    problem = bocu.make_problem(GP, 3)
+    function = problem.function
+    space = SearchSpace(function.bounds, function.context_bounds)
+    x, c, y = problem.initial()
+    same = []
+    for objective in ("dro", "wcs"):
+        setting = Setting(objective, distance)
+        common = Task(GP, "ucb_so", None, 3).algorithm(problem).to_dict()["options"]
+        assert common["beta"] == 2.0
+        values = []
+        for method in ("ucb_bocu_1", "ucb_bocu_2"):
+            recipe = Task(GP, method, setting, 3).algorithm(problem)
+            history = History(X=x, C=c, Y=y, contexts=c)
+            values.append(
+                recipe.propose(
+                    history, space, q=8, candidates=problem.candidates, seed=0
+                )
+            )
+        same.append(torch.equal(*values))
+    assert same == [True, False]
+
+
+def test_recipes_have_the_prior_and_the_reference(small: None):
+    problem = bocu.make_problem(GP, 0)
+    for method in METHODS:
+        options = Task.of(GP, method, TV_GEN, 0).algorithm(problem).to_dict()["options"]
+        prior = options["hyperparameters"]["__hyperparameters__"]
+        assert prior["lengthscale"] == 0.1
+        assert prior["noise_variance"] == pytest.approx(1e-4)
+        assert prior["outputscale"] == 1.0
+        assert "__context_set__" in options["reference"]
+
+
+@pytest.mark.parametrize("method", ["ts_bocu", "ucb_so", "random"])
+def test_a_killed_run_is_extended_as_if_it_had_not_been(
+    method: str, tmp_path: Path, small: None
+):
+    task = Task.of(GP, method, TV_GEN, 1)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert bocu.run_task(task, whole, 6) == 6
+    assert bocu.run_task(task, killed, 3) == 3
+    with task.file(killed).open("a") as file:
+        file.write("1")  # torn
+    assert bocu.run_task(task, killed, 6) == 3
+    assert bocu.run_task(task, killed, 6) == 0
+    positions = [[d.position for d in bocu.load(task, o)] for o in (whole, killed)]
+    assert positions[0] == positions[1]
+    assert len(positions[0]) == 6
+
+
+def test_only_seeds_with_all_methods_are_judged(tmp_path: Path, small: None):
+    for seed, methods in ((0, METHODS), (1, METHODS[:-1])):
+        for method in methods:
+            bocu.run_task(Task.of(GP, method, TV_DRO, seed), tmp_path, 2)
+    (found,) = bocu.collect(tmp_path, GP, seeds=2, iterations=2).items()
+    setting, methods = found
+    assert setting == TV_DRO
+    assert {c.regret.shape for c in methods.values()} == {torch.Size([1, 2])}
+    problem = bocu.make_problem(GP, 0)
+    taken = [d.position for d in bocu.load(Task.of(GP, "ucb_ro", TV_DRO, 0), tmp_path)]
+    scores = torch.stack(
+        [TV_DRO.build(problem)(f, problem.context_set.weights) for f in problem.table]
+    )
+    want = scores.max() - scores[taken]
+    torch.testing.assert_close(methods["ucb_ro"].regret[0], want)
+
+
+def test_the_table_compares_by_seed():
+    def curves(*rows: list[float]) -> Curves:
+        return Curves(torch.tensor(rows).double(), 0.5)
+
+    methods = {m: curves([4.0, 0, 0, 1], [4.0, 0, 0, 3]) for m in METHODS}
+    methods["random"] = curves([2.0, 0, 0, 2], [3.0, 0, 0, 3])
+    text = bocu.report(GP, {SETTINGS[0]: methods}, {}, 4)
+    assert "| ts_bocu | 6.0 ± 1.0 | 2.0 ± 1.0 | 0.50 |  |  | 0.5 |" in text
+    assert "| random | 5.0 ± 1.0 | 2.50 ± 0.50 | 1.00 | -1 | 2 | 0.5 |" in text
+
+
+def test_the_command_writes_its_report(tmp_path: Path, small: None, capsys):
+    line = ["bocu", "--seeds", "1", "--iterations", "2", "--workers", "1"]
+    line += ["--problems", "gp_prior_2_2", "hartmann_2_1"]
+    assert main([*line, "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "hartmann_2_1" / "table.md").exists()
+    folder = tmp_path / GP
+    text = (folder / "table.md").read_text()
+    assert text.count("judged by every objective") == 2
+    assert all(f"**{setting}**: 1 seeds, 2 decisions" in text for setting in SETTINGS)
+    rows = (folder / "iterations.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(SETTINGS) * len(METHODS) * 2
+    assert (folder / "regret.png").stat().st_size > 10_000
+    assert "ts_bocu" in capsys.readouterr().out
+
+
+def test_fewer_methods_may_run_longer(tmp_path: Path, small: None):
+    line = ["bocu", "--seeds", "2", "--workers", "1", "--distances", "tv"]
+    line += ["--problems", GP]
+    line += ["--objectives", "wcs", "--out", str(tmp_path), "--iterations"]
+    assert main([*line, "1"]) == 0
+    assert main([*line, "3", "--methods", "random", "ucb_so"]) == 0
+    text = (tmp_path / GP / "table.md").read_text()
+    assert "**WCS, TV**: 2 seeds, 3 decisions" in text
+    assert "| ucb_so |" in text
+    assert "| ts_bocu |" not in text
+    assert len(bocu.load(Task.of(GP, "ts_bocu", TV_WCS, 0), tmp_path)) == 1
+
+
+def test_wrong_counts_are_one_sentence(tmp_path: Path, capsys):
+    assert main(["bocu", "--seeds", "0", "--out", str(tmp_path)]) == 2
+    assert "`seeds` must be at least 1" in capsys.readouterr().err
+
+
+def test_an_objective_is_judged_by_the_others(tmp_path: Path, small: None):
+    for setting in (TV_DRO, TV_WCS, TV_GEN):
+        bocu.run_task(Task.of(GP, "ts_bocu", setting, 0), tmp_path, 3)
+    crossed = bocu.cross(tmp_path, GP, seeds=2, iterations=3)
+    assert list(crossed) == ["tv"]
+    problem = bocu.make_problem(GP, 0)
+    taken = [d.position for d in bocu.load(Task.of(GP, "ts_bocu", TV_DRO, 0), tmp_path)]
+    objective, p = TV_WCS.build(problem), problem.context_set.weights
+    scores = torch.stack([objective(f, p) for f in problem.table])
+    expected = 3 * scores.max() - scores[taken].sum()
+    torch.testing.assert_close(crossed["tv"]["dro", "wcs"][0], expected)

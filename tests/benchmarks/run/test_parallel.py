@@ -1,0 +1,61 @@
+"""Each task has its outcome, whatever happens to the process that does it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks.run.config import ConfigError
+from benchmarks.run.parallel import in_parallel
+
+
+def work(number: int, attempts: Path) -> int:
+    with (attempts / str(number)).open("a") as file:
+        file.write("x")
+    if number == 1:
+        os._exit(3)
+    if number == 2:
+        raise ValueError("two")
+    if number == 3 and (attempts / "3").stat().st_size == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 10 * number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dask", [None, "local"])
+def test_a_worker_that_dies_is_tried_again_once_and_the_others_go_on(
+    dask: str | None, tmp_path: Path
+):
+    tasks = {number: partial(work, number, tmp_path) for number in range(6)}
+    outcomes = dict(in_parallel(tasks, workers=2, dask=dask))
+    assert {k: v for k, v in outcomes.items() if isinstance(v, int)} == {
+        number: 10 * number for number in (0, 3, 4, 5)
+    }
+    assert set(outcomes) == set(tasks)
+    assert isinstance(outcomes[1], BaseException)
+    assert (tmp_path / "1").read_text() == "xx"
+    assert isinstance(outcomes[2], ValueError)
+
+
+def test_an_error_in_this_process_is_an_outcome():
+    def fail() -> int:
+        raise ValueError("no")
+
+    outcomes = dict(in_parallel({"a": fail, "b": lambda: 1}, workers=1))
+    assert isinstance(outcomes["a"], ValueError)
+    assert outcomes["b"] == 1
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_refuses_no_workers(workers: int):
+    with pytest.raises(ConfigError, match="workers"):
+        dict(in_parallel({}, workers=workers))
+
+
+def test_refuses_an_address_where_nothing_answers():
+    with pytest.raises(ConfigError, match="scheduler"):
+        dict(in_parallel({"a": int}, workers=1, dask="tcp:/no"))

@@ -1,0 +1,243 @@
+"""Runs are paired, recorded rightly, and the same however they are made."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from benchmarks.run import runner
+from benchmarks.run.config import (
+    AlgorithmConfig,
+    BenchmarkConfig,
+    ConfigError,
+    ProblemConfig,
+    from_toml,
+)
+from benchmarks.run.problems import World, make_problem
+from benchmarks.run.runner import Finished, Task, run_benchmark, run_one
+from benchmarks.run.storage import RunKey, collect, load, run_file
+
+TINY = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
+FIGURE1 = ProblemConfig("wdrbo_figure1", options={"noise_std": 0.1})
+CONFIG = BenchmarkConfig(
+    name="test",
+    problems=(FIGURE1,),
+    algorithms=(AlgorithmConfig("random"), AlgorithmConfig("erbo")),
+    seeds=(0, 1),
+    iterations=3,
+    initial=2,
+    options=TINY,
+)
+RANDOM = replace(CONFIG, algorithms=CONFIG.algorithms[:1], options={})
+
+
+def stored(out: Path, config: BenchmarkConfig = CONFIG) -> pd.DataFrame:
+    """All rows but for the seconds, to the last bit."""
+    rows, _ = load(collect(config, out))
+    rows = rows.drop(columns=["seconds", "fit_seconds", "inner_seconds"])
+    return rows.map(lambda value: value if pd.api.types.is_scalar(value) else [*value])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole")
+    assert run_benchmark(CONFIG, out) == {}
+    return out
+
+
+def test_contexts_and_initial_data_are_paired_across_algorithms(whole: Path):
+    rows = stored(whole)
+    contexts = rows.pivot(index=["seed", "iteration"], columns="algorithm", values="c")
+    assert (contexts["random"] == contexts["erbo"]).all()
+    assert (contexts.loc[0, "erbo"] != contexts.loc[1, "erbo"]).all()
+    decisions = rows.pivot(index=["seed", "iteration"], columns="algorithm", values="x")
+    assert (decisions["random"] != decisions["erbo"]).all()
+
+
+def test_records_say_what_happened(whole: Path):
+    problem = make_problem(FIGURE1)
+    rows, about = load(collect(CONFIG, whole))
+    for r in rows.itertuples():
+        world = World(problem, "wdrbo_figure1", r.seed)
+        x = torch.tensor([[*r.x]], dtype=torch.double)
+        c = torch.tensor([[*r.c]], dtype=torch.double)
+        step = CONFIG.initial + r.iteration
+        assert torch.equal(c, world.context(step))
+        assert r.y == world.outcome(step, x, c).item()
+        assert r.expected == problem.expected_value(x).item()
+        assert r.regret == problem.optimal_value - r.expected
+        assert r.fit_seconds + r.inner_seconds < r.seconds
+        assert (r.fit_seconds > 0) == (r.inner_seconds > 0) == (r.algorithm == "erbo")
+    for made in about["recommended"]:
+        x = torch.tensor([made["x"]], dtype=torch.double)
+        regret = problem.optimal_value - problem.expected_value(x).item()
+        assert made["regret"] == regret
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dask", [None, "local"])
+def test_two_workers_give_the_same_results_bit_for_bit(
+    dask: str | None, whole: Path, tmp_path: Path
+):
+    seen: list[Finished] = []
+    failures = run_benchmark(
+        CONFIG, tmp_path, workers=2, dask=dask, on_finished=seen.append
+    )
+    assert failures == {}
+    pd.testing.assert_frame_equal(stored(tmp_path), stored(whole), check_exact=True)
+    assert [(f.done, f.total) for f in seen] == [(i, 4) for i in range(1, 5)]
+
+
+def test_stopped_and_run_again_equals_uninterrupted(
+    whole: Path, tmp_path: Path, monkeypatch
+):
+    class Killed(BaseException):
+        """Stands for kill -9: nothing goes on."""
+
+    outcome, calls = World.outcome, []
+
+    def killed(self: World, step: int, x: torch.Tensor, c: torch.Tensor):
+        calls.append(step)
+        if len(calls) == 13:  # in the third of four runs
+            raise Killed
+        return outcome(self, step, x, c)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(World, "outcome", killed)
+        run_benchmark(CONFIG, tmp_path)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+    seen: list[Finished] = []
+    assert run_benchmark(CONFIG, tmp_path, on_finished=seen.append) == {}
+    assert len(seen) == 2  # what was kept is not made again
+    pd.testing.assert_frame_equal(stored(tmp_path), stored(whole), check_exact=True)
+
+
+@pytest.mark.slow
+def test_kill_9_of_the_command_resumes_to_the_same_results(whole: Path, tmp_path: Path):
+    config = tmp_path / "test.toml"
+    config.write_text(
+        'algorithms = ["random", "erbo"]\nseeds = 2\niterations = 3\ninitial = 2\n'
+        "options = {num_restarts = 1, raw_samples = 8, max_iterations = 5}\n"
+        '[problem]\nname = "wdrbo_figure1"\noptions = {noise_std = 0.1}\n'
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "benchmarks", "run", str(config)]
+    command += ["--workers", "2", "--out", str(out)]
+    process = subprocess.Popen(command)
+    while process.poll() is None:
+        if list(out.rglob("*.parquet")):
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    assert process.wait() == -signal.SIGKILL
+    subprocess.run(command, check=True)
+    pd.testing.assert_frame_equal(
+        stored(out, from_toml(config)), stored(whole), check_exact=True
+    )
+
+
+def test_a_full_disk_loses_no_finished_run(tmp_path: Path, monkeypatch):
+    fsync, calls = os.fsync, []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    seen: list[Finished] = []
+    # The first could not be written; it waited in memory and was written with the next.
+    assert run_benchmark(RANDOM, tmp_path, on_finished=seen.append) == {}
+    assert [type(f.error) for f in seen] == [OSError, type(None)]
+    assert len(stored(tmp_path, RANDOM)) == 2 * RANDOM.iterations
+
+
+def test_a_full_disk_is_reported_and_the_same_command_goes_on(
+    tmp_path: Path, monkeypatch
+):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        failures = run_benchmark(RANDOM, tmp_path)
+    assert {type(error) for error in failures.values()} == {OSError}
+    assert len(failures) == 2
+    assert run_benchmark(RANDOM, tmp_path) == {}
+
+
+def test_one_failure_leaves_the_other_runs(tmp_path: Path, monkeypatch):
+    def fails(task: Task):
+        if task.seed == 0:
+            raise RuntimeError("bad luck")
+        return run_one(task)
+
+    monkeypatch.setattr(runner, "run_one", fails)
+    failures = run_benchmark(RANDOM, tmp_path)
+    assert list(failures) == [RunKey("wdrbo_figure1", "random", 0)]
+    assert stored(tmp_path, RANDOM).seed.unique().tolist() == [1]
+
+
+def test_a_run_of_a_process_with_another_version_is_not_kept(
+    tmp_path: Path, monkeypatch
+):
+    def other(task: Task):
+        run = run_one(task)
+        return replace(run, header={**run.header, "versions": {"torch": "0"}})
+
+    monkeypatch.setattr(runner, "run_one", other)
+    failures = run_benchmark(RANDOM, tmp_path)
+    assert len(failures) == 2
+    assert "versions.torch" in str(next(iter(failures.values())))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_another_config_in_the_folder_is_refused_before_anything_runs(whole: Path):
+    before = sorted(whole.rglob("*"))
+    for changes in (
+        {"initial": 3},
+        {"iterations": 4},
+        {"options": {"num_restarts": 2}},
+    ):
+        with pytest.raises(ConfigError, match="another run"):
+            run_benchmark(replace(CONFIG, **changes), whole)
+    assert sorted(whole.rglob("*")) == before
+
+
+def test_shared_options_go_to_the_algorithms_that_have_them(whole: Path):
+    from pyarrow import parquet
+
+    path = run_file(whole, RunKey("wdrbo_figure1", "erbo", 0))
+    assert b'"raw_samples": 8' in parquet.read_schema(path).metadata[b"botorch_drbo"]
+    with pytest.raises(ConfigError, match="Did you mean 'raw_samples'"):
+        run_benchmark(replace(CONFIG, options={"raw_sample": 8}), whole)
+
+
+def test_runs_on_one_thread_and_gives_the_threads_back(monkeypatch):
+    seen = []
+    outcome = World.outcome
+
+    def spy(*arguments):
+        seen.append(torch.get_num_threads())
+        return outcome(*arguments)
+
+    monkeypatch.setattr(World, "outcome", spy)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run_one(Task(RANDOM, FIGURE1, RANDOM.algorithms[0], 0))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}

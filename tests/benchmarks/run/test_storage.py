@@ -1,0 +1,132 @@
+"""A finished run is on the disk whole or not at all; other folders are refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.run.config import (
+    AlgorithmConfig,
+    BenchmarkConfig,
+    ConfigError,
+    ProblemConfig,
+)
+from benchmarks.run.storage import (
+    Run,
+    RunKey,
+    collect,
+    differences,
+    load,
+    missing,
+    run_file,
+    save,
+)
+
+CONFIG = BenchmarkConfig(
+    name="test",
+    problems=(ProblemConfig("newsvendor"),),
+    algorithms=(AlgorithmConfig("random"),),
+    seeds=(0, 1),
+    iterations=2,
+)
+KEYS = [RunKey("newsvendor", "random", seed) for seed in CONFIG.seeds]
+HEADER = {"format": 2, "versions": {"torch": "2"}, "iterations": 2}
+MADE = {"commit": "abc", "machine": "m", "recommended": {"x": [0.5], "regret": 0.1}}
+
+
+def row(iteration: int) -> dict:
+    third = 1 / 3 + iteration  # not exact in decimals
+    return {
+        "iteration": iteration,
+        "x": [third, 2.0],
+        "c": [0.1],
+        "y": third,
+        "expected": -third,
+        "regret": third,
+        "seconds": 0.3,
+        "fit_seconds": 0.2,
+        "inner_seconds": 0.1,
+        "warnings": ["w"] if iteration else [],
+    }
+
+
+RUN = Run([row(0), row(1)], HEADER, MADE)
+
+
+def test_rows_come_back_exactly(tmp_path: Path):
+    for key in KEYS:
+        save(RUN, run_file(tmp_path, key))
+    path = collect(CONFIG, tmp_path)
+    rows, about = load(tmp_path)
+    assert len(rows) == 4
+    keys = [key for key in KEYS for _ in RUN.rows]
+    for stored, key in zip(rows.to_dict("records"), keys, strict=True):
+        wanted = {**key._asdict(), **row(stored["iteration"])}
+        stored |= {name: list(stored[name]) for name in ("x", "c", "warnings")}
+        assert stored == wanted
+    assert about["versions"] == [{"torch": "2"}]
+    assert (about["commit"], about["machine"]) == (["abc"], ["m"])
+    assert about["recommended"][0] == KEYS[0]._asdict() | MADE["recommended"]
+    assert about["config"]["name"] == "test"
+    assert load(path)[1] == about
+
+
+def test_only_what_is_not_there_is_missing(tmp_path: Path):
+    headers = {key: HEADER for key in KEYS}
+    assert missing(headers, tmp_path) == KEYS
+    save(RUN, run_file(tmp_path, KEYS[0]))
+    assert missing(headers, tmp_path) == KEYS[1:]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({**HEADER, "versions": {"torch": "3"}}, "versions.torch: there it is '2'"),
+        ({**HEADER, "iterations": 3}, "iterations: there it is 2, asked is 3"),
+    ],
+)
+def test_a_folder_of_another_version_or_config_is_refused_with_what_differs(
+    header, message, tmp_path: Path
+):
+    save(RUN, run_file(tmp_path, KEYS[0]))
+    with pytest.raises(ConfigError, match=message) as error:
+        missing({KEYS[0]: header}, tmp_path)
+    assert "--out" in str(error.value)
+
+
+def test_a_folder_with_runs_that_the_config_does_not_name_is_refused(tmp_path: Path):
+    save(RUN, run_file(tmp_path, KEYS[0]))
+    with pytest.raises(ConfigError, match="of another config.*--out"):
+        missing({RunKey("newsvendor", "erbo", 0): HEADER}, tmp_path)
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch):
+    path = run_file(tmp_path, KEYS[0])
+    save(RUN, path)
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save(replace(RUN, rows=[row(7)]), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_nothing_finished_is_said(tmp_path: Path):
+    with pytest.raises(ConfigError, match="nothing to read"):
+        collect(CONFIG, tmp_path)
+    with pytest.raises(ConfigError, match="no results"):
+        load(tmp_path)
+
+
+def test_differences_name_the_place():
+    assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2}) == [
+        "a.b: there it is 1, asked is 3"
+    ]

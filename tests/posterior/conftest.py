@@ -1,0 +1,23 @@
+"""The door that the tests of the view look through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from botorch_drbo.posterior import product
+from tests.posterior.doors import Door
+
+
+@pytest.fixture
+def no_least_size() -> Iterator[None]:
+    """Small problems too, for which the exact view would be as fast."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product, "_MIN_PAIRS", 0)
+        yield
+
+
+@pytest.fixture
+def door(request: pytest.FixtureRequest) -> Door:
+    return Door(*request.param)

@@ -1,0 +1,148 @@
+"""Radii and betas of the papers' theorems, and the radius by the spread."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from scipy import stats
+from scipy.integrate import quad
+
+from botorch_drbo.schedules import (
+    BOCUBeta,
+    Constant,
+    InverseSquareRoot,
+    SBOKDEBeta,
+    SpreadRadius,
+    WassersteinConfidenceRadius,
+    WassersteinCoveringRadius,
+    as_rule,
+    schedule_from_dict,
+)
+
+LEMMA_7 = WassersteinCoveringRadius(1, 1, 1.0, 1.0, norm_bound=3.0)
+RULES = [LEMMA_7, SpreadRadius(), SBOKDEBeta(2, 1.0, 2.0), BOCUBeta(2, 64, 1.0, 2.0)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_json_round_trip(rule) -> None:
+    assert schedule_from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
+
+
+# ------------------------------------------------------------------------- Lemma 7
+
+
+def test_lemma_7_has_the_sizes_of_the_reference_table() -> None:
+    sizes = {10: 9.8, 100: 10.8, 1000: 8.0, 10**5: 2.5, 10**6: 1.2, 10**7: 0.54}
+    for t, size in sizes.items():
+        assert LEMMA_7(t) == pytest.approx(size, rel=0.02)
+    plain = WassersteinCoveringRadius(1, 1, 1.0, 1.0, norm_bound=3.0, kappa=0.0)
+    for t, size in {10: 1.03, 100: 0.39, 1000: 0.14, 10**5: 0.017}.items():
+        assert plain(t) == pytest.approx(size, rel=0.03)
+
+
+def test_lemma_7_by_hand() -> None:
+    radius = WassersteinCoveringRadius(2, 3, 0.5, 1.7, 4.0, delta=0.05, kappa=0.3)
+    entropy = 0.3 * (1 + math.log(80)) ** 6 + 0.3 * (1 + math.log(20)) ** 11
+    inner = math.log(20) + 2 * math.log(21) + entropy
+    assert radius(20) == pytest.approx(1.7 * math.sqrt(2 * inner / 20), rel=1e-12)
+    assert radius.slack(20, lipschitz=2.5) == pytest.approx((1 + 20.0) / 20)
+
+
+def test_lemma_7_is_below_the_diameter_from_about_two_million_contexts_on() -> None:
+    assert LEMMA_7(10**6) > 1.0 > LEMMA_7(3 * 10**6)
+
+
+def test_a_norm_far_below_one_does_not_break_the_covering_number() -> None:
+    radius = WassersteinCoveringRadius(1, 1, 1.0, 1.0, norm_bound=1e-9)
+    assert 0.0 < radius(1) < LEMMA_7(1)
+    with pytest.raises(InputDataError, match="`kappa` of WassersteinCoveringRadius"):
+        WassersteinCoveringRadius(1, 1, 1.0, 1.0, 1.0, kappa=-1.0)
+
+
+# --------------------------------------------------------------------------- betas
+
+
+@pytest.mark.parametrize("t", [1, 9, 300])
+def test_betas_by_hand(t: int) -> None:
+    s, a, b, r = t + 1, 1.3, 2.1, 1.7
+    first = 2 * math.log(s**2 / math.sqrt(2 * math.pi))
+    second = 2 * 3 * math.log(s**2 * 3 * a * b * r * math.sqrt(math.pi) / 2)
+    assert SBOKDEBeta(3, a, b, r)(t) == pytest.approx(first + second, rel=1e-12)
+    tau = s**2 * 3 * a * b * math.sqrt(math.pi)
+    want = 2 * math.log((s**2 + 1) * tau**3 * 64 / math.sqrt(2 * math.pi))
+    assert BOCUBeta(3, 64, a, b)(t) == pytest.approx(want, rel=1e-12)
+
+
+def test_a_function_without_slope_still_has_one_decision() -> None:
+    want = 2 * math.log(4 / math.sqrt(2 * math.pi))
+    assert SBOKDEBeta(2, 0.0, 1.0)(1) == pytest.approx(want)
+    want = 2 * math.log(5 / math.sqrt(2 * math.pi))
+    assert BOCUBeta(2, 1, 0.0, 1.0)(1) == pytest.approx(want)
+
+
+# -------------------------------------------------------------------------- spread
+
+
+def test_spread_radius_by_numpy() -> None:
+    contexts = torch.rand(7, 3, generator=torch.Generator().manual_seed(0)).double()
+    trace = np.trace(np.cov(contexts.numpy().T))
+    want = 1.25 * math.sqrt(trace / 7)
+    assert SpreadRadius().of(contexts) == pytest.approx(want, rel=1e-12)
+    assert SpreadRadius(0.5).of(contexts) == pytest.approx(0.4 * want, rel=1e-12)
+    assert type(SpreadRadius().of(contexts.float())) is float
+
+
+def test_one_context_counts_as_the_widest_law_in_the_box() -> None:
+    one = torch.full((1, 4), 0.3)
+    corners = torch.tensor([[0.0] * 4, [1.0] * 4]).double()  # half of the mass on each
+    widest = corners.var(0, correction=0).sum().item()
+    assert SpreadRadius().of(one) == pytest.approx(1.25 * math.sqrt(widest))
+
+
+def test_wider_bounds_leave_the_radius_as_it_is_in_units_of_the_context() -> None:
+    contexts = torch.rand(9, 1, generator=torch.Generator().manual_seed(1)).double()
+    narrow, wide = SpreadRadius().of(contexts), SpreadRadius().of(contexts / 10 + 0.4)
+    assert narrow * 1.0 == pytest.approx(wide * 10.0)
+
+
+def test_mean_wasserstein_distance_of_a_normal_sample() -> None:
+    """The limit by quadrature, and measured: 1.25 to 1.29 standard deviations."""
+    cdf = stats.norm.cdf
+    integral = quad(lambda z: math.sqrt(cdf(z) * cdf(-z)), -12, 12)[0]
+    assert math.sqrt(2 / math.pi) * integral == pytest.approx(1.29, abs=0.01)
+    rng, t = np.random.default_rng(0), 40
+    truth = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)
+    distances = [
+        stats.wasserstein_distance(rng.standard_normal(t), truth) for _ in range(300)
+    ]
+    assert 1.2 < math.sqrt(t) * np.mean(distances) < 1.35
+
+
+def test_mean_wasserstein_distance_of_a_uniform_sample() -> None:
+    integral = math.pi / 8  # of sqrt(u (1 - u))
+    assert math.sqrt(2 / math.pi * 12) * integral == pytest.approx(1.09, abs=0.01)
+
+
+def test_one_lipschitz_function_is_covered_in_nine_cases_of_ten() -> None:
+    assert stats.norm.sf(1.25) == pytest.approx(0.106, abs=1e-3)
+    rng, t = np.random.default_rng(1), 50
+    samples = torch.tensor(rng.random((2000, t, 2)))
+    along = samples @ torch.tensor([0.6, 0.8]).double()  # Lipschitz constant one
+    radii = torch.tensor([SpreadRadius().of(sample) for sample in samples])
+    failures = (along.mean(-1) - 0.5 * 1.4 > radii).double().mean().item()
+    assert 0.001 < failures < 0.106
+
+
+def test_rules_numbers_and_schedules_are_all_radii() -> None:
+    contexts = torch.tensor([[0.1], [0.9], [0.3], [0.5]]).double()
+    assert as_rule(0.2, "radius") == Constant(0.2)
+    assert as_rule(InverseSquareRoot(0.3)).of(contexts) == 0.15
+    rule = WassersteinConfidenceRadius(1, 1.0)
+    assert as_rule(rule).of(contexts) == rule(4)
+    with pytest.raises(InputDataError, match="`radius` must be a number, got str"):
+        as_rule("wide", "radius")  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,156 @@
+"""What no import contract can say: read from the syntax of the package."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import botorch_drbo
+from botorch_drbo import ambiguity, posterior
+from botorch_drbo.ambiguity import AmbiguitySet
+
+PACKAGE = Path(botorch_drbo.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+SETS = {
+    name
+    for name in ambiguity.__all__
+    if inspect.isclass(kind := getattr(ambiguity, name))
+    and issubclass(kind, AmbiguitySet)
+}
+CONCRETE_SETS = SETS - {"AmbiguitySet"}
+VIEWS = {n for n in posterior.__all__ if inspect.isclass(getattr(posterior, n))}
+CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
+# A recipe's options become JSON: it is asked whether one is a set, not which.
+ENCODER = "algorithms/base.py"
+
+
+def where(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def nodes(path: Path) -> Iterator[ast.AST]:
+    yield from ast.walk(ast.parse(path.read_text()))
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Plain names and the last parts of dotted ones."""
+    plain = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return plain | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+
+
+def asked_kinds(path: Path) -> set[str]:
+    """Which names the file compares the type of something with."""
+    kinds: set[str] = set()
+    for node in nodes(path):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in ("isinstance", "issubclass"):
+                kinds |= names_in(node.args[1])
+        elif isinstance(node, ast.Compare):
+            kinds |= names_in(node)
+        elif isinstance(node, ast.match_case):
+            kinds |= names_in(node.pattern)
+    return kinds
+
+
+def own_imports(path: Path) -> Iterator[tuple[ast.AST, list[str]]]:
+    """Imports of the package itself, with what encloses each."""
+    tree = ast.parse(path.read_text())
+    for parent in ast.walk(tree):
+        for child in ast.iter_child_nodes(parent):
+            if isinstance(child, ast.ImportFrom):
+                modules = [child.module or ""]
+            elif isinstance(child, ast.Import):
+                modules = [alias.name for alias in child.names]
+            else:
+                continue
+            yield parent, [m for m in modules if m.startswith("botorch_drbo")]
+
+
+def test_no_question_which_posterior_ran_outside_its_folder() -> None:
+    assert CONCRETE_POSTERIORS <= VIEWS
+    asked = {
+        where(path): found
+        for path in SOURCES
+        if not where(path).startswith("posterior/")
+        and (found := asked_kinds(path) & VIEWS)
+    }
+    assert asked == {}
+
+
+def test_no_question_which_set_it_is_outside_the_folder_of_sets() -> None:
+    asked = {
+        where(path): found
+        for path in SOURCES
+        if not where(path).startswith("ambiguity/")
+        and (found := asked_kinds(path) & SETS)
+    }
+    assert asked == {ENCODER: {"AmbiguitySet"}}
+
+
+def test_no_list_of_set_classes_outside_the_folder_of_sets() -> None:
+    lists = [
+        where(path)
+        for path in SOURCES
+        if not where(path).startswith("ambiguity/")
+        for node in nodes(path)
+        if isinstance(node, ast.Tuple | ast.List | ast.Set)
+        if {n.id for n in node.elts if isinstance(n, ast.Name)} & CONCRETE_SETS
+    ]
+    assert lists == []
+
+
+@pytest.mark.parametrize("folder", ["acquisition", "contexts", "lipschitz", "plotting"])
+def test_no_set_and_no_posterior_by_name(folder: str) -> None:
+    named = {
+        where(path): found
+        for path in (PACKAGE / folder).rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.Name | ast.ImportFrom)
+        if (
+            found := {node.id}
+            if isinstance(node, ast.Name)
+            else {alias.name for alias in node.names}
+        )
+        & (CONCRETE_SETS | CONCRETE_POSTERIORS)
+    }
+    assert named == {}
+
+
+@pytest.mark.parametrize("folder", ["ambiguity", "objectives", "kernels", "contexts"])
+def test_of_botorch_no_more_than_its_exceptions(folder: str) -> None:
+    taken = {
+        module
+        for path in (PACKAGE / folder).rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and node.module
+        if (module := node.module).split(".")[0] == "botorch"
+    }
+    assert {m for m in taken if not m.startswith("botorch.exceptions")} == set()
+
+
+def test_sobol_points_are_drawn_in_one_place() -> None:
+    drawn = {"SobolEngine", "draw_sobol_samples", "draw_sobol_normal_samples"}
+    places = [
+        where(path)
+        for path in SOURCES
+        if any(
+            isinstance(node, ast.ImportFrom) and drawn & {a.name for a in node.names}
+            for node in nodes(path)
+        )
+    ]
+    assert places == ["sampling.py"]
+
+
+def test_the_package_imports_itself_at_the_top_of_its_files() -> None:
+    """An import in a function, or one for type checkers only, hides a circle."""
+    hidden = {
+        where(path): modules
+        for path in SOURCES
+        for parent, modules in own_imports(path)
+        if modules and not isinstance(parent, ast.Module)
+    }
+    assert hidden == {}
