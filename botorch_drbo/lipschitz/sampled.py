@@ -153,7 +153,18 @@ class LipschitzConstant(Module):
             ``L(x)``, shape ``...`` (for scores of an ensemble of S models,
             ``... x S``), in units of the score; differentiable where ``slopes`` is.
         """
-        return self._norm(slopes(self.maximizers(slopes))).amax(-1)
+        return self.steepest(slopes(self.maximizers(slopes)))
+
+    def steepest(self, slopes: Tensor) -> Tensor:
+        r"""The largest of some slopes, in units of the box.
+
+        Args:
+            slopes: ``... x k x d_c``.
+
+        Returns:
+            ``...``.
+        """
+        return self._norm(slopes).amax(-1)
 
     def maximizers(self, slopes: Slopes) -> Tensor:
         r"""Contexts among which the steepest one found is.
