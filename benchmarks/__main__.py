@@ -167,7 +167,10 @@ def _accuracy(options: argparse.Namespace) -> int:
 
 def _lipschitz(options: argparse.Namespace) -> int:
     from benchmarks.accuracy.lipschitz import run_lipschitz
+    from benchmarks.accuracy.lipschitz_gradients import run_gradients
 
+    if options.gradients:
+        return run_gradients(writable(options.gradients), models=options.models)
     return run_lipschitz(writable(options.out), models=options.models)
 
 
@@ -357,6 +360,9 @@ def _parser() -> argparse.ArgumentParser:
         "lipschitz", help="the searched L(x) against dense grids"
     )
     lipschitz.set_defaults(command=_lipschitz)
+    lipschitz.add_argument(
+        "--gradients", type=Path, help="values and gradients instead, to this file"
+    )
     lipschitz.add_argument(
         "--out", type=Path, default=RESULTS / "lipschitz.md", help="report file"
     )
