@@ -148,7 +148,7 @@ SIZES: Mapping[str, Size] = {
         tuple(CASES)[:10],
         seeds=10,
         contexts=20,
-        search={"num_restarts": 4, "raw_samples": 256, "max_iterations": 50},
+        search={"num_restarts": 4, "raw_samples": 128, "max_iterations": 30},
     ),
     "paper": Size(tuple(CASES), seeds=20, contexts=60, search={}),
 }

@@ -111,6 +111,18 @@ def test_play_writes_results_and_reports(played):
         assert (played / name).stat().st_size > 0
 
 
+def test_a_report_of_what_is_there_learns_nothing(played, tmp_path):
+    names = {"size": "smoke", "workers": 1, "only": ["newsvendor"]}
+    with pytest.raises(ConfigError, match="no seed"):
+        play(tmp_path, **names, methods=["erbo"], report_only=True)
+    before = (played / "losses.parquet").read_bytes()
+    methods = ["erbo", "wdrbo_exact_1sd", "random"]
+    assert play(played, **names, methods=methods, report_only=True) == 0
+    assert (played / "losses.parquet").read_bytes() == before
+    with pytest.raises(ConfigError, match="no seed"):  # one method has not played
+        play(played, **names, methods=[*methods, "gp_ucb"], report_only=True)
+
+
 def test_the_data_law_is_judged_by_the_test_function(played):
     losses = pd.read_parquet(played / "losses.parquet")
     row = losses[losses["deployment"] == "nothing shifts"].iloc[0]
