@@ -24,7 +24,7 @@ from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.sample_paths import PosteriorPaths
 
-PRIOR = FixedHyperparameters(lengthscale=[0.3, 0.25], noise_variance=1e-3)
+PRIOR = FixedHyperparameters(lengthscale=(0.3, 0.25), noise_variance=1e-3)
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
 LISTED = torch.linspace(0, 1, 9, dtype=torch.double).unsqueeze(-1)
@@ -111,7 +111,7 @@ def test_far_from_data_a_path_pays_for_robustness_and_a_bound_does_not() -> None
     near = data.X[:3]
     data = History(X=0.4 * data.X, C=data.C, Y=data.Y, contexts=data.C)
     near, far = 0.4 * near, torch.ones(1, 1, dtype=torch.double)
-    prior = FixedHyperparameters(lengthscale=[0.1, 0.25], noise_variance=1e-3)
+    prior = FixedHyperparameters(lengthscale=(0.1, 0.25), noise_variance=1e-3)
     model = prior.model(torch.cat([data.X, data.C], -1), data.Y, SPACE.joint_bounds, 2)
     recipe = make_algorithm("wdrbo_exact", radius=RADIUS, num_candidates=0)
     contexts, ball = recipe.robust_set(model, data, SPACE, seed=0)  # pyright: ignore
