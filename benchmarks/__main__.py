@@ -235,6 +235,7 @@ def _tournament(options: argparse.Namespace) -> int:
         workers=options.workers,
         methods=options.methods,
         only=options.cases,
+        report_only=options.report,
     )
 
 
@@ -453,6 +454,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     tournament.add_argument(
         "--cases", nargs="+", default=[], help="those of the size if none is named"
+    )
+    tournament.add_argument(
+        "--report",
+        action="store_true",
+        help="learn nothing, report on the seeds that all methods have finished",
     )
     tournament.add_argument(
         "--out", type=Path, help="results folder (results-local/tournament/SIZE)"
