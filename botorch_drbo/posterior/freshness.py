@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import torch
 from botorch.models.model import Model
@@ -54,8 +56,11 @@ class Snapshot:
     def same(self) -> bool:
         """Whether the modules hold what they held."""
         for members, known in self._members:
-            if len(members) != len(known) or not all(
-                map(_is_still, members.values(), known)
+            if len(members) != len(known):
+                return False
+            held = tuple(members.values())
+            if not all(map(operator.is_, held, known)) and not all(
+                map(_is_still, held, known)
             ):
                 return False
         for attributes, name, value in self._attributes:
