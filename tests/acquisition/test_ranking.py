@@ -105,12 +105,12 @@ def test_keeps_no_graph_and_checks_its_columns():
         acqf.ranking(uniform(3, 1, 3, seed=0))
 
 
-class ByValue(AcquisitionFunction):
+class ByValue(torch.nn.Module):
     """Ranks by the values themselves."""
 
     def __init__(self, acqf: AcquisitionFunction) -> None:
-        super().__init__(acqf.model)
-        self.acqf = acqf
+        super().__init__()
+        self.acqf, self.model, self._log = acqf, acqf.model, acqf._log
 
     def forward(self, X: Tensor) -> Tensor:
         return self.acqf(X)
