@@ -85,11 +85,8 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
         scores = self.bound(*here.moments(slice(n)))  # ... x n
         if self.outside_contexts is None:
             return scores
-        outside = here.moments(slice(n, None, step))  # ... x m
-        with torch.no_grad():  # only the lowest score needs a gradient
-            lowest = self.bound(*outside).argmin(-1, keepdim=True)
-        score = self.bound(*(part.gather(-1, lowest) for part in outside))
-        return torch.cat([scores, score], dim=-1)
+        outside = self.bound(*here.moments(slice(n, None, step)))  # ... x m
+        return torch.cat([scores, outside.amin(-1, keepdim=True)], dim=-1)
 
     def robust_value(self, X: Tensor) -> RobustValue:
         r"""The worst case behind the value: which distribution, and how bad.
