@@ -73,6 +73,7 @@ class MinimaxApproximation(AmbiguitySet):
             )
         super().__init__(ambiguity_set.radius)
         self.ambiguity_set = ambiguity_set
+        self.holds_reference = ambiguity_set.holds_reference
 
     def original(self) -> AmbiguitySet:
         r"""The set that is approximated, with the radius of the approximation.

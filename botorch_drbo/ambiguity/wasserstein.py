@@ -115,6 +115,7 @@ class Wasserstein(AmbiguitySet):
                 )
             cost.fill_diagonal_(0.0)
         self.register_buffer("cost", cost)
+        self.holds_reference = cost.shape[0] == cost.shape[1]  # staying is free
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row for each atom: the multiplier times the cost of going there.
@@ -131,7 +132,7 @@ class Wasserstein(AmbiguitySet):
         atoms = weights.nonzero()  # K x 1
         return Prices(robust.multiplier * torch.ones_like(weights[atoms]), atoms)
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A lower bound in closed form: the better of two points of the dual.
 
         .. math:: \max\Big( \min_j f_j,\ \sum_i p_i f_i - \epsilon S \Big), \qquad
