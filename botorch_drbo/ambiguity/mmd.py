@@ -96,6 +96,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     holds_reference = True
     factor: Tensor
     spectrum: Tensor
+    _last: _Solved | None = None
 
     def __init__(self, radius: float | Tensor, kernel_matrix: Tensor) -> None:
         super().__init__(radius)
@@ -128,11 +129,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         basis = _basis(matrix) @ vectors.flip(-1)
         self.register_buffer("spectrum", spectrum)  # n - 1, falling
         self.register_buffer("factor", basis * spectrum.sqrt())  # n x (n - 1)
-        self._last: _Solved | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the last problems behind: copies and pickles begin without them."""
-        return {**self.__dict__, "_last": None}
+        return {k: v for k, v in self.__dict__.items() if k != "_last"}
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row: the multiplier times the slope of the distance, where mass arrives.

@@ -86,7 +86,7 @@ class ByValue(torch.nn.Module):
 
     def __init__(self, acqf: AcquisitionFunction) -> None:
         super().__init__()
-        self.acqf, self.model = acqf, acqf.model
+        self.acqf, self.model, self._log = acqf, acqf.model, acqf._log
 
     def forward(self, X: Tensor) -> Tensor:
         return self.acqf(X)
