@@ -115,7 +115,11 @@ class Wasserstein(AmbiguitySet):
                 )
             cost.fill_diagonal_(0.0)
         self.register_buffer("cost", cost)
-        self.holds_reference = cost.shape[0] == cost.shape[1]  # staying is free
+
+    @property
+    def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Of square costs, where staying is free."""
+        return self.cost.shape[0] == self.cost.shape[1]
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row for each atom: the multiplier times the cost of going there.
