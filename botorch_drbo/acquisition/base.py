@@ -38,6 +38,9 @@ from botorch_drbo.posterior import (
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
 
+# Of so many searched contexts one does, to rank decisions by. Odd: of a Sobol set each
+# second or fourth point lies in the same half or quarter of the box.
+COARSER = 3
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone
 _NEARLY_NO_NOISE = 1e-8  # as a share of the model's; with none matrices are singular

@@ -210,12 +210,12 @@ class LipschitzConstant(Module):
             best candidate, ``... (x S) x 1 x d_c``.
         """
         places = self.candidates.to(norms)  # M x d_c
-        unit = places / self._widths(norms)
         indices, rest = [], norms
         for remaining in reversed(range(min(self.num_starts, len(places)))):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
+                unit = places / self._widths(norms)
                 away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
                 near = away.square().sum(-1) < self.apart**2
                 rest = torch.where(near, 0.0, rest)
