@@ -339,7 +339,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         """
         self._check_decisions(X)
         with torch.no_grad():
-            return self._evaluate(self._bounds, X)
+            return self._evaluate(self._ranking, X)
 
     def _evaluate(self, values: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
         """A function of ``b x d_x`` at ``b x 1 x d_x``, in blocks; ``b``."""
@@ -395,7 +395,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     def _values(self, X: Tensor) -> Tensor:
         """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
 
-    def _bounds(self, X: Tensor) -> Tensor:
+    def _ranking(self, X: Tensor) -> Tensor:
         """Cheaper numbers in nearly the same order, without a graph."""
         return self._values(X)
 

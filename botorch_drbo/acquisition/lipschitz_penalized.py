@@ -174,7 +174,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     def _values(self, X: Tensor) -> Tensor:
         return self._penalized(X, self._steepest)
 
-    def _bounds(self, X: Tensor) -> Tensor:
+    def _ranking(self, X: Tensor) -> Tensor:
         """From above: without a climb, and from a coarser set of contexts."""
         candidates = slice(self.context_set.num_points, None, COARSER)
 

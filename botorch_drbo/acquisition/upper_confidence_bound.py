@@ -76,8 +76,9 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
     def _values(self, X: Tensor) -> Tensor:
         return self.objective(self._scores(X), self.weights.to(X))
 
-    def _bounds(self, X: Tensor) -> Tensor:
-        return self.objective.bound(self._scores(X, COARSER), self.weights.to(X))
+    def _ranking(self, X: Tensor) -> Tensor:
+        scores = self._scores(X, COARSER)
+        return self.objective.lower_bound(scores, self.weights.to(X))
 
     def _scores(self, X: Tensor, step: int = 1) -> Tensor:
         """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""
