@@ -23,7 +23,6 @@ from botorch_drbo.plotting import (
 )
 from tests.models import UNIT, uniform
 
-
 PROFILE = RobustnessProfile(
     radii=torch.tensor([0.0, 1.0, 2.0]),
     values=torch.tensor([5.0, 3.0, 2.0]),

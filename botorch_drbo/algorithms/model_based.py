@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -12,9 +11,9 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.model import Model
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
+from botorch.posteriors import Posterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
@@ -29,7 +28,7 @@ from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.separation import best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
-from botorch_drbo.algorithms.worst_case import Judge, worst_case
+from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
@@ -169,19 +168,6 @@ class ModelBasedAlgorithm(Algorithm):
         """
         return Judge.of(*self.robust_set(model, history, space, seed=seed), space)
 
-    def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
-        """The given reference distribution, or else the empirical one."""
-        if self.reference is None:
-            return ContextSet.empirical(history.contexts)
-        if self.reference.dim != space.d_c:
-            raise BotorchTensorDimensionError(
-                f"`reference` has {self.reference.dim} context columns, "
-                f"`context_bounds` has {space.d_c}."
-            )
-        points = self.reference.points.to(space.bounds)
-        check_inside(points, space.context_bounds, "reference", "context_bounds")
-        return ContextSet(points, self.reference.weights.to(space.bounds))
-
     def robustness_profile(
         self,
         history: History,
@@ -224,10 +210,25 @@ class ModelBasedAlgorithm(Algorithm):
             else:
                 contexts = self.data_contexts(history, space)
                 judge = Judge.of(contexts, ambiguity_set, space)
-            means = [
-                partial(_mean, model, row) for row in (x, other) if row is not None
-            ]
+
+            def mean_at(row: Tensor) -> Score:
+                return lambda contexts: at_contexts(model, row, contexts).mean.flatten()
+
+            means = [mean_at(row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
+
+    def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
+        """The given reference distribution, or else the empirical one."""
+        if self.reference is None:
+            return ContextSet.empirical(history.contexts)
+        if self.reference.dim != space.d_c:
+            raise BotorchTensorDimensionError(
+                f"`reference` has {self.reference.dim} context columns, "
+                f"`context_bounds` has {space.d_c}."
+            )
+        points = self.reference.points.to(space.bounds)
+        check_inside(points, space.context_bounds, "reference", "context_bounds")
+        return ContextSet(points, self.reference.weights.to(space.bounds))
 
     def _propose(
         self,
@@ -289,7 +290,10 @@ class ModelBasedAlgorithm(Algorithm):
         best = values.argmax()
         x = maxima[best]  # d_x
         joint = model if self.uses_contexts else self._model(history, space, True)
-        mean = partial(_mean, joint, x)
+
+        def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
+            return at_contexts(joint, x, contexts).mean.flatten()
+
         judge = self.judge(joint, history, space, seed=seed)
         with torch.no_grad():
             reference = judge.contexts
@@ -353,7 +357,7 @@ class ModelBasedAlgorithm(Algorithm):
         return maxima, score(acqf, maxima)
 
 
-def _mean(model: Model, x: Tensor, contexts: Tensor) -> Tensor:
-    """The posterior mean at a decision ``d_x`` in contexts ``n x d_c``, ``n``."""
+def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> Posterior:
+    """The posterior at one decision ``d_x`` and ``n x d_c`` contexts, ``n x 1 x 1``."""
     Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-    return model.posterior(Z.unsqueeze(-2)).mean.flatten()
+    return model.posterior(Z.unsqueeze(-2))
