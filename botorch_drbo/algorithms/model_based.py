@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -338,7 +338,10 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
-        starts = hilltops(cube, cube.bounds, self.num_restarts, self.raw_samples, seed)
+        ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
+        starts = hilltops(
+            ranking, cube.bounds, self.num_restarts, self.raw_samples, seed
+        )
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
         candidates, _ = optimize_acqf(
