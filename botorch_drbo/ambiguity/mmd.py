@@ -93,8 +93,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     The ball of [Kirschner2020drbo]_ and [Tay2022minimax]_.
     """
 
+    holds_reference = True
     factor: Tensor
     spectrum: Tensor
+    _last: _Solved | None = None
 
     def __init__(self, radius: float | Tensor, kernel_matrix: Tensor) -> None:
         super().__init__(radius)
@@ -127,11 +129,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         basis = _basis(matrix) @ vectors.flip(-1)
         self.register_buffer("spectrum", spectrum)  # n - 1, falling
         self.register_buffer("factor", basis * spectrum.sqrt())  # n x (n - 1)
-        self._last: _Solved | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the last problems behind: copies and pickles begin without them."""
-        return {**self.__dict__, "_last": None}
+        return {k: v for k, v in self.__dict__.items() if k != "_last"}
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row: the multiplier times the slope of the distance, where mass arrives.
@@ -152,7 +153,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         anchors = moved.nonzero().mT  # 1 x a
         return Prices((robust.multiplier / distance * moved)[anchors], anchors)
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A lower bound in closed form: the best of a few points of the dual.
 
         .. math:: \min_i (f + L u)_i - p^\top L u - \epsilon \|u\|, \qquad
