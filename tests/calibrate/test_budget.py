@@ -21,7 +21,7 @@ def test_the_last_decision_within_the_budget_and_no_farther():
         [[worst_case_in_total_variation(row, p, r.item()) for row in f] for r in radii]
     )
     expected = (f @ p)[worst.argmax(-1)]  # at each radius, by HiGHS
-    dear = (expected < (1 - share) * expected[0]).nonzero()[0].item()
+    dear = int((expected < (1 - share) * expected[0]).nonzero()[0])
     assert 1 < dear < 20
     radius = from_budget(
         choice_from(f, p, TotalVariation(0.3)), 1.0, share=share, num_radii=20
