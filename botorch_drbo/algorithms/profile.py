@@ -12,8 +12,8 @@ from torch.nn.functional import pad
 
 from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity.sizing import check_has_radius
 from botorch_drbo.calibrate import RobustnessProfile, robustness_profile
-from botorch_drbo.calibrate.common_list import check_has_radius
 from botorch_drbo.calibrate.profile import check_radii
 
 _NUM_RADII, _TIMES = 25, 4.0

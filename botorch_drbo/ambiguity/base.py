@@ -63,6 +63,8 @@ class AmbiguitySet(Module, ABC):
     """Whether the sensitivity at radius zero is finite."""
     reaches_unseen: ClassVar[bool] = False
     """Whether the adversary may use any context, on the list or not, for its score."""
+    has_radius: ClassVar[bool] = True
+    """Whether there is a size to choose."""
     holds_reference: bool = False
     """Whether the reference is plausible at every radius, so that the worst case never
     exceeds the expectation. Of a set of the user's own that is not known."""

@@ -27,6 +27,7 @@ class NoAmbiguity(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    has_radius: ClassVar[bool] = False
     holds_reference = True
     keeps_support: ClassVar[bool] = True
 
@@ -86,6 +87,7 @@ class FullSimplex(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    has_radius: ClassVar[bool] = False
     holds_reference = True
 
     def __init__(self) -> None:

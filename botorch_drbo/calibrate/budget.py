@@ -10,7 +10,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_finite
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate.common_list import check_has_radius
+from botorch_drbo.ambiguity.sizing import check_has_radius
 
 
 def from_budget(

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate.common_list import SetOrMaker, on_common_list
+from botorch_drbo.ambiguity.sizing import SetOrMaker
+from botorch_drbo.calibrate.common_list import on_common_list
 from botorch_drbo.contexts import ContextSet
 
 _MOST_UNSEEN = 0.5  # of the probability: more, and the list of contexts says little

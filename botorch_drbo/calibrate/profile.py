@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate.common_list import check_has_radius
+from botorch_drbo.ambiguity.sizing import check_has_radius
 
 _BISECTIONS = 40  # to 1e-12 of the largest radius
 _ROUNDING = 1e-9  # of the range of the values: a smaller difference is none

@@ -9,7 +9,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_finite, check_nonnegative
-from botorch_drbo.calibrate.common_list import SetOrMaker, on_common_list
+from botorch_drbo.ambiguity.sizing import SetOrMaker
+from botorch_drbo.calibrate.common_list import on_common_list
 from botorch_drbo.contexts import ContextSet
 
 
