@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_finite
+from botorch_drbo.algorithms.summary import hurting_contexts, named
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
@@ -157,7 +159,7 @@ class History:
         return self.X.shape[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Recommendation:
     r"""The decision that a recipe would implement now, and what to expect of it.
 
@@ -205,3 +207,51 @@ class Recommendation:
     context_set: ContextSet
     worst_case_box: Tensor | None
     worst_case_status: SolverStatus
+
+    def report(
+        self,
+        decisions: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+    ) -> str:
+        r"""Say it in about six lines: the decision, its values, what hurts it.
+
+        Args:
+            decisions: Names of the decision variables, ``d_x``; by default
+                ``x1, x2, ...``.
+            contexts: Names of the context variables, ``d_c``; by default
+                ``c1, c2, ...``.
+
+        Returns:
+            Lines of text, what ``print`` shows. The contexts that hurt are the three
+            that gain the most weight in the worst case, compared with the reference.
+        """
+        points = self.context_set.points
+        d_x, d_c = len(self.x), points.shape[-1]
+        hurt = hurting_contexts(
+            points,
+            self.context_set.weights,
+            self.worst_case_weights,
+            contexts or [f"c{j + 1}" for j in range(d_c)],
+        )
+        exact = self.worst_case_status is SolverStatus.EXACT
+        note = "exact" if exact else "a bound: the solver did not converge"
+        rows = {
+            "decision": named(self.x, decisions or [f"x{j + 1}" for j in range(d_x)]),
+            "expected value": f"{self.expected_value:.4g}",
+            "worst-case value": f"{self.worst_case_value:.4g} ({note})",
+            "contexts that hurt": ("\n" + 20 * " ").join(hurt),
+        }
+        return "\n".join(f"{name:<20}{text}" for name, text in rows.items())
+
+    def __str__(self) -> str:
+        """The report."""
+        return self.report()
+
+    def __repr__(self) -> str:
+        """The decision and its values, on one line."""
+        return (
+            f"Recommendation(x={self.x.tolist()}, "
+            f"expected_value={self.expected_value:.6g}, "
+            f"worst_case_value={self.worst_case_value:.6g}, "
+            f"worst_case_status={self.worst_case_status.name})"
+        )

@@ -79,10 +79,11 @@ class Round:
                     f"`context_set` has {contexts.dim} context columns, "
                     f"`context_bounds` has {space.d_c}."
                 )
-            points = contexts.points.to(box.device)
-            check_inside(points, box, "context_set", "context_bounds")
-            points = points.to(box).clamp(*box)
-            contexts = ContextSet(points, contexts.weights.to(box))
+            given = contexts.points.to(box.device)
+            check_inside(given, box, "context_set", "context_bounds")
+            points = given.to(box).clamp(*box)
+            if given.dtype != box.dtype or not torch.equal(points, given):
+                contexts = ContextSet(points, contexts.weights.to(box))
         if self.known_context is not None:
             if len(self.known_context) != space.d_c:
                 raise BotorchTensorDimensionError(

@@ -196,7 +196,9 @@ class Ledger:
         """A context that is known in part; JSON has null in place of NaN."""
         if context is None:
             return None
-        return self._tensor([torch.nan if value is None else value for value in context])
+        return self._tensor(
+            [torch.nan if value is None else value for value in context]
+        )
 
     def _tensor(self, values: list[Any]) -> Tensor:
         return self.space.bounds.new_tensor(values)
@@ -223,7 +225,7 @@ def _check_all_or_none(variances: Sequence[float | None]) -> None:
     if 0 < known < len(variances):
         raise InputDataError(
             f"`y_variance` would be known of {known} outcomes and not of the other "
-            f"{len(variances) - known}. A model either knows the noise of every outcome "
-            "or learns one size of it for all: tell `y_variance` with each outcome, or "
-            "with none."
+            f"{len(variances) - known}. A model either knows the noise of every "
+            "outcome or learns one size of it for all: tell `y_variance` with each "
+            "outcome, or with none."
         )
