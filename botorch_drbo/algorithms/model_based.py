@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -12,7 +13,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
-from botorch.posteriors import Posterior
+from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
@@ -389,10 +390,10 @@ class ModelBasedAlgorithm(Algorithm):
         return maxima, score(acqf, maxima)
 
 
-def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> Posterior:
+def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> GPyTorchPosterior:
     """The posterior at one decision ``d_x`` and ``n x d_c`` contexts, ``n x 1 x 1``."""
     Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-    return model.posterior(Z.unsqueeze(-2))
+    return cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
 
 
 def _knowing(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
