@@ -6,7 +6,7 @@ import copy
 import inspect
 import os
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -182,6 +182,32 @@ class RobustOptimizer:
             Yvar=None if history.Yvar is None else history.Yvar.clone(),
         )
 
+    @overload
+    def ask(
+        self,
+        q: int = ...,
+        candidates: Tensor | None = ...,
+        *,
+        actions: Tensor | None = ...,
+        context_set: ContextSet | None = ...,
+        radius: float | None = ...,
+        context: Tensor | None = ...,
+        choose_context: Literal[False] = ...,
+    ) -> Tensor: ...
+
+    @overload
+    def ask(
+        self,
+        q: int = ...,
+        candidates: Tensor | None = ...,
+        *,
+        actions: Tensor | None = ...,
+        context_set: ContextSet | None = ...,
+        radius: float | None = ...,
+        context: Tensor | None = ...,
+        choose_context: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...
+
     def ask(
         self,
         q: int = 1,
@@ -192,7 +218,7 @@ class RobustOptimizer:
         radius: float | None = None,
         context: Tensor | None = None,
         choose_context: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         r"""Propose the next decisions.
 
         They differ from each other and from the pending ones; with ``candidates`` from
