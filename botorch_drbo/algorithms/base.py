@@ -305,7 +305,7 @@ class Algorithm(ABC):
                 "could change. Recipes with both are for instance `wdrbo`, `drbo_kde` "
                 "and `dro`."
             )
-        recipe = replace(self, **options)
+        recipe = replace(self, **options) if options else self
         if this_round.known_context is None:
             return recipe, history, space
         if not self.uses_contexts:

@@ -97,8 +97,9 @@ class StableOpt(RobustSetAlgorithm):
         r"""Every distribution on the box of one standard deviation."""
         data = self.data_contexts(history, space)
         lower, upper = space.context_bounds
-        low = (data.mean - data.std).clamp(lower, upper)
-        high = (data.mean + data.std).clamp(lower, upper)
+        # A mean of equal numbers may differ from them by rounding.
+        low = space.with_known((data.mean - data.std).clamp(lower, upper))
+        high = space.with_known((data.mean + data.std).clamp(lower, upper))
         unit = sobol(self.num_contexts, space.d_c, seed).to(low)
         return Judge(
             contexts=ContextSet(low + unit * (high - low)),

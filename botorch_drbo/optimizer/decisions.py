@@ -46,10 +46,8 @@ def next_decisions(
     """
     algorithm, space = run.configuration.algorithm, run.configuration.space
     ledger, seed = run.ledger, run.configuration.seed
-    history, call_seed = (
-        _history_to_maximise(run),
-        derive_seed(seed, _PROPOSAL, ledger.num_asks),
-    )
+    history = _history_to_maximise(run)
+    call_seed = derive_seed(seed, _PROPOSAL, ledger.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
     algorithm.facing(this_round, history, space, decides=True)
     if choose_context:

@@ -171,7 +171,7 @@ def test_the_adversary_moves_in_unknown_columns_only() -> None:
         taken = min(left, kept[i].item())
         kept[i], left = kept[i] - taken, left - taken
     worst = (kept @ values).item() + 0.2 * lowest
-    assert best.worst_case_value == pytest.approx(worst, abs=1e-5)
+    assert best.worst_case_value == pytest.approx(worst, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["wdrbo", "wdrbo_exact", "drbo_mmd", "stable_opt"])
@@ -215,16 +215,13 @@ def test_a_decision_that_waits_for_another_context_is_not_avoided() -> None:
     opt = make("erbo")
     low = torch.tensor([0.1, 14.0], dtype=torch.double)
     high = torch.tensor([0.9, 14.0], dtype=torch.double)
-    alone = make("erbo")
-    alone.ask(context=low)
     first = opt.ask(context=low)
     other = opt.ask(context=high)
     again = opt.ask(context=low)
     assert (other - first).abs() > 0.1
     assert (again - first).abs() > 0.01  # the same context: not the same decision
     unaware = make("erbo")
-    for _ in range(1):  # the same number of calls, nothing pending
-        x = unaware.ask(context=low)
+    x = unaware.ask(context=low)  # the same number of calls, nothing pending
     unaware.withdraw(unaware.trials[-1].number)
     assert torch.equal(unaware.ask(context=high), other) and torch.equal(x, first)
 
