@@ -371,7 +371,10 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
-        starts = hilltops(cube, cube.bounds, self.num_restarts, self.raw_samples, seed)
+        ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
+        starts = hilltops(
+            ranking, cube.bounds, self.num_restarts, self.raw_samples, seed
+        )
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
         candidates, _ = optimize_acqf(
