@@ -226,6 +226,21 @@ def test_a_decision_that_waits_for_another_context_is_not_avoided() -> None:
     assert torch.equal(unaware.ask(context=high), other) and torch.equal(x, first)
 
 
+def test_a_row_belongs_to_the_decision_that_knew_its_context() -> None:
+    opt = make()
+    low = torch.tensor([0.1, 14.0], dtype=torch.double)
+    high = torch.tensor([0.9, torch.nan], dtype=torch.double)
+    only = torch.tensor([[0.5]], dtype=torch.double)
+    for context in (None, low, high):
+        opt.ask(candidates=only, context=context)
+    opt.tell(only, torch.tensor([0.9, 17.0], dtype=torch.double), 1.0)
+    assert [t.status for t in opt.trials[12:]] == ["complete", "pending", "pending"]
+    opt.tell(only, torch.tensor([0.9, 18.0], dtype=torch.double), 1.0)
+    assert [t.status for t in opt.trials[12:]] == ["complete", "pending", "complete"]
+    opt.tell(only, torch.tensor([0.5, 18.0], dtype=torch.double), 1.0)
+    assert not len(opt.pending)  # the world does as it likes
+
+
 # --------------------------------------------------------------------------- bad input
 
 
