@@ -231,8 +231,7 @@ class Algorithm(ABC):
             UnsupportedError: The recipe models the decision alone.
         """
         self._check(history, space, needs_data=True)
-        if not self.uses_contexts:
-            raise UnsupportedError(f"`choose_context` is no use to {self._blind()}")
+        self.check_uses_contexts("choose_context")
         recipe, history, space = self.facing(this_round, history, space, decides=True)
         with isolated_rng(seed, space.bounds.device):
             chosen = recipe._choose_contexts(history, space, x, seed=seed)
@@ -293,8 +292,8 @@ class Algorithm(ABC):
         this_round = this_round.within(space)
         options: dict[str, Any] = {}
         if this_round.context_set is not None:
-            if decides and not self.uses_contexts:
-                raise UnsupportedError(f"`context_set` is no use to {self._blind()}")
+            if decides:
+                self.check_uses_contexts("context_set")
             options["reference"] = this_round.context_set
         if this_round.radius is not None:
             options["radius"] = this_round.radius
@@ -308,18 +307,26 @@ class Algorithm(ABC):
         recipe = replace(self, **options) if options else self
         if this_round.known_context is None:
             return recipe, history, space
-        if not self.uses_contexts:
-            raise UnsupportedError(f"`context` is no use to {self._blind()}")
+        self.check_uses_contexts("context")
         space = replace(space, known_context=this_round.known_context)
         seen = space.with_known(history.contexts)
         return recipe, replace(history, contexts=seen), space
 
-    def _blind(self) -> str:
-        return (
-            f"`{self.name}`: it models the outcome of the decision alone, so that its "
-            "decisions are the same for every context. Use a recipe that models "
-            "decision and context, such as `erbo`, `wdrbo` or `drbo_kde`."
-        )
+    def check_uses_contexts(self, argument: str) -> None:
+        r"""Refuse an argument that makes sense only where the context has a say.
+
+        Args:
+            argument: What the user calls it.
+
+        Raises:
+            UnsupportedError: The recipe models the outcome of the decision alone.
+        """
+        if not self.uses_contexts:
+            raise UnsupportedError(
+                f"`{argument}` is no use to `{self.name}`: it models the outcome of "
+                "the decision alone, and the context is noise to it. Use a recipe that "
+                "models decision and context, such as `erbo`, `wdrbo` or `drbo_kde`."
+            )
 
     @abstractmethod
     def _propose(

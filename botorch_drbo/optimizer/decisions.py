@@ -51,6 +51,7 @@ def next_decisions(
     # Refuses what the algorithm cannot use at once, not only after the design.
     algorithm.facing(this_round, history, space, decides=True)
     if choose_context:
+        algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)
     X_pending = pending_with(ledger, this_round.within(space).known_context)
     design = design_of(run.configuration)

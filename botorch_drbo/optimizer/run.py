@@ -11,7 +11,6 @@ from botorch.exceptions.errors import (
     BotorchError,
     BotorchTensorDimensionError,
     InputDataError,
-    UnsupportedError,
 )
 from torch import Tensor
 
@@ -145,7 +144,8 @@ class Run:
         dtypes: dict[str, Any],
     ) -> None:
         """Record what happened; the tensors have been checked."""
-        self._check_noise(y_variance)
+        if y_variance is not None:
+            self.configuration.algorithm.check_uses_contexts("y_variance")
         space = self.configuration.space
         event = {
             "event": "fail" if failed else "tell",
@@ -164,16 +164,6 @@ class Run:
         """Record that what was told of a trial, or asked, is taken back."""
         number = check_count(trial, "trial", 0)
         self._record({"event": "withdraw", "trial": number})
-
-    def _check_noise(self, y_variance: Tensor | None) -> None:
-        algorithm = self.configuration.algorithm
-        if y_variance is not None and not algorithm.uses_contexts:
-            raise UnsupportedError(
-                f"`y_variance` is no use to `{algorithm.name}`: it models the outcome "
-                "of the decision alone, and the context, which is noise to it, is not "
-                "in that variance. Use a recipe that models decision and context, such "
-                "as `erbo`, `wdrbo` or `drbo_kde`, or leave `y_variance` out."
-            )
 
     def _record(self, event: dict[str, Any]) -> None:
         """Accept an event: first on the disk, then in memory, both or neither."""

@@ -147,7 +147,8 @@ def test_what_is_not_known_stays_uncertain(name: str) -> None:
     grid = torch.linspace(0.0, 2.0, 2001, dtype=torch.double).unsqueeze(-1)
     values = mean_at(opt, grid, contexts)
     robust = values.amin(-1) if name == "ucb_ro" else values.mean(-1)
-    assert best.objective == pytest.approx(robust.max().item(), abs=1e-5)
+    # The maximum of a minimum may be a kink, between two points of the grid.
+    assert -1e-5 <= best.objective - robust.max().item() <= 2e-3
     assert best.x.item() == pytest.approx(grid[robust.argmax()].item(), abs=5e-3)
 
 
