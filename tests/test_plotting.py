@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib
@@ -11,14 +12,26 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
 
+from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import (
     plot_context_set,
     plot_history,
     plot_regret,
+    plot_robustness_profile,
     plot_surface,
 )
 from tests.models import UNIT, uniform
+
+PROFILE = RobustnessProfile(
+    radii=torch.tensor([0.0, 1.0, 2.0]),
+    values=torch.tensor([5.0, 3.0, 2.0]),
+    expected_value=5.0,
+    other_values=torch.tensor([4.0, 3.5, 3.0]),
+    falls_behind=0.75,
+    target=2.5,
+    falls_below=1.5,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +60,7 @@ def history(t: int = 12) -> SimpleNamespace:
         lambda ax: plot_context_set(ContextSet(uniform(9, 1)), ax),
         lambda ax: plot_regret({"a": uniform(2, 4)}, ax),
         lambda ax: plot_history(history(), ax),
+        lambda ax: plot_robustness_profile(PROFILE, ax),
     ],
 )
 def test_draws_on_given_axes_or_on_new_ones(draw):
@@ -224,3 +238,20 @@ def test_optimizer_fits_plot_history():
     x = optimizer.ask()
     optimizer.tell(x, torch.tensor([[0.5]], dtype=torch.double), 3.0)
     assert offsets(plot_history(optimizer)).tolist() == [[1.0, 3.0]]
+
+
+def test_profile_draws_both_curves_the_target_and_where_they_cross():
+    ax = plot_robustness_profile(PROFILE, label="bold", other_label="safe")
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert lines["bold"].get_xydata().tolist() == [[0, 5], [1, 3], [2, 2]]
+    assert lines["safe"].get_ydata().tolist() == [4.0, 3.5, 3.0]
+    assert list(lines["target"].get_ydata()) == [2.5, 2.5]
+    assert list(lines["behind the other from 0.75"].get_xdata()) == [0.75, 0.75]
+    assert list(lines["below the target from 1.5"].get_xdata()) == [1.5, 1.5]
+
+
+def test_profile_of_one_decision_has_one_curve():
+    alone = replace(
+        PROFILE, other_values=None, falls_behind=None, target=None, falls_below=None
+    )
+    assert len(plot_robustness_profile(alone).get_lines()) == 1

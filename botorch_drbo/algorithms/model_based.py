@@ -23,11 +23,14 @@ from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
+from botorch_drbo.algorithms.profile import profile
+from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.separation import best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
-from botorch_drbo.algorithms.worst_case import Judge, worst_case
+from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.posterior import with_known_columns
@@ -177,6 +180,55 @@ class ModelBasedAlgorithm(Algorithm):
             The reference distribution, the set around it, and where mass may go.
         """
         return Judge.of(*self.robust_set(model, history, space, seed=seed), space)
+
+    def robustness_profile(
+        self,
+        history: History,
+        space: SearchSpace,
+        x: Tensor,
+        *,
+        other: Tensor | None = None,
+        target: float | None = None,
+        radii: Tensor | None = None,
+        ambiguity_set: AmbiguitySet | None = None,
+        seed: int = 0,
+    ) -> RobustnessProfile:
+        r"""The worst case of any decision as a recommendation has it, by radius.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            x: The decision, ``d_x``.
+            other: A decision to compare with, ``d_x``.
+            target: A value that the decision should reach.
+            radii: Where to evaluate, ``k``, ascending; None for 25 equal steps from
+                zero to four times the recipe's own radius.
+            ambiguity_set: Another set around the same contexts, with the radius that
+                ``radii`` follow if they are None; None for the recipe's own.
+            seed: Decides every random draw.
+
+        Returns:
+            The profile, in the sign of ``history.Y``.
+
+        Raises:
+            InputDataError: There is no outcome yet, a set without a radius, or radii
+                that do not ascend.
+            BotorchTensorDimensionError: A set that knows other contexts.
+        """
+        self._check(history, space, needs_data=True)
+        with isolated_rng(seed, space.bounds.device):
+            model = self._model(history, space, True)
+            if ambiguity_set is None:
+                judge = self.judge(model, history, space, seed=seed)
+            else:
+                contexts = self.data_contexts(history, space)
+                judge = Judge.of(contexts, ambiguity_set, space)
+
+            def mean_at(row: Tensor) -> Score:
+                return lambda contexts: at_contexts(model, row, contexts).mean.flatten()
+
+            means = [mean_at(row) for row in (x, other) if row is not None]
+            return profile(judge, means, radii=radii, target=target, seed=seed)
 
     def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
         """The given reference distribution, or else the empirical one."""

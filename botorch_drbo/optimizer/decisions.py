@@ -6,13 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo._validation import coarser_eps
-from botorch_drbo.algorithms import History, Recommendation, Round, derive_seed
+from botorch_drbo.algorithms import (
+    History,
+    ModelBasedAlgorithm,
+    Recommendation,
+    Round,
+    derive_seed,
+)
 from botorch_drbo.algorithms.candidates import check_candidates, without
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.initial_design import InitialDesign
@@ -180,6 +193,64 @@ def fitted(run: Run) -> SingleTaskGP:
 def _recommendation_seed(run: Run) -> int:
     seed = run.configuration.seed
     return derive_seed(seed, _RECOMMENDATION, run.ledger.num_asks)
+
+
+def profiled(
+    run: Run,
+    x: Tensor,
+    other: Tensor | None,
+    *,
+    target: float | None,
+    radii: Tensor | None,
+    ambiguity_set: AmbiguitySet | None,
+) -> RobustnessProfile:
+    """The worst case of a decision by radius, its values in the user's sign.
+
+    Args:
+        run: The record so far; it is not changed.
+        x: The decision, ``d_x`` or ``1 x d_x``.
+        other: One to compare with, or None.
+        target: A value to reach, in the user's sign, or None.
+        radii: Where to evaluate, or None.
+        ambiguity_set: Another set than the recipe's, or None.
+    """
+    configuration = run.configuration
+    algorithm = configuration.algorithm
+    if not isinstance(algorithm, ModelBasedAlgorithm):
+        raise UnsupportedError(
+            f"`{algorithm.name}` has no model of its own to take a profile from. Use "
+            "`dro`, which is told the same and takes any ambiguity set."
+        )
+    sign = 1.0 if configuration.maximize else -1.0
+    found = algorithm.robustness_profile(
+        _history_to_maximise(run),
+        configuration.space,
+        _one_decision(x, configuration, "x"),
+        other=None if other is None else _one_decision(other, configuration, "other"),
+        target=None if target is None else sign * target,
+        radii=radii,
+        ambiguity_set=ambiguity_set,
+        seed=_recommendation_seed(run),
+    )
+    others = found.other_values
+    return replace(
+        found,
+        values=sign * found.values,
+        expected_value=sign * found.expected_value,
+        other_values=None if others is None else sign * others,
+        target=target,
+    )
+
+
+def _one_decision(x: Tensor, configuration: Configuration, name: str) -> Tensor:
+    """One decision of the box, ``d_x``, in the dtype of the bounds."""
+    bounds = configuration.space.bounds
+    rows = as_rows(x, bounds, name, "bounds")
+    if len(rows) != 1:
+        raise BotorchTensorDimensionError(
+            f"`{name}` must be one decision, got {len(rows)} rows."
+        )
+    return rows[0].to(bounds).clamp(bounds[0], bounds[1])
 
 
 def _history_to_maximise(run: Run) -> History:

@@ -20,6 +20,8 @@ from botorch_drbo.algorithms import (
     Round,
     SearchSpace,
 )
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
@@ -37,6 +39,7 @@ from botorch_drbo.optimizer.decisions import (
     fitted,
     next_decisions,
     policy_for,
+    profiled,
     recommended,
 )
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
@@ -569,6 +572,58 @@ class RobustOptimizer:
         if known is None or known[0] is not self._run.ledger:
             self._fitted = known = self._run.ledger, fitted(self._run)
         return known[1]
+
+    def robustness_profile(
+        self,
+        x: Tensor,
+        other: Tensor | None = None,
+        *,
+        target: float | None = None,
+        radii: Tensor | None = None,
+        ambiguity_set: AmbiguitySet | None = None,
+    ) -> RobustnessProfile:
+        r"""How much any decision is still worth if the contexts shift, by radius.
+
+        Worst cases are those of a recommendation, with other radii; like it they are
+        the model's. ``plot_robustness_profile`` draws them. Nothing is recorded.
+
+        Args:
+            x: The decision, ``d_x``: for example ``opt.recommend().x``.
+            other: A decision to compare with, ``d_x``.
+            target: A value that the decision should reach, in your sign.
+            radii: Where to evaluate, ``k``, ascending; None for 25 equal steps from
+                zero to four times the recipe's own radius.
+            ambiguity_set: Another set around the same contexts than the recipe's own,
+                which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
+
+        Returns:
+            The profile: the worst-case values, the expected value, and the radii from
+            which the decision falls behind the other one and below the target.
+
+        Raises:
+            InputDataError: There is no outcome yet, a decision outside the bounds, a
+                set without a radius, or radii that do not ascend.
+            BotorchTensorDimensionError: Not one decision, or a set that knows other
+                contexts.
+            UnsupportedError: A recipe without a model of its own (``random``).
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("wdrbo_exact", unit, unit, radius=0.1)
+            >>> X, C = (torch.rand(6, 1, dtype=torch.double) for _ in range(2))
+            >>> opt.tell(X, C, X * C, closes_pending=False)
+            >>> profile = opt.robustness_profile(torch.tensor([0.9]), target=-1.0)
+            >>> profile.radii[-1].item(), profile.values.shape, profile.falls_below
+            (0.4, torch.Size([25]), None)
+        """
+        return profiled(
+            self._run,
+            x,
+            other,
+            target=target,
+            radii=radii,
+            ambiguity_set=ambiguity_set,
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Configuration and events in plain JSON types; see ``from_state_dict``."""

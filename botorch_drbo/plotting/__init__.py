@@ -6,6 +6,7 @@ this module, so the library works without matplotlib.
 
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
+from botorch_drbo.plotting.profile import plot_robustness_profile
 from botorch_drbo.plotting.regret import plot_regret
 from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 from botorch_drbo.plotting.surface import plot_surface
@@ -19,5 +20,6 @@ __all__ = [
     "plot_context_set",
     "plot_history",
     "plot_regret",
+    "plot_robustness_profile",
     "plot_surface",
 ]
