@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Real
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -171,6 +173,20 @@ def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     if (tensor < 0).any():
         raise InputDataError(f"`{name}` must not be negative, got {value}.")
     return tensor
+
+
+def check_positive(value: float, name: str) -> float:
+    """Return ``value`` as a float if it is a positive finite number.
+
+    Raises:
+        InputDataError: Another type, NaN, infinite, zero or negative.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0.0 < float(value) < math.inf:
+        raise InputDataError(
+            f"`{name}` must be a positive finite number, got {value!r}."
+        )
+    return float(value)
 
 
 def check_scalar(value: Tensor, name: str) -> Tensor:

@@ -46,6 +46,7 @@ from botorch_drbo.algorithms.registry import (
 )
 from botorch_drbo.algorithms.regret_balancing import BalancingState, RegretBalancing
 from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
+from botorch_drbo.algorithms.round import Round
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "Recommendation",
     "RegretBalancing",
     "RobustSetAlgorithm",
+    "Round",
     "SearchSpace",
     "StableOpt",
     "ThompsonDRBOKDE",

@@ -8,10 +8,16 @@ subclass in a file of its own, and one line in the registry.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+import torch
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
@@ -19,6 +25,7 @@ from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.randomness import isolated_rng
+from botorch_drbo.algorithms.round import Round
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ambiguity_set_from_dict,
@@ -43,6 +50,8 @@ class Algorithm(ABC):
     """The key in the registry."""
     needs_data: ClassVar[bool] = True
     """Whether ``propose`` needs at least one outcome."""
+    uses_contexts: ClassVar[bool] = True
+    """Whether its decisions depend on which contexts are to be expected."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
 
@@ -55,6 +64,7 @@ class Algorithm(ABC):
         X_pending: Tensor | None = None,
         seed: int = 0,
         candidates: Tensor | None = None,
+        this_round: Round | None = None,
     ) -> Tensor:
         r"""Propose the next decisions.
 
@@ -66,6 +76,7 @@ class Algorithm(ABC):
             seed: Decides every random draw.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
+            this_round: What is known about this round alone; None for nothing.
 
         Returns:
             Decisions inside ``space.bounds``, ``q x d_x``, in its dtype. With
@@ -75,9 +86,12 @@ class Algorithm(ABC):
         Raises:
             InputDataError: The recipe needs data and there is none, ``q`` is not a
                 positive integer, or the list is empty, too short, or leaves the box.
-            BotorchTensorDimensionError: History, list and space do not fit.
+            BotorchTensorDimensionError: History, list, round and space do not fit.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
         """
         self._check(history, space, self.needs_data)
+        recipe, history, space = self.facing(this_round, history, space, decides=True)
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if X_pending is not None and X_pending.shape[0] == 0:
@@ -88,7 +102,7 @@ class Algorithm(ABC):
             different = 1 if self.may_repeat else q
             candidates = check_candidates(candidates, space, different)
         with isolated_rng(seed, space.bounds.device):
-            x = self._propose(
+            x = recipe._propose(
                 history,
                 space,
                 q=q,
@@ -108,6 +122,7 @@ class Algorithm(ABC):
         *,
         seed: int = 0,
         candidates: Tensor | None = None,
+        this_round: Round | None = None,
     ) -> Recommendation:
         r"""Recommend the decision with the best objective on the posterior mean.
 
@@ -117,6 +132,7 @@ class Algorithm(ABC):
             seed: Decides every random draw.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
+            this_round: What is known about this round alone; None for nothing.
 
         Returns:
             The decision and its values, in the sign of ``history.Y``.
@@ -124,13 +140,193 @@ class Algorithm(ABC):
         Raises:
             InputDataError: There is no outcome yet, or the list is empty or leaves the
                 box.
-            BotorchTensorDimensionError: History, list and space do not fit.
+            BotorchTensorDimensionError: History, list, round and space do not fit.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
         """
         self._check(history, space, needs_data=True)
+        recipe, history, space = self.facing(this_round, history, space, decides=False)
         if candidates is not None:
             candidates = check_candidates(candidates, space)
         with isolated_rng(seed, space.bounds.device):
-            return self._recommend(history, space, seed=seed, candidates=candidates)
+            best = recipe._recommend(history, space, seed=seed, candidates=candidates)
+        if space.known_context is None:
+            return best
+        shown = best.context_set  # a density estimate spreads a little in each column
+        known = ContextSet(space.with_known(shown.points), shown.weights)
+        return replace(best, context_set=known)
+
+    def policy(
+        self,
+        history: History,
+        space: SearchSpace,
+        contexts: Tensor,
+        *,
+        seed: int = 0,
+        this_round: Round | None = None,
+    ) -> Tensor:
+        r"""Recommend a decision for each of many contexts.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            contexts: ``m x d_c``; NaN where a context is not known.
+            seed: Decides every random draw.
+            this_round: What else is known about this round; None for nothing.
+
+        Returns:
+            Decisions, ``m x d_x``: what ``recommend`` says for each context.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a context leaves its box.
+            BotorchTensorDimensionError: History, contexts and space do not fit.
+            UnsupportedError: The recipe's decisions do not depend on the context.
+        """
+        self._check(history, space, needs_data=True)
+        this_round = Round() if this_round is None else this_round
+        facing = [
+            self.facing(
+                replace(this_round, known_context=context), history, space, decides=True
+            )
+            for context in contexts
+        ]
+        with isolated_rng(seed, space.bounds.device):
+            model = self._fit(history, space)
+            decisions = [
+                recipe._decide(model, seen, here, seed=seed)
+                for recipe, seen, here in facing
+            ]
+        return torch.stack(decisions)
+
+    def choose_contexts(
+        self,
+        history: History,
+        space: SearchSpace,
+        x: Tensor,
+        *,
+        seed: int = 0,
+        this_round: Round | None = None,
+    ) -> Tensor:
+        r"""Choose where a laboratory should evaluate decisions.
+
+        .. math:: \arg\max_c \{ \sigma(x, c) : q_c(x) > 0 \}
+
+        with ``q`` the worst case, by the judge of the recipe's recommendations, of the
+        pessimistic outcome :math:`\mu - 1.5\, \sigma`: where the decision may hurt most
+        and least is known.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            x: Decisions, ``q x d_x``.
+            seed: Decides every random draw.
+            this_round: What is known about this round alone; None for nothing.
+
+        Returns:
+            A context for each decision, ``q x d_c``.
+
+        Raises:
+            InputDataError: There is no outcome yet, or no reference distribution.
+            BotorchTensorDimensionError: History, round and space do not fit.
+            UnsupportedError: The recipe models the decision alone.
+        """
+        self._check(history, space, needs_data=True)
+        self.check_uses_contexts("choose_context")
+        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        with isolated_rng(seed, space.bounds.device):
+            chosen = recipe._choose_contexts(history, space, x, seed=seed)
+        return chosen.clamp(*space.context_bounds)
+
+    def fitted_model(
+        self, history: History, space: SearchSpace, *, seed: int = 0
+    ) -> SingleTaskGP:
+        r"""The model of ``[x, c]`` by which recommendations are judged.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+
+        Returns:
+            The model, in evaluation mode; its outcome is to be maximised.
+
+        Raises:
+            InputDataError: There is no outcome yet.
+            BotorchTensorDimensionError: History and space do not fit.
+            UnsupportedError: The recipe has no model.
+        """
+        self._check(history, space, needs_data=True)
+        with isolated_rng(seed, space.bounds.device):
+            return self._fit(history, space)
+
+    def facing(
+        self,
+        this_round: Round | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        decides: bool,
+    ) -> tuple[Algorithm, History, SearchSpace]:
+        r"""Turn what is known about a round into a recipe and a problem without it.
+
+        A reference and a radius are options of the recipe. Known columns of the context
+        are put into every context seen and into the reference, are out of the
+        adversary's reach, and the model does not depend on them any more.
+
+        Args:
+            this_round: What is known about this round alone; None for nothing.
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            decides: Whether the recipe's search is asked, and not its judgement.
+
+        Returns:
+            The recipe, the history and the boxes of this round.
+
+        Raises:
+            InputDataError: It leaves the boxes.
+            BotorchTensorDimensionError: It does not fit the boxes.
+            UnsupportedError: The recipe can make nothing of it.
+        """
+        if this_round is None:
+            return self, history, space
+        this_round = this_round.within(space)
+        options: dict[str, Any] = {}
+        if this_round.context_set is not None:
+            if decides:
+                self.check_uses_contexts("context_set")
+            options["reference"] = this_round.context_set
+        if this_round.radius is not None:
+            options["radius"] = this_round.radius
+        lacking = set(options) - {field.name for field in fields(self)}
+        if lacking:
+            raise UnsupportedError(
+                f"`{self.name}` has no {' and no '.join(sorted(lacking))} that a round "
+                "could change. Recipes with both are for instance `wdrbo`, `drbo_kde` "
+                "and `dro`."
+            )
+        recipe = replace(self, **options) if options else self
+        if this_round.known_context is None:
+            return recipe, history, space
+        self.check_uses_contexts("context")
+        space = replace(space, known_context=this_round.known_context)
+        seen = space.with_known(history.contexts)
+        return recipe, replace(history, contexts=seen), space
+
+    def check_uses_contexts(self, argument: str) -> None:
+        r"""Refuse an argument that makes sense only where the context has a say.
+
+        Args:
+            argument: What the user calls it.
+
+        Raises:
+            UnsupportedError: The recipe models the outcome of the decision alone.
+        """
+        if not self.uses_contexts:
+            raise UnsupportedError(
+                f"`{argument}` is no use to `{self.name}`: it models the outcome of "
+                "the decision alone, and the context is noise to it. Use a recipe that "
+                "models decision and context, such as `erbo`, `wdrbo` or `drbo_kde`."
+            )
 
     @abstractmethod
     def _propose(
@@ -155,6 +351,22 @@ class Algorithm(ABC):
         candidates: Tensor | None,
     ) -> Recommendation:
         """Recommend a decision, a row of the list; runs under ``seed``."""
+
+    @abstractmethod
+    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        """Fit the model of ``[x, c]`` that recommendations are judged by."""
+
+    @abstractmethod
+    def _decide(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Tensor:
+        """Recommend ``d_x`` for the known context of the space, by a fitted model."""
+
+    @abstractmethod
+    def _choose_contexts(
+        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
+    ) -> Tensor:
+        """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
 
     def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
         if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:

@@ -97,8 +97,9 @@ class StableOpt(RobustSetAlgorithm):
         r"""Every distribution on the box of one standard deviation."""
         data = self.data_contexts(history, space)
         lower, upper = space.context_bounds
-        low = (data.mean - data.std).clamp(lower, upper)
-        high = (data.mean + data.std).clamp(lower, upper)
+        # A mean of equal numbers may differ from them by rounding.
+        low = space.with_known((data.mean - data.std).clamp(lower, upper))
+        high = space.with_known((data.mean + data.std).clamp(lower, upper))
         unit = sobol(self.num_contexts, space.d_c, seed).to(low)
         return Judge(
             contexts=ContextSet(low + unit * (high - low)),
@@ -164,6 +165,8 @@ class RandomSearch(Algorithm):
 
     Args:
         reference: The context distribution if it is known, for the recommendation.
+        half_life: After how many further contexts one counts half, for the
+            recommendation; None: nothing is forgotten.
         hyperparameters: Those of the model if they are known, for the recommendation.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
@@ -181,6 +184,7 @@ class RandomSearch(Algorithm):
     needs_data: ClassVar[bool] = False
 
     reference: ContextSet | None = None
+    half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
@@ -193,6 +197,7 @@ class RandomSearch(Algorithm):
     def _judge(self) -> EmpiricalRisk:
         return EmpiricalRisk(
             reference=self.reference,
+            half_life=self.half_life,
             hyperparameters=self.hyperparameters,
             num_restarts=self.num_restarts,
             raw_samples=self.raw_samples,
@@ -228,3 +233,16 @@ class RandomSearch(Algorithm):
         candidates: Tensor | None,
     ) -> Recommendation:
         return self._judge().recommend(history, space, seed=seed, candidates=candidates)
+
+    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        return self._judge()._fit(history, space)
+
+    def _decide(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Tensor:
+        return self._judge()._decide(model, history, space, seed=seed)
+
+    def _choose_contexts(
+        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
+    ) -> Tensor:
+        return self._judge()._choose_contexts(history, space, x, seed=seed)

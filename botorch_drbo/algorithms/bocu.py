@@ -72,7 +72,7 @@ class UncertaintyObjectiveOptions(AmbiguityOptions):
         self, history: History, space: SearchSpace
     ) -> tuple[ContextSet, UncertaintyObjective]:
         objective = UncertaintyObjective(
-            self.sized_set(history), self.value_weight, self.sensitivity_weight
+            self.sized_set(history, space), self.value_weight, self.sensitivity_weight
         )
         return self.data_contexts(history, space), objective
 

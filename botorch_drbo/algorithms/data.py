@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_finite
+from botorch_drbo.algorithms.summary import hurting_contexts, named
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
@@ -20,6 +22,8 @@ class SearchSpace:
     Attributes:
         bounds: Lower and upper bounds of the decision, ``2 x d_x``.
         context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
+        known_context: What is known of this round's context, ``d_c``, NaN where it is
+            not known; None if nothing is.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -34,6 +38,7 @@ class SearchSpace:
 
     bounds: Tensor
     context_bounds: Tensor
+    known_context: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Check the bounds."""
@@ -61,6 +66,25 @@ class SearchSpace:
         return self.context_bounds.shape[-1]
 
     @property
+    def context_reach(self) -> Tensor:
+        """The contexts that this round may show: a point where they are known."""
+        return self.with_known(self.context_bounds)
+
+    @property
+    def known_columns(self) -> list[int]:
+        """The context columns that are known in this round."""
+        if self.known_context is None:
+            return []
+        return (~self.known_context.isnan()).nonzero().flatten().tolist()
+
+    def with_known(self, contexts: Tensor) -> Tensor:
+        """Contexts ``... x d_c``, with what is known in its columns."""
+        known = self.known_context
+        if known is None:
+            return contexts
+        return torch.where(known.isnan(), contexts, known)
+
+    @property
     def joint_bounds(self) -> Tensor:
         """Bounds of the model's inputs ``[x, c]``, ``2 x (d_x + d_c)``."""
         return torch.cat([self.bounds, self.context_bounds], dim=-1)
@@ -77,8 +101,12 @@ class History:
         X: Executed decisions that have an outcome, ``t x d_x``.
         C: The contexts of these trials, ``t x d_c``.
         Y: Their outcomes, ``t x 1``.
-        contexts: Every context seen, also those whose outcome is still out,
-            ``s x d_c`` with ``s >= t``. They describe the context distribution.
+        contexts: Every context that the world has shown, the oldest first, also those
+            whose outcome is still out, ``s x d_c``. They describe the context
+            distribution. Contexts that were chosen, in a laboratory, are not among
+            them.
+        Yvar: The variances of the noise in the outcomes, ``t x 1``; None if they are
+            not known.
 
     Raises:
         BotorchTensorDimensionError: The numbers of rows or columns do not fit.
@@ -94,10 +122,13 @@ class History:
     C: Tensor
     Y: Tensor
     contexts: Tensor
+    Yvar: Tensor | None = None
 
     def __post_init__(self) -> None:
-        """Check that the four tensors belong together."""
-        for name in ("X", "C", "Y", "contexts"):
+        """Check that the tensors belong together."""
+        for name in ("X", "C", "Y", "contexts", "Yvar"):
+            if name == "Yvar" and self.Yvar is None:
+                continue
             values = check_finite(getattr(self, name), name)
             if values.ndim != 2:
                 raise BotorchTensorDimensionError(
@@ -110,11 +141,16 @@ class History:
                 "`X`, `C` and `Y` must be `t x d_x`, `t x d_c` and `t x 1`, got shapes "
                 f"{tuple(self.X.shape)}, {tuple(self.C.shape)}, {tuple(self.Y.shape)}."
             )
-        if self.contexts.shape[1] != self.C.shape[1] or self.contexts.shape[0] < t:
+        if self.Yvar is not None and self.Yvar.shape != (t, 1):
             raise BotorchTensorDimensionError(
-                f"`contexts` must be `s x {self.C.shape[1]}` with `s >= {t}`, got "
-                f"shape {tuple(self.contexts.shape)}. Pass `contexts=C` if every "
-                "context has its outcome."
+                f"`Yvar` must be `t x 1`, one variance for each of {t} outcomes, got "
+                f"shape {tuple(self.Yvar.shape)}."
+            )
+        if self.contexts.shape[1] != self.C.shape[1]:
+            raise BotorchTensorDimensionError(
+                f"`contexts` must be `s x {self.C.shape[1]}`, got shape "
+                f"{tuple(self.contexts.shape)}. Pass `contexts=C` if every context "
+                "has its outcome, and the world chose it."
             )
 
     @property
@@ -123,7 +159,7 @@ class History:
         return self.X.shape[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Recommendation:
     r"""The decision that a recipe would implement now, and what to expect of it.
 
@@ -171,3 +207,51 @@ class Recommendation:
     context_set: ContextSet
     worst_case_box: Tensor | None
     worst_case_status: SolverStatus
+
+    def report(
+        self,
+        decisions: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+    ) -> str:
+        r"""Say it in about six lines: the decision, its values, what hurts it.
+
+        Args:
+            decisions: Names of the decision variables, ``d_x``; by default
+                ``x1, x2, ...``.
+            contexts: Names of the context variables, ``d_c``; by default
+                ``c1, c2, ...``.
+
+        Returns:
+            Lines of text, what ``print`` shows. The contexts that hurt are the three
+            that gain the most weight in the worst case, compared with the reference.
+        """
+        points = self.context_set.points
+        d_x, d_c = len(self.x), points.shape[-1]
+        hurt = hurting_contexts(
+            points,
+            self.context_set.weights,
+            self.worst_case_weights,
+            contexts or [f"c{j + 1}" for j in range(d_c)],
+        )
+        exact = self.worst_case_status is SolverStatus.EXACT
+        note = "exact" if exact else "a bound: the solver did not converge"
+        rows = {
+            "decision": named(self.x, decisions or [f"x{j + 1}" for j in range(d_x)]),
+            "expected value": f"{self.expected_value:.4g}",
+            "worst-case value": f"{self.worst_case_value:.4g} ({note})",
+            "contexts that hurt": ("\n" + 20 * " ").join(hurt),
+        }
+        return "\n".join(f"{name:<20}{text}" for name, text in rows.items())
+
+    def __str__(self) -> str:
+        """The report."""
+        return self.report()
+
+    def __repr__(self) -> str:
+        """The decision and its values, on one line."""
+        return (
+            f"Recommendation(x={self.x.tolist()}, "
+            f"expected_value={self.expected_value:.6g}, "
+            f"worst_case_value={self.worst_case_value:.6g}, "
+            f"worst_case_status={self.worst_case_status.name})"
+        )

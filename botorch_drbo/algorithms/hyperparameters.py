@@ -34,7 +34,8 @@ class FixedHyperparameters:
     Args:
         lengthscale: ``l``, in sides of the boxes: one number, or one for each decision
             and context variable, decisions first.
-        noise_variance: The variance of the observation noise, in squared units of y.
+        noise_variance: The variance of the observation noise, in squared units of y,
+            of outcomes that came without a variance of their own.
         outputscale: ``s``, the prior variance of the outcome, in squared units of y.
 
     Raises:
@@ -85,7 +86,12 @@ class FixedHyperparameters:
         return cls(**data)
 
     def model(
-        self, inputs: Tensor, outcomes: Tensor, bounds: Tensor, num_joint: int
+        self,
+        inputs: Tensor,
+        outcomes: Tensor,
+        bounds: Tensor,
+        num_joint: int,
+        Yvar: Tensor | None = None,
     ) -> SingleTaskGP:
         r"""Condition the prior on data.
 
@@ -95,6 +101,8 @@ class FixedHyperparameters:
             bounds: What is scaled to the unit cube, ``2 x d``.
             num_joint: How many decision and context variables there are. A model of
                 decisions alone takes the first lengthscales.
+            Yvar: The variances of the noise in the outcomes, ``t x 1``, in place of
+                ``noise_variance``; None for that.
 
         Returns:
             The model, in the dtype of the inputs.
@@ -110,8 +118,10 @@ class FixedHyperparameters:
             )
         d = inputs.shape[-1]
         kernel = RBFKernel(ard_num_dims=d)
-        # The default constraint would not let the noise below 1e-4.
-        likelihood = GaussianLikelihood(noise_constraint=Positive())
+        likelihood = None  # one for the given variances
+        if Yvar is None:
+            # The default constraint would not let the noise below 1e-4.
+            likelihood = GaussianLikelihood(noise_constraint=Positive())
         size = torch.tensor(self.outputscale, dtype=torch.double).sqrt().to(outcomes)
         # In units of the prior: GPyTorch's absolute tolerances expect order one.
         model = scaled_model(
@@ -119,13 +129,15 @@ class FixedHyperparameters:
             outcomes,
             torch.zeros_like(size),
             size,
+            Yvar,
             likelihood=likelihood,
             covar_module=kernel,
             input_transform=Normalize(d, bounds=bounds),
         ).to(inputs)
         kernel.lengthscale = lengthscale.expand(num_joint)[:d].to(inputs)
-        ratio = self.noise_variance / self.outputscale
-        likelihood.noise = torch.tensor(ratio, dtype=torch.double).to(inputs)
+        if likelihood is not None:
+            ratio = self.noise_variance / self.outputscale
+            likelihood.noise = torch.tensor(ratio, dtype=torch.double).to(inputs)
         return model.eval()
 
 

@@ -94,10 +94,10 @@ class KernelDensityBall(ModelBasedAlgorithm):
 
     def _ball(self, history: History, space: SearchSpace) -> TotalVariation:
         radius = KernelDensityRadius(space.d_c) if self.radius is None else self.radius
-        return TotalVariation(as_schedule(radius)(len(history.contexts)))
+        return TotalVariation(self.radius_of(radius, history, space))
 
     def _outside(self, space: SearchSpace, seed: int) -> Tensor:
-        return sobol_in_box(self.num_outside, space.context_bounds, seed)
+        return sobol_in_box(self.num_outside, space.context_reach, seed)
 
 
 @final
@@ -166,8 +166,9 @@ def _density(
     """Draws from the density estimate, or the reference if there is one."""
     if algorithm.reference is not None:
         return algorithm.data_contexts(history, space)
+    seen = algorithm.data_contexts(history, space)
     return ContextSet.kernel_density(
-        history.contexts,
+        seen.points if algorithm.half_life is None else seen,
         num_samples=num_contexts,
         bounds=space.context_bounds,
         seed=seed,

@@ -180,12 +180,16 @@ def _judge(
     jitter: float = 0.0,
 ) -> Judge:
     """The weighted grid, and the ball of the model's kernel around it."""
+    known = space.known_columns  # one coordinate does for these
+    free = space.d_c - len(known)
     # A root of 1e3 is 10.000000000000002: what is short of the next integer by
     # rounding is not rounded up.
-    per_side = math.ceil(num_contexts ** (1 / space.d_c) - 1e-9)
+    per_side = math.ceil(num_contexts ** (1 / free) - 1e-9) if free else 1
+    counts = [1 if j in known else per_side for j in range(space.d_c)]
     data = algorithm.data_contexts(history, space)
-    contexts = ContextSet.grid(space.context_bounds, per_side, data)
-    size = as_schedule(radius)(len(history.contexts))
+    grid = ContextSet.grid(space.context_bounds, counts, data)
+    contexts = ContextSet(space.with_known(grid.points), grid.weights)
+    size = algorithm.radius_of(radius, history, space)
     kernel = context_kernel(model, space, contexts.points)
 
     def ball(points: Tensor) -> MaximumMeanDiscrepancy:
@@ -198,7 +202,7 @@ def _judge(
         contexts=contexts,
         ball=ball,
         between=kernel,
-        box=space.context_bounds,
+        box=space.context_reach,
         fills_box=True,
     )
 

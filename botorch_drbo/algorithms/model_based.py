@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -17,7 +17,7 @@ from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_inside
+from botorch_drbo._validation import check_count, check_inside, check_positive
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
@@ -32,6 +32,12 @@ from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.contexts.forgetting import half_life_weights
+from botorch_drbo.posterior import with_known_columns
+from botorch_drbo.schedules import Constant, ContextRule, as_rule
+
+_PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
+_CARRIES = 1e-6  # less mass in a worst case is a rounding error
 
 # At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
 _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
@@ -50,6 +56,12 @@ class ModelBasedAlgorithm(Algorithm):
     Args:
         reference: The context distribution if it is known (the general setting);
             None to estimate it from the contexts seen (the data-driven setting).
+        half_life: For a world that drifts: after how many further contexts one counts
+            half. A context of age ``a`` (the newest has age 0) has a weight
+            proportional to ``2^(-a / half_life)`` in the estimate, and a radius that
+            follows a schedule in the number of contexts counts the effective sample
+            size ``1 / sum_i p_i^2`` in its place, which stays below about
+            ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
         num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
@@ -61,10 +73,8 @@ class ModelBasedAlgorithm(Algorithm):
         InputDataError: An option outside its range.
     """
 
-    uses_contexts: ClassVar[bool] = True
-    """Whether the model that drives the search has the context among its inputs."""
-
     reference: ContextSet | None = None
+    half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
@@ -84,6 +94,9 @@ class ModelBasedAlgorithm(Algorithm):
                 "`hyperparameters` must be FixedHyperparameters or None, got "
                 f"{type(self.hyperparameters).__name__}."
             )
+        if self.half_life is not None:  # a tensor cannot be saved
+            half_life = check_positive(self.half_life, "half_life")
+            object.__setattr__(self, "half_life", half_life)
         for name in ("num_restarts", "raw_samples", "max_iterations"):
             check_count(getattr(self, name), name)
         if self.raw_samples < self.num_restarts:
@@ -220,7 +233,13 @@ class ModelBasedAlgorithm(Algorithm):
     def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
         """The given reference distribution, or else the empirical one."""
         if self.reference is None:
-            return ContextSet.empirical(history.contexts)
+            if len(history.contexts) == 0:
+                raise InputDataError(
+                    "The world has shown no context yet (those that were chosen in a "
+                    "laboratory do not count), so there is no distribution to learn. "
+                    "Give the algorithm a `reference`, or the round a `context_set`."
+                )
+            return ContextSet.empirical(history.contexts, self.half_life)
         if self.reference.dim != space.d_c:
             raise BotorchTensorDimensionError(
                 f"`reference` has {self.reference.dim} context columns, "
@@ -228,7 +247,26 @@ class ModelBasedAlgorithm(Algorithm):
             )
         points = self.reference.points.to(space.bounds)
         check_inside(points, space.context_bounds, "reference", "context_bounds")
-        return ContextSet(points, self.reference.weights.to(space.bounds))
+        weights = self.reference.weights.to(space.bounds)
+        return ContextSet(space.with_known(points), weights)
+
+    def radius_of(
+        self, rule: ContextRule | float, history: History, space: SearchSpace
+    ) -> float:
+        """What a rule for the radius says after the contexts seen, as they count."""
+        rule = as_rule(rule)
+        if isinstance(rule, Constant):  # also where the world has shown nothing yet
+            return rule.value
+        if len(history.contexts) == 0:
+            raise InputDataError(
+                "The world has shown no context yet, so a radius that follows from "
+                f"them, {rule}, has no value. Give `radius` a number."
+            )
+        box = space.context_bounds
+        seen = (history.contexts - box[0]) / (box[1] - box[0])
+        if self.half_life is None:
+            return rule.of(seen)
+        return rule.of(seen, half_life_weights(len(seen), self.half_life, seen))
 
     def _propose(
         self,
@@ -277,18 +315,7 @@ class ModelBasedAlgorithm(Algorithm):
         candidates: Tensor | None,
     ) -> Recommendation:
         model = self._model(history, space, self.uses_contexts)
-        acqf = self.exploiting(model, history, space, seed=seed)
-        if candidates is None:
-            # The best decision tried so far is a start too: the answer is never worse.
-            tried = history.X.unique(dim=0)
-            start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
-            start = start.clamp(space.bounds[0], space.bounds[1])
-            maxima, values = self._ascend(acqf, space, seed, start)
-            maxima = maxima.clamp(space.bounds[0], space.bounds[1])
-        else:
-            maxima, values = candidates, score(acqf, candidates)
-        best = values.argmax()
-        x = maxima[best]  # d_x
+        x, value = self._best(model, history, space, seed, candidates)
         joint = model if self.uses_contexts else self._model(history, space, True)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
@@ -301,7 +328,7 @@ class ModelBasedAlgorithm(Algorithm):
         contexts, robust = worst_case(judge, mean, seed=seed)
         return Recommendation(
             x=x,
-            objective=values[best].item(),
+            objective=value.item(),
             expected_value=expected.item(),
             worst_case_value=robust.value.item(),
             worst_case_weights=robust.weights,
@@ -310,24 +337,82 @@ class ModelBasedAlgorithm(Algorithm):
             worst_case_status=robust.status,
         )
 
+    def _best(
+        self,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        seed: int,
+        candidates: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The decision with the best objective of the mean, ``d_x``, and its value."""
+        acqf = self.exploiting(model, history, space, seed=seed)
+        if candidates is None:
+            # The best decision tried so far is a start too: the answer is never worse.
+            tried = history.X.unique(dim=0)
+            start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
+            start = start.clamp(space.bounds[0], space.bounds[1])
+            maxima, values = self._ascend(acqf, space, seed, start)
+            maxima = maxima.clamp(space.bounds[0], space.bounds[1])
+        else:
+            maxima, values = candidates, score(acqf, candidates)
+        best = values.argmax()
+        return maxima[best], values[best]
+
+    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        return self._model(history, space, True)
+
+    def _decide(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Tensor:
+        model = _knowing(model, space)
+        return self._best(model, history, space, seed, None)[0]
+
+    def _choose_contexts(
+        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
+    ) -> Tensor:
+        model = self._fit(history, space)
+        judge = self.judge(model, history, space, seed=seed)
+        least = torch.finfo(x.dtype).tiny
+        chosen = []
+        for row in x:
+
+            def pessimistic(contexts: Tensor, row: Tensor = row) -> Tensor:
+                at = at_contexts(model, row, contexts)
+                deviation = at.variance.clamp_min(least).sqrt()
+                return (at.mean - _PESSIMISM * deviation).flatten()
+
+            contexts, robust = worst_case(judge, pessimistic, seed=seed)
+            points = contexts.points[robust.weights > _CARRIES]
+            with torch.no_grad():
+                variance = at_contexts(model, row, points).variance.flatten()
+            chosen.append(space.with_known(points[variance.argmax()]))
+        return torch.stack(chosen)
+
     def _model(
         self, history: History, space: SearchSpace, uses_contexts: bool
     ) -> SingleTaskGP:
+        """The fitted model; of ``[x, c]`` one that is constant in known columns."""
+        # Of x alone the context is noise too, of a size that nobody knows.
+        Yvar = history.Yvar if uses_contexts else None
         inputs, bounds = history.X, space.bounds
         if uses_contexts:
             inputs = torch.cat([history.X, history.C], dim=-1)
             bounds = space.joint_bounds
         if self.hyperparameters is not None:
             model = self.hyperparameters.model(
-                inputs, history.Y, bounds, space.d_x + space.d_c
+                inputs, history.Y, bounds, space.d_x + space.d_c, Yvar
             )
         else:
             transform = Normalize(inputs.shape[-1], bounds=bounds)
             units = level_and_unit(history.Y)
-            model = scaled_model(inputs, history.Y, *units, input_transform=transform)
+            model = scaled_model(
+                inputs, history.Y, *units, Yvar, input_transform=transform
+            )
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
             model.eval()
-        return model.requires_grad_(False)  # only x is differentiated from here on
+        model = model.requires_grad_(False)  # only x is differentiated from here on
+        return _knowing(model, space) if uses_contexts else model
 
     def _ascend(
         self,
@@ -364,3 +449,12 @@ def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> GPyTorchPos
     """The posterior at one decision ``d_x`` and ``n x d_c`` contexts, ``n x 1 x 1``."""
     Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
     return cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
+
+
+def _knowing(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
+    """A model of ``[x, c]`` that is constant in the known columns of the context."""
+    known = space.known_context
+    if known is None:
+        return model
+    columns = space.known_columns
+    return with_known_columns(model, [space.d_x + j for j in columns], known[columns])

@@ -63,7 +63,12 @@ def level_and_unit(Y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scaled_model(
-    inputs: Tensor, Y: Tensor, level: Tensor, unit: Tensor, **options: Any
+    inputs: Tensor,
+    Y: Tensor,
+    level: Tensor,
+    unit: Tensor,
+    Yvar: Tensor | None = None,
+    **options: Any,
 ) -> SingleTaskGP:
     r"""Make a model that sees ``(y - level) / unit``, and speaks of ``y``.
 
@@ -72,6 +77,8 @@ def scaled_model(
         Y: Outcomes, ``t x 1``.
         level: What becomes zero, a scalar.
         unit: What becomes one, a scalar.
+        Yvar: The variances of the noise in the outcomes, ``t x 1``; None to learn one
+            for all.
         options: What else ``SingleTaskGP`` takes.
 
     Returns:
@@ -80,7 +87,11 @@ def scaled_model(
     # BoTorch recommends standardised outcomes; a known prior need not fit the data.
     with validate_input_scaling(False):
         model = SingleTaskGP(
-            inputs, (Y - level) / unit, outcome_transform=None, **options
+            inputs,
+            (Y - level) / unit,
+            None if Yvar is None else Yvar / unit.square(),
+            outcome_transform=None,
+            **options,
         )
     transform = Standardize(m=1).to(Y)
     ones = torch.ones_like(transform.stdvs)

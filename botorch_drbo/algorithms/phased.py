@@ -135,6 +135,8 @@ class PhasedUncertaintySampling(Algorithm):
         norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
             scaled to at most 1; None for a guess.
         reference: The context distribution if it is known, for the recommendation.
+        half_life: After how many further contexts one counts half, for the values of
+            the recommendation; None: nothing is forgotten. Outcomes are not.
         hyperparameters: Those of the model if they are known: then nothing is fitted.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
@@ -158,6 +160,7 @@ class PhasedUncertaintySampling(Algorithm):
 
     name: ClassVar[str] = "phased_gp_us"
     needs_data: ClassVar[bool] = False
+    uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
 
     num_decisions: int = 1024
@@ -165,6 +168,7 @@ class PhasedUncertaintySampling(Algorithm):
     delta: float = 0.1
     norm_bound: float | None = None
     reference: ContextSet | None = None
+    half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
@@ -264,6 +268,19 @@ class PhasedUncertaintySampling(Algorithm):
     ) -> Recommendation:
         return self._judge().recommend(history, space, seed=seed, candidates=candidates)
 
+    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        return self._judge()._fit(history, space)
+
+    def _decide(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Tensor:
+        return self._judge()._decide(model, history, space, seed=seed)
+
+    def _choose_contexts(
+        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
+    ) -> Tensor:
+        return self._judge()._choose_contexts(history, space, x, seed=seed)
+
     def _replay(
         self,
         history: History,
@@ -340,6 +357,7 @@ class PhasedUncertaintySampling(Algorithm):
     def _judge(self) -> GPUCB:
         return GPUCB(
             reference=self.reference,
+            half_life=self.half_life,
             hyperparameters=self.hyperparameters,
             num_restarts=self.num_restarts,
             raw_samples=self.raw_samples,

@@ -75,11 +75,11 @@ class AmbiguityOptions(ModelBasedAlgorithm):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""The contexts seen, or the reference, and the set."""
-        return self.data_contexts(history, space), self.sized_set(history)
+        return self.data_contexts(history, space), self.sized_set(history, space)
 
-    def sized_set(self, history: History) -> AmbiguitySet:
+    def sized_set(self, history: History, space: SearchSpace) -> AmbiguitySet:
         """The set with the radius of this round."""
         if self.radius is None:
             return copy.deepcopy(self.ambiguity_set)  # one round knows of no other
-        radius = as_schedule(self.radius)(len(history.contexts))
+        radius = self.radius_of(self.radius, history, space)
         return self.ambiguity_set.with_radius(radius)

@@ -86,7 +86,7 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
 
     def current_radius(self, history: History, space: SearchSpace) -> float:
         """The radius of this round."""
-        return _radius(self.radius, history, space)
+        return self.radius_of(self.radius, history, space)
 
 
 @final
@@ -134,7 +134,7 @@ class WassersteinBall(ModelBasedAlgorithm):
         r"""The data, the Sobol contexts with weight zero, and the ball."""
         data = self.data_contexts(history, space)
         num = self.num_candidates  # none cannot be drawn, only left out
-        candidates = sobol_in_box(max(1, num), space.context_bounds, seed)[:num]
+        candidates = sobol_in_box(max(1, num), space.context_reach, seed)[:num]
         contexts = ContextSet(
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
@@ -150,7 +150,7 @@ class WassersteinBall(ModelBasedAlgorithm):
     def _around(
         self, contexts: ContextSet, history: History, space: SearchSpace
     ) -> Judge:
-        return _judge(contexts, space, _radius(self.radius, history, space))
+        return _judge(contexts, space, self.radius_of(self.radius, history, space))
 
 
 @final
@@ -188,11 +188,6 @@ class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
     num_candidates: int = 128
 
 
-def _radius(radius: ContextRule | float, history: History, space: SearchSpace) -> float:
-    box = space.context_bounds
-    return as_rule(radius).of((history.contexts - box[0]) / (box[1] - box[0]))
-
-
 def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
     box = space.context_bounds
 
@@ -204,4 +199,5 @@ def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
     def ball(points: Tensor) -> Wasserstein:
         return Wasserstein(radius, metric(points, points))
 
-    return Judge(contexts=contexts, ball=ball, between=metric, box=box)
+    reach = space.context_reach
+    return Judge(contexts=contexts, ball=ball, between=metric, box=reach)

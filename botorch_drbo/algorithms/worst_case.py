@@ -53,7 +53,7 @@ class Judge:
     ) -> Judge:
         """Let the adversary use what the definition of the set lets it use."""
         ball = ambiguity.original()
-        box = space.context_bounds if ball.reaches_unseen else None
+        box = space.context_reach if ball.reaches_unseen else None
         return cls(contexts=contexts, ball=lambda points: ball, box=box)
 
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:

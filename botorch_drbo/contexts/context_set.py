@@ -24,6 +24,7 @@ from botorch_drbo._validation import (
     check_points,
     check_weights,
 )
+from botorch_drbo.contexts.forgetting import effective_size, half_life_weights
 from botorch_drbo.contexts.grid import grid_counts, nearest_on_grid, product_grid
 from botorch_drbo.contexts.kernel_density import kernel_density_samples
 from botorch_drbo.contexts.laws import law_samples
@@ -102,6 +103,11 @@ class ContextSet(torch.nn.Module):
         r"""The population standard deviation ``sqrt(sum_i p_i (c_i - mean)^2)``."""
         return (self.weights @ (self.points - self.mean).square()).sqrt()
 
+    @property
+    def effective_size(self) -> float:
+        r"""How many atoms of equal weight say as much: ``1 / sum_i p_i^2``."""
+        return effective_size(self.weights)
+
     def extra_repr(self) -> str:
         r"""The text that ``repr`` shows between the parentheses."""
         return (
@@ -111,32 +117,42 @@ class ContextSet(torch.nn.Module):
     # ------------------------------------------------------------- constructors
 
     @classmethod
-    def empirical(cls, observed: Tensor) -> ContextSet:
-        r"""Give each of ``t`` observed contexts the weight ``1 / t``.
+    def empirical(cls, observed: Tensor, half_life: float | None = None) -> ContextSet:
+        r"""Give each of ``t`` observed contexts the weight ``1 / t``, or less with age.
 
         Every row stays an atom of its own, duplicates included. The reference
         distribution of data-driven WDRBO and of ERBO [Micheli2025wdrbo]_.
 
         Args:
-            observed: A ``t x d_c`` tensor of observed contexts.
+            observed: A ``t x d_c`` tensor of observed contexts, the oldest first.
+            half_life: After how many further contexts one counts half: weights are
+                proportional to ``2^(-age / half_life)``, the newest has age 0. None:
+                nothing is forgotten.
 
         Returns:
             A context set with ``t`` atoms.
 
         Raises:
-            InputDataError: Not floating point or not finite.
+            InputDataError: Not floating point or not finite, or a half life that is
+                not positive.
             BotorchTensorDimensionError: Not ``t x d_c``, or no row.
 
         Example:
-            >>> ContextSet.empirical(torch.tensor([[0.1], [0.4], [0.1]])).weights
+            >>> observed = torch.tensor([[0.1], [0.4], [0.1]])
+            >>> ContextSet.empirical(observed).weights
             tensor([0.3333, 0.3333, 0.3333])
+            >>> ContextSet.empirical(observed, half_life=1).weights
+            tensor([0.1429, 0.2857, 0.5714])
         """
-        return cls(check_points(observed, "observed"))
+        check_points(observed, "observed")
+        if half_life is None:
+            return cls(observed)
+        return cls(observed, half_life_weights(len(observed), half_life, observed))
 
     @classmethod
     def kernel_density(
         cls,
-        observed: Tensor,
+        observed: Tensor | ContextSet,
         num_samples: int,
         bounds: Tensor | None = None,
         bandwidth: float | Tensor | None = None,
@@ -158,8 +174,12 @@ class ContextSet(torch.nn.Module):
         the others go through the normal quantile function. They are then clipped to
         ``bounds``.
 
+        With a context set each atom's Gaussian has the atom's weight; in the bandwidth
+        the effective size stands for ``t``, and the variance is the weighted one.
+
         Args:
-            observed: A ``t x d_c`` tensor of observed contexts, inside ``bounds``.
+            observed: A ``t x d_c`` tensor of observed contexts, inside ``bounds``, or a
+                context set, whose weights then count.
             num_samples: The number of samples ``n``; powers of two are best.
             bounds: A ``2 x d_c`` tensor to which samples are clipped; None: no
                 clipping.
@@ -185,13 +205,17 @@ class ContextSet(torch.nn.Module):
             >>> density.num_points
             256
         """
-        check_points(observed, "observed")
+        weights = observed.weights if isinstance(observed, ContextSet) else None
+        points = observed.points if isinstance(observed, ContextSet) else observed
+        check_points(points, "observed")
         check_count(num_samples, "num_samples")
         if bounds is not None:
-            bounds = _bounds_like(bounds, observed)
-            check_inside(observed, bounds, "observed", "bounds")
-        samples = kernel_density_samples(observed, num_samples, bounds, bandwidth, seed)
-        return cls(_clip(samples.to(observed), bounds))
+            bounds = _bounds_like(bounds, points)
+            check_inside(points, bounds, "observed", "bounds")
+        samples = kernel_density_samples(
+            points, weights, num_samples, bounds, bandwidth, seed
+        )
+        return cls(_clip(samples.to(points), bounds))
 
     @classmethod
     def grid(

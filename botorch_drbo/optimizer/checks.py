@@ -68,15 +68,32 @@ def as_rows(values: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tens
 
 def as_outcomes(y: Tensor | float, num: int) -> Tensor:
     """Told outcomes, ``m``."""
-    if isinstance(y, Real) and not isinstance(y, bool):
-        y = torch.tensor(float(y), dtype=torch.double)
-    y = check_finite(cast(Tensor, y), "y").detach().double()
-    if y.shape not in {(num,), (num, 1)} and (num, y.shape) != (1, ()):
-        raise BotorchTensorDimensionError(
-            f"`y` must have one outcome for each of {num} trials, shape ({num},) "
-            f"or ({num}, 1), got shape {tuple(y.shape)}."
+    return _one_for_each(y, num, "y", "outcome")
+
+
+def as_variances(y_variance: Tensor | float, num: int) -> Tensor:
+    """Told variances of the noise, ``m``; one number is that of every trial."""
+    if isinstance(y_variance, Real) and not isinstance(y_variance, bool):
+        y_variance = torch.full((num,), float(y_variance), dtype=torch.double)
+    variances = _one_for_each(y_variance, num, "y_variance", "variance")
+    if (variances < 0).any():
+        raise InputDataError(
+            f"`y_variance` must not be negative, got {variances.min().item()}. It is "
+            "the square of the standard error of an outcome."
         )
-    return y.reshape(num)
+    return variances
+
+
+def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tensor:
+    if isinstance(value, Real) and not isinstance(value, bool):
+        value = torch.tensor(float(value), dtype=torch.double)
+    values = check_finite(cast(Tensor, value), name).detach().double()
+    if values.shape not in {(num,), (num, 1)} and (num, values.shape) != (1, ()):
+        raise BotorchTensorDimensionError(
+            f"`{name}` must have one {what} for each of {num} trials, shape ({num},) "
+            f"or ({num}, 1), got shape {tuple(values.shape)}."
+        )
+    return values.reshape(num)
 
 
 def check_can_be_modelled(y: Tensor, earlier: Tensor) -> None:

@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo._validation import coarser_eps
@@ -14,6 +19,7 @@ from botorch_drbo.algorithms import (
     History,
     ModelBasedAlgorithm,
     Recommendation,
+    Round,
     derive_seed,
 )
 from botorch_drbo.algorithms.candidates import check_candidates, without
@@ -23,6 +29,7 @@ from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.initial_design import InitialDesign
+from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
 
@@ -30,21 +37,36 @@ _DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
 
 
 def next_decisions(
-    run: Run, q: int, candidates: Tensor | None
-) -> tuple[Tensor, dict[str, Any]]:
+    run: Run,
+    q: int,
+    candidates: Tensor | None,
+    this_round: Round,
+    *,
+    choose_context: bool,
+) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
     """The next decisions: first the initial design's, then the algorithm's.
 
     Args:
         run: The record so far; it is not changed.
         q: How many.
         candidates: The decisions to choose from, ``m x d_x``; None for the whole box.
+        this_round: What is known about this round alone.
+        choose_context: Whether to choose contexts too, for a laboratory.
 
     Returns:
-        ``q x d_x``, and the entry of their event with their dtype, see
-        ``coarser_dtypes``.
+        ``q x d_x``, the contexts ``q x d_c`` if they are chosen, and the entry of their
+        event with their dtype, see ``coarser_dtypes``.
     """
     algorithm, space = run.configuration.algorithm, run.configuration.space
     ledger, seed = run.ledger, run.configuration.seed
+    history = _history_to_maximise(run)
+    call_seed = derive_seed(seed, _PROPOSAL, ledger.num_asks)
+    # Refuses what the algorithm cannot use at once, not only after the design.
+    algorithm.facing(this_round, history, space, decides=True)
+    if choose_context:
+        algorithm.check_uses_contexts("choose_context")
+        _check_reference(run, this_round)
+    X_pending = pending_with(ledger, this_round.within(space).known_context)
     design = design_of(run.configuration)
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
     dtypes: dict[str, Any] = {}
@@ -61,15 +83,53 @@ def next_decisions(
             candidates = without(candidates, x)
     if num_design < q:
         proposed = algorithm.propose(
-            _history_to_maximise(run),
+            history,
             space,
             q=q - num_design,
-            X_pending=torch.cat([ledger.X_pending, x]),
-            seed=derive_seed(seed, _PROPOSAL, ledger.num_asks),
+            X_pending=torch.cat([X_pending, x]),
+            seed=call_seed,
             candidates=candidates,
+            this_round=this_round,
         )
         x = torch.cat([x, proposed])
-    return x, dtypes
+    if not choose_context:
+        return x, None, dtypes
+    contexts = design.chosen_contexts(ledger.num_asked, num_design)
+    if num_design < q:
+        chosen = algorithm.choose_contexts(
+            history, space, x[num_design:], seed=call_seed, this_round=this_round
+        )
+        contexts = torch.cat([contexts, chosen])
+    return x, contexts, dtypes
+
+
+def pending_with(ledger: Ledger, known: Tensor | None) -> Tensor:
+    """Pending decisions ``m x d_x`` that may meet this context, oldest first.
+
+    A decision that waits for another context than the one that is known says nothing
+    about what is best for this one, and may be asked again.
+    """
+    if known is None:
+        return ledger.X_pending
+    pending = [t for t in ledger.trials if t.status == "pending"]
+    meets = [
+        # NaN is equal to nothing, and contradicts nothing.
+        (context := t.c if t.c is not None else t.known_context) is None
+        or not ((context < known) | (context > known)).any()
+        for t in pending
+    ]
+    return ledger.X_pending[torch.tensor(meets, dtype=torch.bool)]
+
+
+def _check_reference(run: Run, this_round: Round) -> None:
+    """Contexts that were chosen say nothing about those that the world shows."""
+    own = getattr(run.configuration.algorithm, "reference", None)
+    if own is None and this_round.context_set is None and not run.ledger.seen:
+        raise InputDataError(
+            "`choose_context=True`: the world has shown no context yet, and a context "
+            "that was chosen says nothing about those that it will show. Give the "
+            "algorithm a `reference`, or this round a `context_set`."
+        )
 
 
 def design_of(configuration: Configuration) -> InitialDesign:
@@ -82,19 +142,23 @@ def design_of(configuration: Configuration) -> InitialDesign:
     )
 
 
-def recommended(run: Run, candidates: Tensor | None) -> Recommendation:
+def recommended(
+    run: Run, candidates: Tensor | None, this_round: Round
+) -> Recommendation:
     """The decision to implement now, its values in the user's sign.
 
     Args:
         run: The record so far; it is not changed.
         candidates: The decisions to choose from, ``m x d_x``; None for the whole box.
+        this_round: What is known about this round alone.
     """
     configuration = run.configuration
     best = configuration.algorithm.recommend(
         _history_to_maximise(run),
         configuration.space,
-        seed=derive_seed(configuration.seed, _RECOMMENDATION, run.ledger.num_asks),
+        seed=_recommendation_seed(run),
         candidates=candidates,
+        this_round=this_round,
     )
     if configuration.maximize:
         return best
@@ -104,6 +168,31 @@ def recommended(run: Run, candidates: Tensor | None) -> Recommendation:
         expected_value=-best.expected_value,
         worst_case_value=-best.worst_case_value,
     )
+
+
+def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
+    """What ``recommended`` says for each context, ``m x d_c`` to ``m x d_x``."""
+    configuration = run.configuration
+    return configuration.algorithm.policy(
+        _history_to_maximise(run),
+        configuration.space,
+        contexts,
+        seed=_recommendation_seed(run),
+        this_round=this_round,
+    )
+
+
+def fitted(run: Run) -> SingleTaskGP:
+    """The model by which ``recommended`` judges, of outcomes to be maximised."""
+    configuration = run.configuration
+    return configuration.algorithm.fitted_model(
+        _history_to_maximise(run), configuration.space, seed=_recommendation_seed(run)
+    )
+
+
+def _recommendation_seed(run: Run) -> int:
+    seed = run.configuration.seed
+    return derive_seed(seed, _RECOMMENDATION, run.ledger.num_asks)
 
 
 def profiled(
@@ -141,7 +230,7 @@ def profiled(
         target=None if target is None else sign * target,
         radii=radii,
         ambiguity_set=ambiguity_set,
-        seed=derive_seed(configuration.seed, _RECOMMENDATION, run.ledger.num_asks),
+        seed=_recommendation_seed(run),
     )
     others = found.other_values
     return replace(

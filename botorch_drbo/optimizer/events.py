@@ -13,6 +13,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.dtypes import as_dtypes
 
 
@@ -46,6 +47,29 @@ def as_vector(value: object, name: str) -> Tensor:
         raise InputDataError(
             f"`{name}` has an integer that is too large for a float64."
         ) from error
+
+
+def as_known_context(value: object, name: str) -> Tensor:
+    """A list of numbers, null where nothing is known, in float64 with NaN there."""
+    if not isinstance(value, list):
+        raise InputDataError(
+            f"`{name}` must be a list of numbers or null, got {_brief(value)}."
+        )
+    known = as_vector([0.0 if entry is None else entry for entry in value], name)
+    unknown = torch.tensor([entry is None for entry in value])
+    return known.masked_fill(unknown, torch.nan)
+
+
+def as_context_set(value: object, name: str) -> ContextSet:
+    """A context set, as ``ContextSet.to_dict`` writes it."""
+    if not isinstance(value, dict):
+        raise InputDataError(f"`{name}` must be a JSON object, got {_brief(value)}.")
+    return ContextSet.from_dict(value)
+
+
+def as_number(value: object, name: str) -> float:
+    """A number."""
+    return as_vector([value], name).item()
 
 
 def as_flag(value: object, name: str) -> bool:
@@ -89,9 +113,17 @@ EVENTS: dict[str, dict[str, Field]] = {
     "ask": {
         "x": Field(as_matrix),
         "actions": Field(as_matrix, required=False),
+        "context_set": Field(as_context_set, required=False),
+        "radius": Field(as_number, required=False),
+        "context": Field(as_known_context, required=False),
+        "chosen_contexts": Field(as_matrix, required=False),
         **_DTYPES,
     },
-    "tell": {**_TOLD, "y": Field(as_vector, nullable=True)},
+    "tell": {
+        **_TOLD,
+        "y": Field(as_vector, nullable=True),
+        "y_variance": Field(as_vector, required=False),
+    },
     "fail": _TOLD,
     "withdraw": {"trial": Field(as_trial)},
 }

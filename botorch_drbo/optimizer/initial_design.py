@@ -66,6 +66,16 @@ class InitialDesign:
             found[known] = pairs[same[known].int().argmax(-1), d_x:]
         return found
 
+    def chosen_contexts(self, first: int, num: int) -> Tensor:
+        """Contexts ``num x d_c`` for a laboratory, of points ``first, first + 1, ...``.
+
+        Those of the joint sequence, or of a sequence of their own.
+        """
+        if self._joint:
+            return self._sequence(first, num)[:, self._space.d_x :]
+        box = self._space.context_bounds
+        return sobol_in_box(num, box, self._seed + 1, skip=first) if num else box[:0]
+
     def _sequence(self, first: int, num: int) -> Tensor:
         """``num x d_x``, or ``num x (d_x + d_c)``."""
         space = self._space

@@ -25,7 +25,8 @@ class Ledger:
     Attributes:
         space: The boxes of decisions and contexts.
         trials: All trials, the one with number ``k`` in place ``k``.
-        seen: The numbers of the trials whose context counts, as they became known.
+        seen: The numbers of the trials whose context the world has shown, as they
+            became known.
         complete: The numbers of the trials with an outcome, as they were told.
         num_asks: How often ``ask`` was called.
         num_asked: How many decisions it returned.
@@ -50,6 +51,7 @@ class Ledger:
             C=_rows([t.c for t in complete], like, space.d_c),
             Y=like.new_tensor([t.y for t in complete]).unsqueeze(-1),
             contexts=_rows([self.trials[k].c for k in self.seen], like, space.d_c),
+            Yvar=_column([t.y_variance for t in complete], like),
         )
 
     @cached_property
@@ -63,11 +65,16 @@ class Ledger:
         if event["event"] == "withdraw":
             ledger = self._withdrawn(event["trial"])
         elif event["event"] == "ask":
-            actions = event.get("actions")
+            rows = {
+                name: None if event.get(name) is None else self._tensor(event[name])
+                for name in ("actions", "chosen_contexts")
+            }
             ledger = self._asked(
                 self._tensor(event["x"]),
                 self._eps(event, "x"),
-                None if actions is None else self._tensor(actions),
+                known=self._known(event.get("context")),
+                chosen=rows["chosen_contexts"],
+                actions=rows["actions"],
             )
         else:
             told = Told(
@@ -78,14 +85,31 @@ class Ledger:
                 closes_pending=event["closes_pending"],
             )
             failed = event["event"] == "fail"
-            ledger = self._told(told, None if failed else event["y"], failed=failed)
+            y = None if failed else event["y"]
+            ledger = self._told(told, y, event.get("y_variance"), failed=failed)
         return replace(ledger, events=(*self.events, event))
 
-    def _asked(self, x: Tensor, x_eps: float, actions: Tensor | None) -> Ledger:
+    def _asked(
+        self,
+        x: Tensor,
+        x_eps: float,
+        *,
+        known: Tensor | None,
+        chosen: Tensor | None,
+        actions: Tensor | None,
+    ) -> Ledger:
         first = len(self.trials)
         trials = (
-            Trial(number=k, x=row, asked=row, actions=actions, x_eps=x_eps)
-            for k, row in enumerate(x, start=first)
+            Trial(
+                number=first + i,
+                x=row,
+                asked=row,
+                known_context=known,
+                chosen_context=None if chosen is None else chosen[i],
+                actions=actions,
+                x_eps=x_eps,
+            )
+            for i, row in enumerate(x)
         )
         return replace(
             self,
@@ -94,7 +118,14 @@ class Ledger:
             num_asked=self.num_asked + len(x),
         )
 
-    def _told(self, told: Told, y: Sequence[float] | None, *, failed: bool) -> Ledger:
+    def _told(
+        self,
+        told: Told,
+        y: Sequence[float] | None,
+        y_variance: Sequence[float] | None,
+        *,
+        failed: bool,
+    ) -> Ledger:
         has_outcome = y is not None
         matches = match(self.trials, told, self.space, completes=has_outcome or failed)
         trials, seen, complete = list(self.trials), [*self.seen], [*self.complete]
@@ -111,12 +142,15 @@ class Ledger:
                     trial = replace(trial, x=x, x_eps=x_eps)
             if trial.c is None:
                 trial = replace(trial, c=c, c_eps=told.c_eps)
-                seen.append(trial.number)
+                if trial.chosen_context is None:  # else the world had no say
+                    seen.append(trial.number)
             if y is not None:
-                trial = replace(trial, y=y[i])
+                variance = None if y_variance is None else y_variance[i]
+                trial = replace(trial, y=y[i], y_variance=variance)
                 complete.append(trial.number)
             status = "complete" if has_outcome else "failed" if failed else "pending"
             trials[trial.number] = replace(trial, status=status)
+        _check_all_or_none([trials[k].y_variance for k in complete])
         return replace(
             self, trials=tuple(trials), seen=tuple(seen), complete=tuple(complete)
         )
@@ -146,7 +180,9 @@ class Ledger:
         if trial.status == "withdrawn":
             raise InputDataError(f"Trial {number} has been withdrawn already.")
         if trial.asked is not None and trial.c is not None:
-            trial = replace(trial, x=trial.asked, c=None, y=None, status="pending")
+            trial = replace(
+                trial, x=trial.asked, c=None, y=None, y_variance=None, status="pending"
+            )
         else:
             trial = replace(trial, status="withdrawn")
         return replace(
@@ -154,6 +190,14 @@ class Ledger:
             trials=(*self.trials[:number], trial, *self.trials[number + 1 :]),
             seen=tuple(k for k in self.seen if k != number),
             complete=tuple(k for k in self.complete if k != number),
+        )
+
+    def _known(self, context: list[Any] | None) -> Tensor | None:
+        """A context that is known in part; JSON has null in place of NaN."""
+        if context is None:
+            return None
+        return self._tensor(
+            [torch.nan if value is None else value for value in context]
         )
 
     def _tensor(self, values: list[Any]) -> Tensor:
@@ -168,3 +212,20 @@ class Ledger:
 def _rows(rows: Sequence[Tensor | None], like: Tensor, num_columns: int) -> Tensor:
     known = [row for row in rows if row is not None]
     return torch.stack(known) if known else like.new_empty(0, num_columns)
+
+
+def _column(values: Sequence[float | None], like: Tensor) -> Tensor | None:
+    """All numbers, ``t x 1``, or None if none is known."""
+    known = [value for value in values if value is not None]
+    return like.new_tensor(known).unsqueeze(-1) if known else None
+
+
+def _check_all_or_none(variances: Sequence[float | None]) -> None:
+    known = sum(variance is not None for variance in variances)
+    if 0 < known < len(variances):
+        raise InputDataError(
+            f"`y_variance` would be known of {known} outcomes and not of the other "
+            f"{len(variances) - known}. A model either knows the noise of every "
+            "outcome or learns one size of it for all: tell `y_variance` with each "
+            "outcome, or with none."
+        )

@@ -6,24 +6,28 @@ import copy
 import inspect
 import os
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.algorithms import (
     Algorithm,
     History,
     Recommendation,
+    Round,
     SearchSpace,
 )
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
     as_outcomes,
     as_rows,
+    as_variances,
     check_can_be_modelled,
     compare_bounds,
     compare_environment,
@@ -32,12 +36,15 @@ from botorch_drbo.optimizer.checks import (
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import (
     design_of,
+    fitted,
     next_decisions,
+    policy_for,
     profiled,
     recommended,
 )
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.journal import Journal
+from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.trials import Trial
@@ -101,6 +108,8 @@ class RobustOptimizer:
         >>> opt.recommend().x.shape
         torch.Size([1])
     """
+
+    _fitted: tuple[Ledger, SingleTaskGP] | None = None
 
     def __init__(
         self,
@@ -173,7 +182,34 @@ class RobustOptimizer:
             C=history.C.clone(),
             Y=history.Y.clone(),
             contexts=history.contexts.clone(),
+            Yvar=None if history.Yvar is None else history.Yvar.clone(),
         )
+
+    @overload
+    def ask(
+        self,
+        q: int = ...,
+        candidates: Tensor | None = ...,
+        *,
+        actions: Tensor | None = ...,
+        context_set: ContextSet | None = ...,
+        radius: float | None = ...,
+        context: Tensor | None = ...,
+        choose_context: Literal[False] = ...,
+    ) -> Tensor: ...
+
+    @overload
+    def ask(
+        self,
+        q: int = ...,
+        candidates: Tensor | None = ...,
+        *,
+        actions: Tensor | None = ...,
+        context_set: ContextSet | None = ...,
+        radius: float | None = ...,
+        context: Tensor | None = ...,
+        choose_context: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...
 
     def ask(
         self,
@@ -181,7 +217,11 @@ class RobustOptimizer:
         candidates: Tensor | None = None,
         *,
         actions: Tensor | None = None,
-    ) -> Tensor:
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
+        choose_context: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         r"""Propose the next decisions.
 
         They differ from each other and from the pending ones; with ``candidates`` from
@@ -192,22 +232,66 @@ class RobustOptimizer:
         round and no others. ``tell`` refuses a decision that was none of them, and the
         journal keeps the list.
 
+        **What is known about this round.** ``context_set`` and ``radius`` take the
+        place of the algorithm's own reference and radius, in this round alone: today's
+        forecast. ``context`` is what is known of the context already; the columns that
+        are not known keep their distribution and its ambiguity. Decisions of the
+        initial design depend on neither. A pending decision that waits for another
+        known context is not avoided.
+
+        **A laboratory.** With ``choose_context=True`` the context is chosen too:
+        evaluate there, and tell it. Such contexts are not among those that the world
+        has shown: the algorithm needs a ``reference``, or the round a ``context_set``.
+        In the initial design they fill their box; then it is the context about which
+        the model knows least among those that carry the worst case of the decision.
+
         Args:
             q: How many.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             actions: The round's action set, ``m x d_x``, in place of ``candidates``.
+            context_set: The distribution of this round's context; None for the
+                algorithm's own.
+            radius: That of this round's ambiguity set, in the algorithm's units; None
+                for its own.
+            context: This round's context, ``d_c``, NaN in columns that are not known;
+                None if none is.
+            choose_context: Whether to choose the context too.
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
-            rows of the list.
+            rows of the list. With ``choose_context`` a pair: these, and their contexts,
+            ``q x d_c``.
 
         Raises:
             InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
                 there is no outcome yet, or the list is empty, has fewer than ``q``
-                different rows, or leaves the bounds; both lists.
-            BotorchTensorDimensionError: A list that is no matrix of decisions.
+                different rows, or leaves the bounds; both lists; a context set or a
+                context outside the bounds; a negative radius; ``choose_context``
+                together with ``context``, or without any reference.
+            BotorchTensorDimensionError: A list that is no matrix of decisions, or
+                other numbers of context columns.
+            UnsupportedError: The algorithm can make nothing of what is known.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("wdrbo", unit, unit)
+            >>> forecast = ContextSet(torch.tensor([[0.2], [0.3]]).double())
+            >>> opt.ask(context_set=forecast, radius=0.05).shape
+            torch.Size([1, 1])
+            >>> opt.ask(context=torch.tensor([0.25]).double()).shape
+            torch.Size([1, 1])
         """
+        if not isinstance(choose_context, bool):
+            raise InputDataError(
+                f"`choose_context` must be True or False, got {choose_context!r}."
+            )
+        if choose_context and context is not None:
+            raise InputDataError(
+                "Got `context` and `choose_context=True`: a context that is known "
+                "cannot be chosen. Leave one out."
+            )
+        this_round = Round(context_set, radius, context)
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if actions is not None:
@@ -217,9 +301,13 @@ class RobustOptimizer:
                     "binds what is told."
                 )
             candidates = actions
-        x, dtypes = next_decisions(self._run, q, candidates)
-        self._run.asked(x, actions, dtypes)
-        return x
+        x, chosen, dtypes = next_decisions(
+            self._run, q, candidates, this_round, choose_context=choose_context
+        )
+        self._run.asked(
+            x, actions, dtypes, this_round=this_round, chosen_contexts=chosen
+        )
+        return x if chosen is None else (x, chosen)
 
     def design_contexts(self, x: Tensor) -> Tensor:
         r"""The contexts at which a joint design wants its decisions evaluated.
@@ -255,6 +343,7 @@ class RobustOptimizer:
         c: Tensor,
         y: Tensor | float | None = None,
         *,
+        y_variance: Tensor | float | None = None,
         failed: bool = False,
         closes_pending: bool = True,
     ) -> None:
@@ -268,6 +357,10 @@ class RobustOptimizer:
         completes it. So does a call with ``failed=True`` if the outcome will never
         come: the context counts, and nothing is learnt of the outcome.
 
+        ``y_variance`` is the variance of the noise in each outcome, where it is known
+        (a squared standard error): the model takes it at its word. It is told with
+        every outcome or with none. Trials that are repeated are rows as any others.
+
         Nothing is recorded if any row is wrong. What was told by mistake can be taken
         back: ``withdraw``.
 
@@ -275,14 +368,20 @@ class RobustOptimizer:
             x: The executed decision, ``d_x`` or ``m x d_x``.
             c: The contexts that occurred, ``d_c`` or ``m x d_c``.
             y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
+            y_variance: The variances of their noise, a number for all, ``m`` or
+                ``m x 1``; None if they are not known.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
         Raises:
             InputDataError: NaN or infinite entries, integers, rows out of bounds, a
                 decision that was none of its round's ``actions``, an outcome of a
-                failed trial, or one whose square the dtype of ``bounds`` cannot hold.
+                failed trial, or one whose square the dtype of ``bounds`` cannot hold,
+                a variance that is negative, without an outcome, or known of some
+                outcomes only.
             BotorchTensorDimensionError: Shapes that do not fit.
+            UnsupportedError: ``y_variance`` for an algorithm that models the decision
+                alone.
         """
         for name, value in {"closes_pending": closes_pending, "failed": failed}.items():
             if not isinstance(value, bool):
@@ -292,7 +391,14 @@ class RobustOptimizer:
                 "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
                 "out."
             )
+        if y is None and y_variance is not None:
+            raise InputDataError(
+                "Got `y_variance` without `y`: it belongs to an outcome. Tell both "
+                "together."
+            )
         x, c = self._run.rows(x, c)
+        if y_variance is not None:
+            y_variance = as_variances(y_variance, len(x))
         if y is not None:
             y = as_outcomes(y, len(x))
             check_can_be_modelled(y, self._run.ledger.history.Y)
@@ -300,6 +406,7 @@ class RobustOptimizer:
             x,
             c,
             y,
+            y_variance,
             failed=failed,
             closes_pending=closes_pending,
             dtypes=coarser_dtypes(self.space.bounds, x=x, c=c),
@@ -332,7 +439,14 @@ class RobustOptimizer:
         """
         self._run.withdrawn(trial)
 
-    def recommend(self, candidates: Tensor | None = None) -> Recommendation:
+    def recommend(
+        self,
+        candidates: Tensor | None = None,
+        *,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
+    ) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
         Calling it changes nothing: the decisions asked later are the same.
@@ -340,6 +454,11 @@ class RobustOptimizer:
         Args:
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
+            context_set: The distribution of the context; None for the algorithm's own.
+            radius: That of the ambiguity set, in the algorithm's units; None for its
+                own.
+            context: What is known of the context, ``d_c``, NaN in columns that are not
+                known; None if nothing is.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
@@ -347,11 +466,112 @@ class RobustOptimizer:
             ``Recommendation`` for the distributions that the worst case is over.
 
         Raises:
-            InputDataError: There is no outcome yet, or the list is empty or leaves the
-                bounds.
-            BotorchTensorDimensionError: A list that is no matrix of decisions.
+            InputDataError: There is no outcome yet, the list is empty or leaves the
+                bounds, a context set or a context does, or the radius is negative.
+            BotorchTensorDimensionError: A list that is no matrix of decisions, or
+                other numbers of context columns.
+            UnsupportedError: The algorithm can make nothing of what is known.
         """
-        return recommended(self._run, candidates)
+        return recommended(self._run, candidates, Round(context_set, radius, context))
+
+    def policy(
+        self,
+        contexts: Tensor,
+        *,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+    ) -> Tensor:
+        r"""The decision to implement in each of many contexts: a table to look up.
+
+        Row by row what ``recommend(context=...)`` says; the model is fitted once.
+
+        Args:
+            contexts: ``m x d_c``, NaN where a context is not known.
+            context_set: As for ``recommend``: the distribution of what is not known.
+            radius: As for ``recommend``.
+
+        Returns:
+            Decisions, ``m x d_x``.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a context leaves the bounds.
+            BotorchTensorDimensionError: Contexts that are no matrix.
+            UnsupportedError: The algorithm's decisions do not depend on the context.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> options = {"num_restarts": 1, "raw_samples": 8}
+            >>> opt = RobustOptimizer("erbo", unit, unit, **options)
+            >>> X, C = torch.rand(2, 12, 1).double()
+            >>> opt.tell(X, C, -(X - C).square())
+            >>> opt.policy(ContextSet.grid(unit, 3).points).shape
+            torch.Size([3, 1])
+        """
+        if not isinstance(contexts, Tensor) or contexts.ndim != 2 or not len(contexts):
+            got = (
+                f"shape {tuple(contexts.shape)}"
+                if isinstance(contexts, Tensor)
+                else type(contexts).__name__
+            )
+            raise BotorchTensorDimensionError(
+                f"`contexts` must be `m x {self.space.d_c}`, one context in each row, "
+                f"got {got}."
+            )
+        return policy_for(self._run, contexts, Round(context_set, radius))
+
+    @property
+    def model(self) -> SingleTaskGP:
+        """The model of ``[x, c]`` that recommendations are judged by, a copy.
+
+        Fitted to all outcomes so far; of minus the outcome with ``maximize=False``.
+        """
+        return copy.deepcopy(self._fitted_model())
+
+    def predict(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        r"""What the model believes of the outcome, noise not included.
+
+        Args:
+            x: Decisions, ``d_x`` or ``m x d_x``.
+            c: Contexts, ``d_c`` or ``m x d_c``; one row for each decision. A single
+                row of one serves all rows of the other.
+
+        Returns:
+            Mean and variance, ``m`` each, in your sign and units.
+
+        Raises:
+            InputDataError: There is no outcome yet, or rows out of bounds.
+            BotorchTensorDimensionError: Shapes that do not fit.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit)
+            >>> X, C = torch.rand(2, 12, 1).double()
+            >>> opt.tell(X, C, -(X - C).square())
+            >>> mean, variance = opt.predict(X[:1], C)
+            >>> mean.shape
+            torch.Size([12])
+        """
+        space = self.space
+        x = as_rows(x, space.bounds, "x", "bounds").to(space.bounds)
+        c = as_rows(c, space.context_bounds, "c", "context_bounds").to(space.bounds)
+        if len(x) != len(c) and 1 not in (len(x), len(c)):
+            raise BotorchTensorDimensionError(
+                f"`x` and `c` must have one row each, or as many as each other, got "
+                f"{len(x)} and {len(c)}."
+            )
+        num = max(len(x), len(c))
+        joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
+        with torch.no_grad():
+            posterior = self._fitted_model().posterior(joint.unsqueeze(-2))
+            mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
+        return (mean if self._run.configuration.maximize else -mean), variance
+
+    def _fitted_model(self) -> SingleTaskGP:
+        """Fitted once for each state of the run."""
+        known = self._fitted
+        if known is None or known[0] is not self._run.ledger:
+            self._fitted = known = self._run.ledger, fitted(self._run)
+        return known[1]
 
     def robustness_profile(
         self,

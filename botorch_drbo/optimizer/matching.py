@@ -53,9 +53,10 @@ def match(
     Each rule serves all rows, in their order, before the next rule serves any:
 
     1. if the rows complete trials: a pending trial with this decision and context;
-    2. a pending decision, its context unknown, that equals the row;
+    2. a pending decision, its context not told, that equals the row; last those that
+       had another context before them, known or chosen;
     3. a decision taken back that equals the row: it was executed after all;
-    4. the nearest pending decision whose context is unknown.
+    4. the nearest pending decision whose context is not told.
 
     Equal is up to rounding of the coarser dtype. Of several equal trials the nearest
     is taken, of several equally near ones the oldest.
@@ -76,6 +77,7 @@ def match(
     x = torch.stack([t.x for t in trials])  # p x d_x
     unknown = torch.full_like(told.c[0], torch.nan)  # nothing equals it
     c = torch.stack([unknown if t.c is None else t.c for t in trials])  # p x d_c
+    expected = torch.stack([_expected(t, unknown) for t in trials])  # p x d_c
     x_slack = rounding(space.bounds, _coarser(x, [t.x_eps for t in trials], told.x_eps))
     c_slack = rounding(
         space.context_bounds, _coarser(c, [t.c_eps for t in trials], told.c_eps)
@@ -85,7 +87,9 @@ def match(
     known = _mask(x, [t.c is not None for t in trials])
     free = torch.ones_like(pending)
 
-    def serve(allowed: Tensor, *, equal: bool, context: bool = False) -> None:
+    def serve(
+        allowed: Tensor, *, equal: bool, context: bool = False, agrees: bool = False
+    ) -> None:
         """Give each row without a trial the nearest of those allowed."""
         for i in range(len(matches)):
             if matches[i].number is not None:
@@ -96,6 +100,8 @@ def match(
                 fits = fits & (gap.abs() <= x_slack).all(-1)
             if context:
                 fits = fits & ((told.c[i] - c).abs() <= c_slack).all(-1)
+            if agrees:  # no gap to what is not known is too large
+                fits = fits & ~((told.c[i] - expected).abs() > c_slack).any(-1)
             if not fits.any():
                 continue
             distance = (gap / (space.bounds[1] - space.bounds[0])).norm(dim=-1)
@@ -108,6 +114,7 @@ def match(
         mine = pending & known
         serve(mine if told.closes_pending else mine & ~asked, equal=True, context=True)
     if told.closes_pending:
+        serve(is_open, equal=True, agrees=True)
         serve(is_open, equal=True)
         serve(~pending, equal=True)
         serve(is_open, equal=False)
@@ -129,6 +136,13 @@ def recognised(
 def _taken_back(trial: Trial) -> bool:
     """A decision that was asked and withdrawn, not data from elsewhere."""
     return trial.status == "withdrawn" and trial.asked is not None
+
+
+def _expected(trial: Trial, unknown: Tensor) -> Tensor:
+    """The context that was known or chosen beforehand, NaN where none was, ``d_c``."""
+    if trial.chosen_context is not None:
+        return trial.chosen_context
+    return unknown if trial.known_context is None else trial.known_context
 
 
 def _coarser(like: Tensor, eps: list[float], other: float) -> Tensor:

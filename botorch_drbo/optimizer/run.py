@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +15,13 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
+from botorch_drbo.algorithms import Round
 from botorch_drbo.algorithms.candidates import check_candidates
-from botorch_drbo.optimizer.checks import as_outcomes, as_rows
+from botorch_drbo.optimizer.checks import (
+    as_outcomes,
+    as_rows,
+    as_variances,
+)
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import read_event
 from botorch_drbo.optimizer.journal import Journal
@@ -85,12 +91,45 @@ class Run:
             )
         return x, c
 
-    def asked(self, x: Tensor, actions: Tensor | None, dtypes: dict[str, Any]) -> None:
-        """Record decisions, ``q x d_x``, and the round's actions, if they bind."""
+    def asked(
+        self,
+        x: Tensor,
+        actions: Tensor | None,
+        dtypes: dict[str, Any],
+        *,
+        this_round: Round,
+        chosen_contexts: Tensor | None,
+    ) -> None:
+        """Record decisions, ``q x d_x``, and what is known about their round.
+
+        Args:
+            x: The decisions.
+            actions: The round's actions, if they bind.
+            dtypes: The entry of the event with the dtypes of coarser tensors.
+            this_round: Its reference, radius and context, as far as given.
+            chosen_contexts: For a laboratory, ``q x d_c``.
+        """
+        space = self.configuration.space
         event: dict[str, Any] = {"event": "ask", "x": x.tolist(), **dtypes}
         if actions is not None:
-            space = self.configuration.space
             event["actions"] = check_candidates(actions, space, len(x)).tolist()
+        this_round = this_round.within(space)
+        if this_round.context_set is not None:
+            event["context_set"] = this_round.context_set.to_dict()
+        if this_round.radius is not None:
+            event["radius"] = this_round.radius
+        if this_round.known_context is not None:
+            values = this_round.known_context.tolist()
+            event["context"] = [None if math.isnan(v) else v for v in values]
+        if chosen_contexts is not None:
+            chosen = as_rows(
+                chosen_contexts, space.context_bounds, "c", "context_bounds"
+            )
+            if len(chosen) != len(x):
+                raise BotorchTensorDimensionError(
+                    f"There are {len(x)} decisions and {len(chosen)} chosen contexts."
+                )
+            event["chosen_contexts"] = chosen.to(space.bounds).tolist()
         self._record(event)
 
     def told(
@@ -98,12 +137,15 @@ class Run:
         x: Tensor,
         c: Tensor,
         y: Tensor | None,
+        y_variance: Tensor | None = None,
         *,
         failed: bool,
         closes_pending: bool,
         dtypes: dict[str, Any],
     ) -> None:
-        """Record what happened; ``x``, ``c`` and ``y`` have been checked."""
+        """Record what happened; the tensors have been checked."""
+        if y_variance is not None:
+            self.configuration.algorithm.check_uses_contexts("y_variance")
         space = self.configuration.space
         event = {
             "event": "fail" if failed else "tell",
@@ -114,6 +156,8 @@ class Run:
         }
         if not failed:
             event["y"] = None if y is None else y.to(space.bounds).tolist()
+        if y_variance is not None:
+            event["y_variance"] = y_variance.to(space.bounds).tolist()
         self._record(event)
 
     def withdrawn(self, trial: int) -> None:
@@ -139,14 +183,27 @@ class Run:
         dtypes = {"dtypes": fields["dtypes"]} if "dtypes" in fields else {}
         if kind == "ask":
             x = as_rows(x, bounds, "x", "bounds").to(bounds)
-            self.asked(x, fields.get("actions"), dtypes)
+            this_round = Round(
+                context_set=fields.get("context_set"),
+                radius=fields.get("radius"),
+                known_context=fields.get("context"),
+            )
+            self.asked(
+                x,
+                fields.get("actions"),
+                dtypes,
+                this_round=this_round,
+                chosen_contexts=fields.get("chosen_contexts"),
+            )
             return
         x, c = self.rows(x, fields["c"])
+        variance = fields.get("y_variance")
         y = fields.get("y")  # one that version 0.1.0 took may be too large for `tell`
         self.told(
             x,
             c,
             None if y is None else as_outcomes(y, len(x)),
+            None if variance is None else as_variances(variance, len(x)),
             failed=kind == "fail",
             closes_pending=fields["closes_pending"],
             dtypes=dtypes,

@@ -18,12 +18,17 @@ class Trial:
         number: Counts from 0: a decision gets its number when it is asked, data from
             elsewhere when they are told. ``RobustOptimizer.withdraw`` takes it.
         x: The decision: executed if that is known, else asked, ``d_x``.
-        c: The context, ``d_c``; None until it is known.
-        y: The outcome, in your sign; None until it is known.
+        c: The context that occurred, ``d_c``; None until it is told.
+        y: The outcome, in your sign; None until it is told.
+        y_variance: The variance of the noise in it; None if it was not told.
         status: "pending" (the outcome is out), "complete", "failed" (the outcome will
             never come) or "withdrawn".
         asked: The decision that ``ask`` proposed, ``d_x``; None for data from
             elsewhere.
+        known_context: What was known of the context before the decision, ``d_c``, NaN
+            where nothing was; None if nothing was at all.
+        chosen_context: The context that ``ask(choose_context=True)`` chose for a
+            laboratory, ``d_c``; None where the world decides.
         actions: The round's set, of which the executed decision must be a row,
             ``m x d_x``; None for the whole box.
         x_eps: The rounding of the coarsest dtype in which ``x`` was given.
@@ -34,8 +39,11 @@ class Trial:
     x: Tensor
     c: Tensor | None = None
     y: float | None = None
+    y_variance: float | None = None
     status: Status = "pending"
     asked: Tensor | None = None
+    known_context: Tensor | None = None
+    chosen_context: Tensor | None = None
     actions: Tensor | None = None
     x_eps: float
     c_eps: float = 0.0

@@ -8,6 +8,7 @@ from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.known_columns import KnownColumns, with_known_columns
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.prior_variance import prior_variance
 from botorch_drbo.posterior.product import ProductPosterior
@@ -22,6 +23,7 @@ __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "ExactPosterior",
     "GenericPosterior",
+    "KnownColumns",
     "LocalMoments",
     "MarginalPosterior",
     "Method",
@@ -32,4 +34,5 @@ __all__ = [
     "marginal_posterior",
     "only_model",
     "prior_variance",
+    "with_known_columns",
 ]

@@ -15,6 +15,8 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_drbo.posterior.known_columns import KnownColumns
+
 
 class AffineInputs(Module):
     r"""``T(z) = T(z_0) + a (z - z_0)`` by column, about one training input ``z_0``.
@@ -110,4 +112,4 @@ def affine_inputs(model: SingleTaskGP) -> AffineInputs | None:
 def _is_affine(transform: Module | None) -> bool:
     if type(transform) is ChainedInputTransform:
         return all(_is_affine(part) for part in transform.values())
-    return type(transform) in (type(None), Normalize, InputStandardize)
+    return type(transform) in (type(None), KnownColumns, Normalize, InputStandardize)

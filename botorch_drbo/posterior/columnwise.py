@@ -11,6 +11,17 @@ from botorch.models.transforms.input import (
 )
 from torch.nn import Module
 
+from botorch_drbo.posterior.known_columns import KnownColumns
+
+_COLUMNWISE = (
+    type(None),
+    InputStandardize,
+    KnownColumns,
+    Log10,
+    Normalize,
+    Warp,
+)
+
 
 def is_columnwise(transform: Module | None) -> bool:
     r"""Whether each column is known to be transformed by itself.
@@ -23,4 +34,4 @@ def is_columnwise(transform: Module | None) -> bool:
     """
     if type(transform) is ChainedInputTransform:
         return all(is_columnwise(part) for part in transform.values())
-    return type(transform) in (type(None), Normalize, InputStandardize, Log10, Warp)
+    return type(transform) in _COLUMNWISE

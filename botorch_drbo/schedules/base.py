@@ -11,6 +11,7 @@ from typing import Any, TypeVar, final
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.contexts.forgetting import effective_size
 from botorch_drbo.schedules._fields import nonnegative_number, set_nonnegative
 
 
@@ -43,12 +44,14 @@ class ContextRule(Rule):
     r"""A number that follows from the contexts seen, such as a radius."""
 
     @abstractmethod
-    def of(self, contexts: Tensor) -> float:
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
         r"""The number.
 
         Args:
             contexts: The contexts seen, in units of the context box, ``t x d_c`` with
                 ``t >= 1``.
+            weights: By how much each counts, ``t``, summing to one, where old contexts
+                are forgotten; None for equal weights.
 
         Returns:
             A finite number that is not negative.
@@ -90,16 +93,19 @@ class Schedule(ContextRule):
         return float(self.at(int(t)))
 
     @final
-    def of(self, contexts: Tensor) -> float:
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
         r"""The value at the step of so many contexts, wherever they lie.
 
         Args:
             contexts: The contexts seen, ``t x d_c``.
+            weights: By how much each counts, ``t``: the step is then the effective
+                sample size, ``1 / sum_i p_i^2``, rounded.
 
         Returns:
             The value.
         """
-        return self(len(contexts))
+        size = len(contexts) if weights is None else round(effective_size(weights))
+        return self(size)
 
     @abstractmethod
     def at(self, t: int) -> float:

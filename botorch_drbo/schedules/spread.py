@@ -8,6 +8,7 @@ from typing import final
 
 from torch import Tensor
 
+from botorch_drbo.contexts.forgetting import effective_size, weighted_variance
 from botorch_drbo.schedules._fields import set_nonnegative
 from botorch_drbo.schedules.base import ContextRule, register_schedule
 
@@ -39,6 +40,9 @@ class SpreadRadius(ContextRule):
     not. It is a rule of thumb and not a bound: see ``WassersteinConfidenceRadius`` for
     those.
 
+    Where old contexts are forgotten by weight, the variance is the weighted one and the
+    effective sample size, :math:`1 / \sum_i p_i^2`, stands for ``t``.
+
     One context has no spread. It counts as the widest that the box has room for,
     :math:`\operatorname{tr} \Sigma = d_c / 4`.
 
@@ -60,15 +64,21 @@ class SpreadRadius(ContextRule):
         """Check the fields."""
         set_nonnegative(self, "scale")
 
-    def of(self, contexts: Tensor) -> float:
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
         r"""The formula of the class.
 
         Args:
             contexts: The contexts seen, in units of the context box, ``t x d_c``.
+            weights: By how much each counts, ``t``, summing to one.
 
         Returns:
             The radius, in the same units.
         """
         t, d_c = contexts.shape
+        if weights is not None:
+            size = effective_size(weights)
+            known = size > 1.0 + 1e-9  # else one context has all the weight
+            trace = weighted_variance(contexts, weights).sum().item()
+            return self.scale * math.sqrt((trace if known else 0.25 * d_c) / size)
         trace = contexts.double().var(0).sum().item() if t > 1 else 0.25 * d_c
         return self.scale * math.sqrt(trace / t)

@@ -41,7 +41,6 @@ def test_history_counts_outcomes_not_contexts() -> None:
         ("C", torch.rand(3), BotorchTensorDimensionError, "matrix"),
         ("Y", torch.rand(3, 2), BotorchTensorDimensionError, "t x 1"),
         ("Y", torch.tensor([[0.0], [float("nan")], [1.0]]), InputDataError, "NaN"),
-        ("contexts", torch.rand(2, 1), BotorchTensorDimensionError, "s >= 3"),
         ("contexts", torch.rand(3, 2), BotorchTensorDimensionError, "s x 1"),
     ],
 )

@@ -1,0 +1,78 @@
+"""A model whose inputs are known in some columns, whatever it is asked for there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import ChainedInputTransform, InputTransform
+from torch import Tensor
+from torch.nn import Module
+
+
+class KnownColumns(InputTransform, Module):
+    r"""Put known values into some columns of what a model is asked for.
+
+    It acts on test inputs alone: training inputs stay what they were.
+
+    Args:
+        columns: Which.
+        values: What is known, one value for each column.
+    """
+
+    transform_on_train = False
+    transform_on_eval = True
+    transform_on_fantasize = True
+    columns: Tensor
+    values: Tensor
+
+    def __init__(self, columns: Sequence[int], values: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("columns", torch.tensor(columns, device=values.device))
+        self.register_buffer("values", values.detach().clone())
+
+    def transform(self, X: Tensor) -> Tensor:
+        r"""Replace the columns.
+
+        Args:
+            X: ``... x d``.
+
+        Returns:
+            ``... x d``.
+        """
+        values = self.values.to(X).expand(*X.shape[:-1], -1)
+        return X.index_copy(-1, self.columns, values)
+
+
+def with_known_columns(
+    model: SingleTaskGP, columns: Sequence[int], values: Tensor
+) -> SingleTaskGP:
+    r"""A copy of a fitted model that is constant in some columns.
+
+    .. math:: f_k(z) = f(z_1, \dots, v_j, \dots, z_d)
+
+    with :math:`v_j` in place of :math:`z_j` for each known column ``j``.
+
+    Args:
+        model: A ``SingleTaskGP`` with an input transform.
+        columns: The known ones.
+        values: What is known, one value for each column, in the user's units.
+
+    Returns:
+        The copy, in evaluation mode, of the same training data.
+
+    Example:
+        >>> from botorch.models.transforms.input import Normalize
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z[:, :1], input_transform=Normalize(2)).eval()
+        >>> known = with_known_columns(model, [1], torch.tensor([0.3]).double())
+        >>> known.posterior(Z).mean.var() < model.posterior(Z).mean.var()
+        tensor(True)
+    """
+    known = copy.deepcopy(model)
+    known.input_transform = ChainedInputTransform(
+        known=KnownColumns(columns, values), own=known.input_transform
+    )
+    return known.eval()
