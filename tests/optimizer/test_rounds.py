@@ -219,7 +219,6 @@ def test_a_decision_that_waits_for_another_context_is_not_avoided() -> None:
     first = opt.ask(context=low)
     other = opt.ask(context=high)
     again = opt.ask(context=low)
-    assert (other - first).abs() > 0.1
     assert (again - first).abs() > 0.01  # the same context: not the same decision
     unaware = make("erbo")
     x = unaware.ask(context=low)  # the same number of calls, nothing pending
