@@ -92,7 +92,7 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     )
     picture = out / "demo.png"
     draw_demo(config, rows, picture)
-    console.print(f"Picture: {picture}")
+    console.print(f"Picture: {picture}", soft_wrap=True)
     return 0
 
 

@@ -17,12 +17,13 @@ from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.transformed import TransformedPosterior
 from botorch.utils.transforms import is_ensemble
+from gpytorch.models import ApproximateGP
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances, any_variance
-from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.models import settle, some_inputs
 from botorch_drbo.posterior.view import (
     LocalMoments,
     MarginalPosterior,
@@ -73,6 +74,8 @@ class GenericPosterior(MarginalPosterior):
         affine = isinstance(posterior_transform, ScalarizedPosteriorTransform)
         self.affine = posterior_transform if affine and model.num_outputs == 1 else None
         self.posterior_transform = None if self.affine else posterior_transform
+        # A variational model keeps a factor that hangs on the graph of its last inputs.
+        self._keeps_graphs = any(isinstance(m, ApproximateGP) for m in model.modules())
         inputs = some_inputs(model)
         if isinstance(model, DeterministicModel) and is_ensemble(model):
             raise UnsupportedError(
@@ -170,6 +173,8 @@ class GenericPosterior(MarginalPosterior):
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
     ) -> GPyTorchPosterior | TransformedPosterior:
+        if self._keeps_graphs:
+            settle(self.model)
         posterior = self.model.posterior(
             Z,
             observation_noise=observation_noise,

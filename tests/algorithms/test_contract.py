@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -177,10 +178,11 @@ def test_reference_is_used(name: str, d_c: int) -> None:
     carried = best.context_set.weights > 0  # beside it, some have contexts without mass
     points = best.context_set.points[carried]
     weights = best.context_set.weights[carried].float()
-    if name.startswith("drbo_mmd"):  # each atom at its nearest point of a grid
-        half = 1.0 / (100 if d_c == 1 else 10) * d_c**0.5
+    if "drbo_mmd" in name:  # each atom at its nearest point of a grid
+        options = algorithm.to_dict()["options"]
+        half = d_c**0.5 / (math.ceil(options["num_contexts"] ** (1 / d_c)) - 1)
         away = torch.cdist(reference.points.double(), points)
-        assert (away.amin(-1) <= 1.2 * half).all()
+        assert (away.amin(-1) <= half * (1 + 1e-6)).all()
         assert weights.sum() == pytest.approx(1.0)
         return
     assert torch.equal(points, reference.points.double())

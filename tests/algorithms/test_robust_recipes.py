@@ -363,7 +363,7 @@ def test_dro_resumes_with_its_set(tmp_path) -> None:
         lambda: DRBOMMD(radius=-1.0),
         lambda: DRBOMMDMinimax(num_contexts=-1),
         lambda: DRBOMMDMinimax(radius=float("nan")),
-        lambda: WDRBOExact(num_candidates=0),
+        lambda: WDRBOExact(num_candidates=-1),
         lambda: WDRBOExact(radius=-0.1),
         lambda: DistributionallyRobust(ambiguity_set="total_variation"),
         lambda: DistributionallyRobust(radius=-1.0),

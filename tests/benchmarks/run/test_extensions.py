@@ -17,10 +17,18 @@ from botorch_drbo.test_functions import TEST_FUNCTIONS
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 
-def test_the_worked_example_of_contributing(tmp_path: Path, monkeypatch):
-    for registry in (ALGORITHMS, TEST_FUNCTIONS):
-        for name, value in list(registry.items()):
-            monkeypatch.setitem(registry, name, value)  # undone, and what is added too
+@pytest.fixture
+def registries():
+    """The registries, which are afterwards what they were."""
+    kept = [(registry, dict(registry)) for registry in (ALGORITHMS, TEST_FUNCTIONS)]
+    yield
+    for registry, entries in kept:
+        registry.clear()
+        registry.update(entries)
+
+
+@pytest.mark.usefixtures("registries")
+def test_the_worked_example_of_contributing(tmp_path: Path):
     text = CONTRIBUTING.read_text(encoding="utf-8")
     section = text.split("## Add a problem or a method to the benchmarks")[1]
     block = r"`(\w+\.(?:py|toml))`.*?```(?:python|toml)\n(.*?)```"
