@@ -561,8 +561,9 @@ class RobustOptimizer:
             )
         num = max(len(x), len(c))
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
+        model = self._fitted_model()
         with torch.no_grad():
-            posterior = self._fitted_model().posterior(joint.unsqueeze(-2))
+            posterior = model.posterior(joint.unsqueeze(-2))
             mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
         return (mean if self._run.configuration.maximize else -mean), variance
 
