@@ -10,12 +10,13 @@ from typing import Any, final
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize
 from gpytorch.constraints import Positive
 from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
+from botorch_drbo.algorithms.data import Categories
+from botorch_drbo.algorithms.model_inputs import model_inputs, num_columns
 from botorch_drbo.algorithms.outcome_units import scaled_model
 
 
@@ -85,7 +86,12 @@ class FixedHyperparameters:
         return cls(**data)
 
     def model(
-        self, inputs: Tensor, outcomes: Tensor, bounds: Tensor, num_joint: int
+        self,
+        inputs: Tensor,
+        outcomes: Tensor,
+        bounds: Tensor,
+        num_joint: int,
+        categories: Categories | None = None,
     ) -> SingleTaskGP:
         r"""Condition the prior on data.
 
@@ -95,6 +101,8 @@ class FixedHyperparameters:
             bounds: What is scaled to the unit cube, ``2 x d``.
             num_joint: How many decision and context variables there are. A model of
                 decisions alone takes the first lengthscales.
+            categories: Inputs that are categories, and how many there are; each of
+                the one-hot columns of one has its lengthscale.
 
         Returns:
             The model, in the dtype of the inputs.
@@ -108,8 +116,9 @@ class FixedHyperparameters:
                 f"`lengthscale` has {len(lengthscale)} numbers for {num_joint} "
                 "decision and context variables. Give one number, or one for each."
             )
-        d = inputs.shape[-1]
-        kernel = RBFKernel(ard_num_dims=d)
+        d, categories = inputs.shape[-1], categories or {}
+        widths = num_columns(d, categories)
+        kernel = RBFKernel(ard_num_dims=int(widths.sum()))
         # The default constraint would not let the noise below 1e-4.
         likelihood = GaussianLikelihood(noise_constraint=Positive())
         size = torch.tensor(self.outputscale, dtype=torch.double).sqrt().to(outcomes)
@@ -121,9 +130,10 @@ class FixedHyperparameters:
             size,
             likelihood=likelihood,
             covar_module=kernel,
-            input_transform=Normalize(d, bounds=bounds),
+            input_transform=model_inputs(bounds, categories),
         ).to(inputs)
-        kernel.lengthscale = lengthscale.expand(num_joint)[:d].to(inputs)
+        each = lengthscale.expand(num_joint)[:d].repeat_interleave(widths)
+        kernel.lengthscale = each.to(inputs)
         ratio = self.noise_variance / self.outputscale
         likelihood.noise = torch.tensor(ratio, dtype=torch.double).to(inputs)
         return model.eval()

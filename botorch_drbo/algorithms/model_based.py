@@ -11,7 +11,6 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
@@ -19,8 +18,16 @@ from torch import Tensor
 from botorch_drbo._validation import check_count, check_inside
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import (
+    History,
+    Recommendation,
+    SearchSpace,
+    check_values,
+)
+from botorch_drbo.algorithms.feasible import feasible, sample
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.mixed_search import climb
+from botorch_drbo.algorithms.model_inputs import model_inputs
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.separation import best_apart
 from botorch_drbo.algorithms.starts import hilltops
@@ -28,6 +35,7 @@ from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, worst_case
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol
 
 # At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
 _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
@@ -37,8 +45,8 @@ _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 class ModelBasedAlgorithm(Algorithm):
     r"""Model the outcome of ``[x, c]``, maximise an acquisition function in ``x``.
 
-    The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds and
-    outcomes standardised, fitted from scratch at each call: what a call returns does
+    The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds,
+    categories as one-hot vectors and outcomes standardised, fitted from scratch at each call: what a call returns does
     not depend on the calls before it. The ascent sees the box of decisions as the unit
     cube and the acquisition function in units of the model's prior: what a call returns
     does not depend on the units of ``x``, ``c`` and ``y`` either.
@@ -175,6 +183,7 @@ class ModelBasedAlgorithm(Algorithm):
             )
         points = self.reference.points.to(space.bounds)
         check_inside(points, space.context_bounds, "reference", "context_bounds")
+        check_values(points, space.context_bounds, space.context_values, "reference")
         return ContextSet(points, self.reference.weights.to(space.bounds))
 
     def _propose(
@@ -227,9 +236,11 @@ class ModelBasedAlgorithm(Algorithm):
         acqf = self.exploiting(model, history, space, seed=seed)
         if candidates is None:
             # The best decision tried so far is a start too: the answer is never worse.
-            tried = history.X.unique(dim=0)
-            start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
-            start = start.clamp(space.bounds[0], space.bounds[1])
+            tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
+            tried = tried[feasible(space, tried)]
+            start = None
+            if len(tried):
+                start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
             maxima, values = self._ascend(acqf, space, seed, start)
             maxima = maxima.clamp(space.bounds[0], space.bounds[1])
         else:
@@ -261,16 +272,16 @@ class ModelBasedAlgorithm(Algorithm):
     def _model(
         self, history: History, space: SearchSpace, uses_contexts: bool
     ) -> SingleTaskGP:
-        inputs, bounds = history.X, space.bounds
+        inputs, bounds, categories = history.X, space.bounds, space.categories
         if uses_contexts:
             inputs = torch.cat([history.X, history.C], dim=-1)
-            bounds = space.joint_bounds
+            bounds, categories = space.joint_bounds, space.joint_categories
         if self.hyperparameters is not None:
             model = self.hyperparameters.model(
-                inputs, history.Y, bounds, space.d_x + space.d_c
+                inputs, history.Y, bounds, space.d_x + space.d_c, categories
             )
         else:
-            transform = Normalize(inputs.shape[-1], bounds=bounds)
+            transform = model_inputs(bounds, categories)
             units = level_and_unit(history.Y)
             model = scaled_model(inputs, history.Y, *units, input_transform=transform)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
@@ -286,9 +297,22 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
-        starts = hilltops(cube, cube.bounds, self.num_restarts, self.raw_samples, seed)
+        if space.is_box:
+            unit = sobol(self.raw_samples, space.d_x, seed).to(space.bounds)
+        else:
+            unit = cube.to_cube(sample(space, self.raw_samples, seed))
+        starts = hilltops(cube, unit, self.num_restarts)
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
+        if not space.is_box:
+            maxima = climb(
+                cube,
+                space,
+                starts,
+                raw_samples=self.raw_samples,
+                max_iterations=self.max_iterations,
+            )
+            return maxima, score(acqf, maxima)
         candidates, _ = optimize_acqf(
             cube,
             bounds=cube.bounds,
