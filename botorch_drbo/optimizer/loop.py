@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -15,7 +16,6 @@ from torch import Tensor
 from botorch_drbo.algorithms import (
     Algorithm,
     History,
-    Recommendation,
     SearchSpace,
 )
 from botorch_drbo.optimizer.checks import (
@@ -33,7 +33,13 @@ from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
+from botorch_drbo.optimizer.tables import Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.space import Space, Variable
+from botorch_drbo.space.constraints import Constraint
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class RobustOptimizer:
@@ -64,8 +70,12 @@ class RobustOptimizer:
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
             a recipe.
-        bounds: Lower and upper bounds of the decision, ``2 x d_x``.
-        context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``, or a ``Space`` of
+            named variables. Then all methods speak of tables in your units: they
+            return DataFrames, and take DataFrames, dictionaries of columns (or of one
+            row), or tensors with the columns in order, a category as its index.
+        context_bounds: Lower and upper bounds of the context, ``2 x d_c``; to be left
+            out with a ``Space``.
         seed: Decides every random draw.
         journal: A new file for the run, or None.
         maximize: False if low outcomes are good. Outcomes and recommended values are
@@ -98,8 +108,8 @@ class RobustOptimizer:
     def __init__(
         self,
         algorithm: str | Algorithm,
-        bounds: Tensor,
-        context_bounds: Tensor,
+        bounds: Tensor | Space,
+        context_bounds: Tensor | None = None,
         *,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
@@ -138,28 +148,47 @@ class RobustOptimizer:
         )
 
     @property
+    def _tables(self) -> Tables:
+        return Tables(self._run.configuration.named)
+
+    @property
     def algorithm(self) -> Algorithm:
         """The recipe."""
         return self._run.configuration.algorithm
 
     @property
     def space(self) -> SearchSpace:
-        """The boxes of decisions and contexts."""
+        """The boxes of decisions and contexts, as recipes see them."""
         return self._run.configuration.space
 
     @property
-    def pending(self) -> Tensor:
+    def named_space(self) -> Space | None:
+        """The space of named variables that was given, or None."""
+        return self._run.configuration.named
+
+    @property
+    def pending(self) -> Any:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
-        return self._run.ledger.X_pending.clone()
+        return self._tables.decisions(self._run.ledger.X_pending.clone())
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k."""
+        """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k.
+
+        Their tensors are as the model sees them: see ``SearchSpace``.
+        """
         return copy.deepcopy(self._run.ledger.trials)
 
     @property
-    def history(self) -> History:
-        """What has been told, in your sign."""
+    def history(self) -> Any:
+        """What has been told, in your sign: a ``History``.
+
+        With named variables a DataFrame with a row for each trial whose context is
+        known, labelled by its number; an outcome that is out, or will never come, is
+        NaN.
+        """
+        if self._tables.space is not None:
+            return self._tables.history(self._run.ledger.trials)
         history = self._run.ledger.history
         return History(
             X=history.X.clone(),
@@ -171,10 +200,10 @@ class RobustOptimizer:
     def ask(
         self,
         q: int = 1,
-        candidates: Tensor | None = None,
+        candidates: Any = None,
         *,
-        actions: Tensor | None = None,
-    ) -> Tensor:
+        actions: Any = None,
+    ) -> Any:
         r"""Propose the next decisions.
 
         They differ from each other and from the pending ones; with ``candidates`` from
@@ -193,7 +222,7 @@ class RobustOptimizer:
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
-            rows of the list.
+            rows of the list. With named variables a DataFrame.
 
         Raises:
             InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
@@ -209,12 +238,14 @@ class RobustOptimizer:
                     "Got `candidates` and `actions`: give one list. `actions` also "
                     "binds what is told."
                 )
-            candidates = actions
+            candidates = actions = self._tables.read_decisions(actions, "actions")
+        elif candidates is not None:
+            candidates = self._tables.read_decisions(candidates, "candidates")
         x, dtypes = next_decisions(self._run, q, candidates)
         self._run.asked(x, actions, dtypes)
-        return x
+        return self._tables.decisions(x)
 
-    def design_contexts(self, x: Tensor) -> Tensor:
+    def design_contexts(self, x: Any) -> Any:
         r"""The contexts at which a joint design wants its decisions evaluated.
 
         Evaluate there and tell these contexts: like all contexts told they stay in the
@@ -238,15 +269,16 @@ class RobustOptimizer:
             ...     c = torch.where(wanted.isnan(), shown, wanted)
             ...     opt.tell(x, c, -(x - c).square())
         """
+        x = self._tables.read_decisions(x, "x")
         x = as_rows(x, self.space.bounds, "x", "bounds")
         design = design_of(self._run.configuration)
-        return design.contexts(x, self._run.ledger.num_asked)
+        return self._tables.contexts(design.contexts(x, self._run.ledger.num_asked))
 
     def tell(
         self,
-        x: Tensor,
-        c: Tensor,
-        y: Tensor | float | None = None,
+        x: Any,
+        c: Any,
+        y: Any = None,
         *,
         failed: bool = False,
         closes_pending: bool = True,
@@ -267,7 +299,8 @@ class RobustOptimizer:
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
             c: The contexts that occurred, ``d_c`` or ``m x d_c``.
-            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
+            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out. With
+                named variables also a list, a Series or a table.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
@@ -285,6 +318,9 @@ class RobustOptimizer:
                 "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
                 "out."
             )
+        x = self._tables.read_decisions(x, "x")
+        c = self._tables.read_contexts(c, "c")
+        y = self._tables.read_outcomes(y)
         x, c = self._run.rows(x, c)
         if y is not None:
             y = as_outcomes(y, len(x))
@@ -325,7 +361,7 @@ class RobustOptimizer:
         """
         self._run.withdrawn(trial)
 
-    def recommend(self, candidates: Tensor | None = None) -> Recommendation:
+    def recommend(self, candidates: Any = None) -> Any:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
         Calling it changes nothing: the decisions asked later are the same.
@@ -337,14 +373,17 @@ class RobustOptimizer:
         Returns:
             The decision, its expected and worst-case value in your sign, and the
             contexts and weights of the worst case. Both values are the model's; see
-            ``Recommendation`` for the distributions that the worst case is over.
+            ``Recommendation`` for the distributions that the worst case is over. With
+            named variables a ``NamedRecommendation``.
 
         Raises:
             InputDataError: There is no outcome yet, or the list is empty or leaves the
                 bounds.
             BotorchTensorDimensionError: A list that is no matrix of decisions.
         """
-        return recommended(self._run, candidates)
+        if candidates is not None:
+            candidates = self._tables.read_decisions(candidates, "candidates")
+        return self._tables.recommendation(recommended(self._run, candidates))
 
     def state_dict(self) -> dict[str, Any]:
         """Configuration and events in plain JSON types; see ``from_state_dict``."""
@@ -357,6 +396,7 @@ class RobustOptimizer:
         state: dict[str, Any],
         *,
         journal: str | os.PathLike[str] | None = None,
+        space: Space | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -364,6 +404,7 @@ class RobustOptimizer:
         Args:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
+            space: The run's space, as for ``resume``.
             device: Where to compute.
 
         Returns:
@@ -373,7 +414,7 @@ class RobustOptimizer:
             InputDataError: Not a state, another version, or damaged.
         """
         config, written_under, events = read_state(state)
-        run = Run.replayed(config, events, device, "the state")
+        run = Run.replayed(config, events, device, "the state", named=space)
         compare_environment(written_under, "the state")
         if journal is not None:
             config = run.configuration.to_dict()
@@ -383,12 +424,99 @@ class RobustOptimizer:
         return cls._of(run)
 
     @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        algorithm: str | Algorithm = "wdrbo",
+        constraints: Sequence[Constraint] = (),
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        **options: Any,
+    ) -> RobustOptimizer:
+        r"""Go on from a table of what was tried.
+
+        A row without an outcome is pending: with its context, or without it, as long as
+        the world has not shown any. Other columns are left alone.
+
+        Args:
+            df: The trials, one in each row; it may be empty.
+            decisions: The columns that you choose, as for ``Space``.
+            contexts: The columns that you meet, the same.
+            outcome: The column of the outcome.
+            algorithm: The name of a recipe, or a recipe.
+            constraints: Of decisions, as for ``Space``. Rows may violate them.
+            maximize: False if low outcomes are good.
+            seed: Decides every random draw.
+            journal: A new file for the run, or None.
+            num_initial: Size of the initial design, of which the table counts.
+            options: Options of the named recipe.
+
+        Returns:
+            The optimizer that has been told all rows.
+
+        Raises:
+            InputDataError: A missing column, or a value that is missing or that its
+                variable cannot take; the message names the row and the column.
+
+        Example:
+            >>> import pandas as pd
+            >>> df = pd.DataFrame(
+            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1.0, 3.0]}
+            ... )
+            >>> opt = RobustOptimizer.from_dataframe(
+            ...     df,
+            ...     decisions={"price": (10, 90)},
+            ...     contexts={"demand": (0, 100)},
+            ...     outcome="profit",
+            ... )
+            >>> opt.ask().columns.tolist()
+            ['price']
+        """
+        space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
+        rows = read_trials(df, space)
+        optimizer = cls(
+            algorithm,
+            space,
+            seed=seed,
+            maximize=maximize,
+            num_initial=num_initial,
+            **options,
+        )
+        run = optimizer._run
+        for told in rows:
+            if told.y is not None:
+                check_can_be_modelled(told.y, run.ledger.history.Y)
+            if told.asked:
+                run.asked(told.x, None, {})
+            if told.c is not None:
+                run.told(
+                    told.x,
+                    told.c,
+                    told.y,
+                    failed=False,
+                    closes_pending=told.asked,
+                    dtypes={},
+                )
+        if journal is None:
+            return optimizer
+        return cls.from_state_dict(
+            optimizer.state_dict(), journal=journal, space=space
+        )
+
+    @classmethod
     def resume(
         cls,
         path: str | os.PathLike[str],
         *,
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
+        space: Space | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -398,6 +526,9 @@ class RobustOptimizer:
             bounds: If given, they must be the journal's: a check that it is the
                 journal of this problem.
             context_bounds: The same for the contexts.
+            space: The same for named variables. It has to be given if a constraint is a
+                function, which no journal can hold: its name is checked, not what it
+                computes.
             device: Where to compute.
 
         Returns:
@@ -414,7 +545,9 @@ class RobustOptimizer:
         with ExitStack() as on_failure:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
-            run = Run.replayed(header["config"], events, device, name, in_lines=True)
+            run = Run.replayed(
+                header["config"], events, device, name, in_lines=True, named=space
+            )
             configuration = run.configuration
             compare_bounds(bounds, configuration.space.bounds, "bounds", name)
             compare_bounds(
