@@ -26,7 +26,7 @@ venv: $(STAMP)  ## make .venv with everything but Ax (again whenever pyproject.t
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install torch==2.13.0
-	$(PIP) install -e '.[benchmarks,docs,dev]'
+	$(PIP) install -e '.[benchmarks,cli,docs,dev]'
 	touch $@
 
 demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture

@@ -158,8 +158,6 @@ class Configuration:
             rest["initial_design"] = config.get("initial_design", "sobol")
             algorithm = algorithm_from_dict(config["algorithm"])
             space = _stored_space(config.get("space"), named)
-        except InputDataError:
-            raise
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,
             AttributeError,

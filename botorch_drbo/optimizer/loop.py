@@ -505,9 +505,7 @@ class RobustOptimizer:
                 )
         if journal is None:
             return optimizer
-        return cls.from_state_dict(
-            optimizer.state_dict(), journal=journal, space=space
-        )
+        return cls.from_state_dict(optimizer.state_dict(), journal=journal, space=space)
 
     @classmethod
     def resume(

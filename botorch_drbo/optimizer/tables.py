@@ -51,7 +51,9 @@ class Tables:
 
     def recommendation(self, found: Recommendation) -> Any:
         """A recommendation in the user's words."""
-        return found if self.space is None else NamedRecommendation.of(found, self.space)
+        return (
+            found if self.space is None else NamedRecommendation.of(found, self.space)
+        )
 
     def history(self, trials: Sequence[Trial]) -> pd.DataFrame:
         """A row for each trial whose context is known, labelled by its number."""

@@ -34,9 +34,7 @@ class LinearConstraint:
             bounds that are not in order.
 
     Example:
-        >>> LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0)
-        LinearConstraint(coefficients={'price': 1.0, 'stock': 2.0}, upper=100.0, \
-    lower=None)
+        >>> within_budget = LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0)
     """
 
     coefficients: Mapping[str, float]
