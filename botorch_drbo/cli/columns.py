@@ -83,8 +83,8 @@ def _listed(name: str, kind: str) -> Variable:
         )
     if all(map(_is_number, words)):
         raise InputDataError(
-            f"`{name}={kind}` is a list of numbers. Write `:ordinal` behind it if their "
-            "order counts, `:category` if they are names."
+            f"`{name}={kind}` is a list of numbers. Write `:ordinal` behind it if "
+            "their order counts, `:category` if they are names."
         )
     try:
         return Category(words)

@@ -467,7 +467,7 @@ class RobustOptimizer:
         Example:
             >>> import pandas as pd
             >>> df = pd.DataFrame(
-            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1.0, 3.0]}
+            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
             ... )
             >>> opt = RobustOptimizer.from_dataframe(
             ...     df,
