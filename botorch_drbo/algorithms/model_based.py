@@ -47,9 +47,10 @@ class ModelBasedAlgorithm(Algorithm):
 
     The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds,
     categories as one-hot vectors and outcomes standardised, fitted from scratch at each
-    call: what a call returns does not depend on the calls before it. The ascent sees the box of decisions as the unit
-    cube and the acquisition function in units of the model's prior: what a call returns
-    does not depend on the units of ``x``, ``c`` and ``y`` either.
+    call: what a call returns does not depend on the calls before it. The ascent sees
+    the box of decisions as the unit cube and the acquisition function in units of the
+    model's prior: what a call returns does not depend on the units of ``x``, ``c`` and
+    ``y`` either.
 
     Args:
         reference: The context distribution if it is known (the general setting);
