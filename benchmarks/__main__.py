@@ -126,6 +126,18 @@ def _run(options: argparse.Namespace) -> int:
     return run_and_report(config, out, workers=options.workers, dask=options.dask)
 
 
+def _report(options: argparse.Namespace) -> int:
+    from benchmarks.run.page import write_report
+
+    first = options.results[0]
+    home = first if first.is_dir() else first.parent
+    out = home if options.out is None else options.out
+    writable(out, folder=True)
+    page = write_report(options.results, out, baseline=options.baseline)
+    print(f"Report: {page}")
+    return 0
+
+
 def _demo(options: argparse.Namespace) -> int:
     from benchmarks.experiments.demo import run_demo
 
@@ -155,7 +167,10 @@ def _accuracy(options: argparse.Namespace) -> int:
 
 def _lipschitz(options: argparse.Namespace) -> int:
     from benchmarks.accuracy.lipschitz import run_lipschitz
+    from benchmarks.accuracy.lipschitz_gradients import run_gradients
 
+    if options.gradients:
+        return run_gradients(writable(options.gradients), models=options.models)
     return run_lipschitz(writable(options.out), models=options.models)
 
 
@@ -220,6 +235,7 @@ def _tournament(options: argparse.Namespace) -> int:
         workers=options.workers,
         methods=options.methods,
         only=options.cases,
+        report_only=options.report,
     )
 
 
@@ -296,6 +312,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_workers(run)
 
+    report = commands.add_parser(
+        "report", help="tables, tests, ranks and pictures of results: one HTML page"
+    )
+    report.set_defaults(command=_report)
+    report.add_argument(
+        "results", nargs="+", type=Path, help="folders that `run` has written"
+    )
+    report.add_argument("--baseline", default="", help="(that of the first config)")
+    report.add_argument("--out", type=Path, help="folder (the first of the results)")
+
     demo = commands.add_parser(
         "demo", help="robust and plain methods on one small problem, in two minutes"
     )
@@ -335,6 +361,9 @@ def _parser() -> argparse.ArgumentParser:
         "lipschitz", help="the searched L(x) against dense grids"
     )
     lipschitz.set_defaults(command=_lipschitz)
+    lipschitz.add_argument(
+        "--gradients", type=Path, help="values and gradients instead, to this file"
+    )
     lipschitz.add_argument(
         "--out", type=Path, default=RESULTS / "lipschitz.md", help="report file"
     )
@@ -425,6 +454,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     tournament.add_argument(
         "--cases", nargs="+", default=[], help="those of the size if none is named"
+    )
+    tournament.add_argument(
+        "--report",
+        action="store_true",
+        help="learn nothing, report on the seeds that all methods have finished",
     )
     tournament.add_argument(
         "--out", type=Path, help="results folder (results-local/tournament/SIZE)"

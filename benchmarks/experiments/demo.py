@@ -54,7 +54,7 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     failures = run_with_lines(config, out, workers=workers, console=console)
     if failures:
         return report_failures(failures)
-    rows, _ = load(collect(config, out))
+    rows, about = load(collect(config, out))
     table = Table(
         title="Profit lost against always ordering the best stock",
         caption="Lower is better. Mean ± standard error over the worlds.",
@@ -67,7 +67,7 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
         "seconds\nper choice",
     ):
         table.add_column(name, justify="right")
-    for row in summarise(rows, config.baseline):
+    for row in summarise(rows, pd.DataFrame(about["recommended"]), config.baseline):
         runs = rows[rows.algorithm == row.label].groupby("seed")["x"]
         losses = [
             loss_under(shifted, problem, as_matrix(decisions)[-LAST:])

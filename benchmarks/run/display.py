@@ -11,9 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.run.config import BenchmarkConfig
-from benchmarks.run.report import print_tables, write_tables
+from benchmarks.run.page import write_report
+from benchmarks.run.report import print_tables
 from benchmarks.run.runner import Finished, run_benchmark
-from benchmarks.run.storage import RunKey, collect
+from benchmarks.run.storage import RESULTS, RunKey, collect
 
 
 class Clock:
@@ -57,8 +58,8 @@ def run_and_report(
     if any((out / "runs").glob("*/*/*.parquet")):  # else there is no table
         collect(config, out)
         print_tables(out, console)
-        write_tables(out)
-        console.print(f"Tables, pictures and all rounds: {out}", soft_wrap=True)
+        page = write_report([out], out)
+        console.print(f"Report: {page}; all rounds: {out / RESULTS}", soft_wrap=True)
     return report_failures(failures)
 
 

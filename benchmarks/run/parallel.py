@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from joblib import Parallel, delayed, parallel_config
 from joblib._dask import DaskDistributedBackend
+from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from benchmarks.run.config import ConfigError
@@ -48,24 +49,44 @@ def in_parallel(
     with _backend(workers, dask):
         while todo:
             taken: list[Key] = []
+            suspects: list[Key] = []
             try:
                 for key, outcome in _round(todo, workers, taken):
-                    del todo[key]
-                    yield key, outcome
+                    if isinstance(outcome, _GivenUp):
+                        suspects.append(key)
+                    else:
+                        del todo[key]
+                        yield key, outcome
             except TerminatedWorkerError:
                 # The pool is gone, and with it all that was being done: the first that
-                # were taken. Which of them ended it shows when each is tried alone.
-                for key in [key for key in taken if key in todo][:workers]:
-                    alone = {key: todo.pop(key)}
-                    try:
-                        yield from _round(alone, workers, [])
-                    except TerminatedWorkerError as error:
-                        yield key, error
+                # were taken.
+                suspects += [key for key in taken if key in todo][:workers]
+                _end_pool()
+            # Which of them ended a process shows when each is tried alone.
+            for key in dict.fromkeys(suspects):
+                yield key, _alone(key, todo.pop(key), workers)
+
+
+def _alone(
+    key: Hashable, task: Callable[[], Result], workers: int
+) -> Result | BaseException:
+    """Do one task while nothing else is done."""
+    try:
+        ((_, outcome),) = _round({key: task}, workers, [])
+    except TerminatedWorkerError as error:
+        _end_pool()
+        return error
+    return outcome.error if isinstance(outcome, _GivenUp) else outcome
+
+
+def _end_pool() -> None:
+    """Wait until a broken pool is gone: the next call could be given it otherwise."""
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _round(
     tasks: Mapping[Key, Callable[[], Result]], workers: int, taken: list[Key]
-) -> Iterator[tuple[Key, Result | BaseException]]:
+) -> Iterator[tuple[Key, Result | BaseException | _GivenUp]]:
     """One call of joblib; notes in ``taken`` what it took on."""
 
     def calls() -> Iterator[Any]:
@@ -104,9 +125,10 @@ def _backend(workers: int, dask: str | None) -> Iterator[None]:
     from distributed import Client, LocalCluster
 
     if dask == LOCAL_CLUSTER:
-        # One retry, as on plain processes. A scheduler elsewhere has its own setting.
+        # dask blames all tasks that wait at a worker which dies, so the retry is ours.
+        # A scheduler elsewhere has its own setting.
         with (
-            settings.set({"distributed.scheduler.allowed-failures": 1}),
+            settings.set({"distributed.scheduler.allowed-failures": 0}),
             LocalCluster(
                 n_workers=max(2, workers),
                 threads_per_worker=1,
@@ -138,9 +160,8 @@ def _backend(workers: int, dask: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _GivenUp:
-    """A task that dask has given up, in place of its result."""
+    """What dask says of a task that it has given up, in place of an outcome."""
 
-    key: Hashable
     error: BaseException
 
 
@@ -154,13 +175,7 @@ class _DaskBackend(DaskDistributedBackend):
 
         def tell(future: Future[Any]) -> None:
             if (error := future.exception()) is not None:
-                callback(_GivenUp(key, error))
+                callback([(key, _GivenUp(error))])
 
         submitted.add_done_callback(tell)
         return submitted
-
-    def retrieve_result_callback(self, out: Any) -> Any:
-        """The outcomes of one call."""
-        if isinstance(out, _GivenUp):
-            return [(out.key, out.error)]
-        return super().retrieve_result_callback(out)

@@ -73,7 +73,7 @@ def rank_figure(ranks: Ranks) -> Figure:
     return figure
 
 
-def png(figure: Figure, dpi: int = 110) -> bytes:
+def png(figure: Figure, dpi: int = 80) -> bytes:
     """The picture as a file; the figure is closed."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=dpi)

@@ -1,24 +1,23 @@
-"""Tables and pictures of one benchmark, to look at and to commit."""
+"""The numbers of a report, and its table for the terminal."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
-from matplotlib import pyplot as plt
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from benchmarks.run.statistics import holm, wilcoxon
 from benchmarks.run.storage import load
-from botorch_drbo.plotting import plot_regret
 
 LAST = 10  # iterations over which the last instantaneous regret is averaged
 
@@ -47,12 +46,19 @@ class Row:
         seeds: How many finished runs it has.
         cumulative: Cumulative expected regret after the last iteration.
         last: Mean instantaneous expected regret of the last 10 iterations.
+        simple: The least regret of a decision so far, after the last iteration.
+        recommended: Regret of the decision that is recommended at the end.
         difference: Cumulative regret minus the baseline's, paired by seed, over the
             seeds that both have finished; None for the baseline.
         wins: In how many of the paired seeds its cumulative regret is below the
             baseline's; None for the baseline.
         pairs: How many seeds are paired; None for the baseline.
+        p_value: Of Wilcoxon's test of the paired differences, with Holm's correction
+            for all algorithms that are compared with the baseline; None for it.
         seconds: Median seconds of one ``ask``.
+        fit: Mean seconds of the fit of the model in one ``ask``.
+        acquisition: Mean seconds of all else but the inner problem.
+        inner: Mean seconds of the inner problem.
         warned: How many calls of ``ask`` raised a warning.
         warning: The warning that most of them raised.
     """
@@ -61,10 +67,16 @@ class Row:
     seeds: int
     cumulative: Estimate
     last: Estimate
+    simple: Estimate
+    recommended: Estimate
     difference: Estimate | None
     wins: int | None
     pairs: int | None
+    p_value: float | None
     seconds: float
+    fit: float
+    acquisition: float
+    inner: float
     warned: int
     warning: str = ""
 
@@ -83,18 +95,36 @@ def by_seed(rows: pd.DataFrame, field: str) -> pd.DataFrame:
     return rows.pivot(index="seed", columns="iteration", values=field)
 
 
-def summarise(rows: pd.DataFrame, baseline: str) -> list[Row]:
-    """One row per algorithm, of the rows of one problem, in their order."""
+def summarise(
+    rows: pd.DataFrame, recommended: pd.DataFrame, baseline: str
+) -> list[Row]:
+    """One row per algorithm on one problem.
+
+    Args:
+        rows: All rounds on the problem.
+        recommended: ``problem``, ``algorithm``, ``seed``, ``regret`` of what was
+            recommended at the end of each run.
+        baseline: The algorithm that the others are compared with.
+    """
     regrets = {
         label: by_seed(group, "regret")
         for label, group in rows.groupby("algorithm", sort=False)
     }
     base = regrets[baseline].sum(axis=1) if baseline in regrets else pd.Series()
+    paired = {
+        label: (regret.sum(axis=1) - base).dropna()
+        for label, regret in regrets.items()
+        if label != baseline
+    }
+    compared = [label for label, differences in paired.items() if len(differences)]
+    p_values = holm([wilcoxon(paired[label].tolist()) for label in compared])
+    p_value = dict(zip(compared, p_values, strict=True))
+    there = recommended[recommended.problem == rows.problem.iloc[0]]
+    regret_of = there.groupby("algorithm").regret
     summary = []
     for label, regret in regrets.items():
         total = regret.sum(axis=1)  # seeds
-        paired = (total - base).dropna()
-        compare = label != baseline and len(paired) > 0
+        compare = label in compared
         own = rows[rows.algorithm == label]
         texts = own.warnings.explode().dropna()
         summary.append(
@@ -103,10 +133,18 @@ def summarise(rows: pd.DataFrame, baseline: str) -> list[Row]:
                 seeds=len(total),
                 cumulative=estimate(total.tolist()),
                 last=estimate(regret.iloc[:, -LAST:].mean(axis=1).tolist()),
-                difference=estimate(paired.tolist()) if compare else None,
-                wins=int((paired < 0).sum()) if compare else None,
-                pairs=len(paired) if compare else None,
+                simple=estimate(regret.min(axis=1).tolist()),
+                recommended=estimate(regret_of.get_group(label).tolist()),
+                difference=estimate(paired[label].tolist()) if compare else None,
+                wins=int((paired[label] < 0).sum()) if compare else None,
+                pairs=len(paired[label]) if compare else None,
+                p_value=p_value.get(label),
                 seconds=float(own.seconds.median()),
+                fit=float(own.fit_seconds.mean()),
+                acquisition=float(
+                    (own.seconds - own.fit_seconds - own.inner_seconds).mean()
+                ),
+                inner=float(own.inner_seconds.mean()),
                 warned=int((own.warnings.str.len() > 0).sum()),
                 warning=str(texts.mode().iloc[0]) if len(texts) else "",
             )
@@ -140,34 +178,20 @@ def curves(rows: pd.DataFrame, field: str) -> dict[str, Tensor]:
     return found
 
 
-def _cells(rows: Sequence[Row], baseline: str) -> tuple[list[str], list[list[str]]]:
-    head = [
-        "algorithm",
-        "seeds",
-        "cumulative regret",
-        f"regret, last {LAST}",
-        f"minus {baseline}, paired",
-        f"below {baseline}",
-        "s/ask",
-    ]
-    body = [
-        [
-            row.label,
-            str(row.seeds),
-            str(row.cumulative),
-            str(row.last),
-            "" if row.difference is None else str(row.difference),
-            "" if row.wins is None else f"{row.wins} of {row.pairs}",
-            f"{row.seconds:.2g}",
-        ]
-        for row in rows
-    ]
-    return head, body
+def print_tables(results: Path, console: Console) -> None:
+    """Show one table per problem."""
+    rows, about = load(results)
+    config, recommended = about["config"], pd.DataFrame(about["recommended"])
+    for problem, group in rows.groupby("problem", sort=False):
+        summary = summarise(group, recommended, config["baseline"])
+        title = title_of(config, problem)
+        console.print(rich_table(title, summary, config["baseline"]))
+        for note in warning_notes(summary, config["iterations"]):
+            console.print(note, style="dim")
 
 
 def rich_table(title: str, rows: Sequence[Row], baseline: str) -> Table:
     """The table for the terminal."""
-    head, body = _cells(rows, baseline)
     table = Table(
         title=title,
         caption="mean ± standard error over seeds",
@@ -175,92 +199,28 @@ def rich_table(title: str, rows: Sequence[Row], baseline: str) -> Table:
         collapse_padding=True,  # seven columns in 80 characters
         pad_edge=False,
     )
+    head = ("algorithm", "seeds", "cumulative regret", f"regret, last {LAST}")
+    head += (f"minus {baseline}, paired", f"below {baseline}", "s/ask")
     for i, name in enumerate(head):
         heading = name.replace(" ", "\n")
         table.add_column(heading, justify="left" if i == 0 else "right", no_wrap=True)
-    for cells in body:
-        table.add_row(*cells)
+    for row in rows:
+        table.add_row(
+            row.label,
+            str(row.seeds),
+            str(row.cumulative),
+            str(row.last),
+            "" if row.difference is None else str(row.difference),
+            "" if row.wins is None else f"{row.wins} of {row.pairs}",
+            f"{row.seconds:.2g}",
+        )
     return table
 
 
-def markdown_table(
-    rows: Sequence[Row], baseline: str, notes: Sequence[str] = ()
-) -> str:
-    """The table for the repository."""
-    head, body = _cells(rows, baseline)
-    lines = [
-        "| " + " | ".join(head) + " |",
-        "|" + "|".join(["---"] + ["---:"] * (len(head) - 1)) + "|",
-        *("| " + " | ".join(cells) + " |" for cells in body),
-    ]
-    lines += [f"\n{note}." for note in notes]
-    return "\n".join(lines) + "\n"
-
-
-def print_tables(results: Path, console: Console) -> None:
-    """Show one table per problem."""
-    rows, about = load(results)
-    config = about["config"]
-    for problem, group in rows.groupby("problem", sort=False):
-        summary = summarise(group, config["baseline"])
-        console.print(rich_table(_title(config, problem), summary, config["baseline"]))
-        for note in warning_notes(summary, config["iterations"]):
-            console.print(note, style="dim")
-
-
-def write_tables(out: Path) -> None:
-    """Write ``table.md`` and ``regret.png`` beside the results.
-
-    Raises:
-        ConfigError: There are no results.
-    """
-    rows, about = load(out)
-    config = about["config"]
-    problems = list(rows.groupby("problem", sort=False))
-    one = len(problems) == 1
-    lines = [
-        f"# {_title(config, problems[0][0]) if one else _title(config)}",
-        "",
-        "Mean ± standard error over seeds; lower is better. Contexts, noise and "
-        "initial decisions are the same for all algorithms of a seed.",
-    ]
-    for problem, group in problems:
-        summary = summarise(group, config["baseline"])
-        notes = warning_notes(summary, config["iterations"])
-        lines += [""] if one else ["", f"**{problem}**", ""]
-        lines.append(markdown_table(summary, config["baseline"], notes).rstrip())
-    (out / "table.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    draw(rows, _title(config), out / "regret.png")
-
-
-def draw(rows: pd.DataFrame, title: str, path: Path) -> None:
-    """Save the regret curves: cumulative on the left, instantaneous on the right."""
-    problems = list(rows.groupby("problem", sort=False))
-    figure, axes = plt.subplots(
-        len(problems),
-        2,
-        figsize=(10.5, 4.2 * len(problems)),
-        layout="constrained",
-        squeeze=False,
-    )
-    for (problem, group), (left, right) in zip(problems, axes, strict=True):
-        plot_regret(curves(group, "cumulative"), left)
-        plot_regret(
-            curves(group, "regret"), right, ylabel="instantaneous expected regret"
-        )
-        right.get_legend().remove()
-        left.set_title(problem)
-    figure.suptitle(f"{title}: mean and standard error")
-    figure.savefig(path, dpi=110 if len(problems) > 1 else 150)
-    plt.close(figure)
-
-
-def _title(config: dict[str, Any], problem: Any = "") -> str:
-    name = (
-        config["name"]
-        if problem in ("", config["name"])
-        else (f"{config['name']}: {problem}")
-    )
+def title_of(config: Mapping[str, Any], problem: Any = "") -> str:
+    """What a benchmark is, in one line."""
+    other = problem not in ("", config["name"])
+    name = f"{config['name']}: {problem}" if other else config["name"]
     size = f" ({config['size']})" if config["size"] else ""
     return (
         f"{name}{size}, {len(config['seeds'])} seeds, {config['iterations']} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,8 @@ def wilcoxon(differences: Sequence[float]) -> float:
     """
     if not np.any(differences):
         return 1.0
-    _, p_value = stats.wilcoxon(differences, zero_method="zsplit")
-    return np.asarray(p_value).item()
+    result: Any = stats.wilcoxon(differences, zero_method="zsplit")
+    return float(result.pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

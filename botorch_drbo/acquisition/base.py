@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast, get_args
 
 import torch
@@ -316,6 +316,30 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         self._check_decisions(X)
         if X.shape[-2] != 1:
             return self._one_after_another(X)
+        return self._evaluate(self._values, X)
+
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
+    def ranking(self, X: Tensor) -> Tensor:
+        r"""Evaluate what decisions are ranked by before an ascent begins.
+
+        The order is nearly that of the values, which may cost far more: a bound of them
+        where there is a cheaper one, else the values themselves.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``.
+
+        Returns:
+            One number per decision, ``b``, without a gradient.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+        """
+        self._check_decisions(X)
+        with torch.no_grad():
+            return self._evaluate(self._bounds, X)
+
+    def _evaluate(self, values: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+        """A function of ``b x d_x`` at ``b x 1 x d_x``, in blocks; ``b``."""
         if self.beta.device != X.device:
             self.to(X.device)
         self._refresh()
@@ -323,13 +347,13 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         graph = torch.is_grad_enabled() and X.requires_grad
         copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
         bytes_per_row = copies * contexts.element_size() * len(contexts)
-        (values,) = in_blocks(
-            lambda rows: (self._values(rows) + self._repulsion(rows),),
+        (found,) = in_blocks(
+            lambda rows: (values(rows) + self._repulsion(rows),),
             X.squeeze(-2).to(contexts.dtype),
             bytes_per_row,
             self.memory_budget,
         )  # b (x S)
-        return (values.mean(-1) if self.ensemble else values).to(X)
+        return (found.mean(-1) if self.ensemble else found).to(X)
 
     def _repulsion(self, X: Tensor) -> Tensor:
         """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""
@@ -367,6 +391,10 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     @abstractmethod
     def _values(self, X: Tensor) -> Tensor:
         """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
+
+    def _bounds(self, X: Tensor) -> Tensor:
+        """Cheaper numbers in nearly the same order, without a graph."""
+        return self._values(X)
 
 
 def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:

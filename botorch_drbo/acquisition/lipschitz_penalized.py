@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
@@ -28,6 +28,7 @@ from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, LocalMoments, Method
 from botorch_drbo.posterior.models import without_inference_tensors
 
 _FINE_GRID = 384  # contexts on a line
+_COARSER = 4  # of so many contexts one does, to rank decisions by
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
 
@@ -172,13 +173,27 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         return torch.cat([points, self.lipschitz.candidates.to(points)])
 
     def _values(self, X: Tensor) -> Tensor:
+        return self._penalized(X, self._steepest)
+
+    def _bounds(self, X: Tensor) -> Tensor:
+        """From above: without a climb, and from a coarser set of contexts."""
+        candidates = slice(self.context_set.num_points, None, _COARSER)
+
+        def steepest(here: LocalMoments) -> Tensor:
+            return self.lipschitz.steepest(self.bound.slope(here.slopes(candidates)))
+
+        return self._penalized(X, steepest)
+
+    def _penalized(
+        self, X: Tensor, steepest: Callable[[LocalMoments], Tensor]
+    ) -> Tensor:
         here = self.view.at(X)
         support = slice(self.context_set.num_points)
         weights = self.context_set.weights.to(X)
         expected = self.bound(*here.moments(support)) @ weights  # b (x S)
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
         observed = here if self.X_pending is None else self.observed_view.at(X)
-        return expected - self.radius.to(X) * self._steepest(observed)
+        return expected - self.radius.to(X) * steepest(observed)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
         r"""The steepest slope ``L(x)`` that was found, differentiable in ``X``.

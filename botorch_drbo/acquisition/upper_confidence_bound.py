@@ -76,6 +76,9 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
     def _values(self, X: Tensor) -> Tensor:
         return self.objective(self._scores(X), self.weights.to(X))
 
+    def _bounds(self, X: Tensor) -> Tensor:
+        return self.objective.bound(self._scores(X), self.weights.to(X))
+
     def _scores(self, X: Tensor) -> Tensor:
         """The scores, and after them the lowest outside score, ``... x (n + 1)``."""
         scores = self.bound(*self.view.at(X).moments())  # ... x (n + m)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -302,7 +302,8 @@ class ModelBasedAlgorithm(Algorithm):
             unit = sobol(self.raw_samples, space.d_x, seed).to(space.bounds)
         else:
             unit = cube.to_cube(sample(space, self.raw_samples, seed))
-        starts = hilltops(cube, unit, self.num_restarts)
+        ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
+        starts = hilltops(ranking, unit, self.num_restarts)
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
         if not space.is_box:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 
 from botorch.acquisition import AcquisitionFunction
@@ -79,6 +80,6 @@ class AmbiguityOptions(ModelBasedAlgorithm):
     def sized_set(self, history: History) -> AmbiguitySet:
         """The set with the radius of this round."""
         if self.radius is None:
-            return self.ambiguity_set
+            return copy.deepcopy(self.ambiguity_set)  # one round knows of no other
         radius = as_schedule(self.radius)(len(history.contexts))
         return self.ambiguity_set.with_radius(radius)

@@ -53,7 +53,13 @@ class Pivoted:
 
 
 def pivot(
-    f: Tensor, p: Tensor, radius: Tensor, active: Tensor, kernel: Kernel
+    f: Tensor,
+    p: Tensor,
+    radius: Tensor,
+    active: Tensor,
+    kernel: Kernel,
+    *,
+    one_by_one: bool = False,
 ) -> Pivoted:
     """Find ``min { q.f : q in the simplex, |factor' (q - p)| <= radius }``.
 
@@ -63,6 +69,8 @@ def pivot(
         radius: Positive, ``b x 1``.
         active: A guess of the atoms that carry mass, ``b x n``.
         kernel: The kernel of all rows.
+        one_by_one: Whether a round drops or takes in one atom and not all. For few
+            atoms that are nearly the right ones, however alike the kernel finds them.
     """
     factor = kernel.factor
     q, u = p.clone(), torch.zeros_like(p @ factor)
@@ -70,17 +78,22 @@ def pivot(
     rows = torch.arange(len(f), device=f.device)
     for _ in range(MAX_PIVOTS):
         # q = still - t * moving for t > 0; both parts are zero off the active atoms.
+        mass = active.to(f)
+        num_active = mass.sum(-1, keepdim=True)
         still, moving = _parts(f, p, active, kernel)
+        # One atom alone cannot move: what is left of the difference is rounding.
+        moving = torch.where(num_active > 1, moving, 0.0)
         y, slope = (still - p) @ factor, moving @ factor
-        size = _dot(slope, slope)
+        size = _dot(slope, slope).clamp_min(torch.finfo(f.dtype).tiny)
         t = ((radius - _length(y)) * (radius + _length(y)) / size).clamp_min(0).sqrt()
         q, y = still - t * moving, y - t * slope
         z = t * f + y @ factor.mT  # t times the multipliers, but for an offset
-        mass = active.to(z)
-        z = z - _dot(z, mass) / mass.sum(-1, keepdim=True)
+        z = z - _dot(z, mass) / num_active
         good = torch.where(active, q > -_WEIGHT, z < -_SLACK * t)
         # Then t > 0: at t = 0 the multipliers would say that no point of the simplex
         # is nearer to p than ``still``; but p is, and from there the radius is free.
+        if one_by_one:
+            good = _worst_exchanged(active, good, q, z)
         settled = (good == active).all(-1)
         found.q[rows[settled]] = q[settled]
         found.u[rows[settled]] = (y / t)[settled]
@@ -93,6 +106,15 @@ def pivot(
         f, p, radius, rows = f[go], p[go], radius[go], rows[go]
         active = good[go]
     return found
+
+
+def _worst_exchanged(active: Tensor, good: Tensor, q: Tensor, z: Tensor) -> Tensor:
+    """Drop the atom of lowest weight, or take in the one of lowest multiplier."""
+    leaves = (active & ~good).any(-1, keepdim=True)
+    candidates = torch.where(active == leaves, torch.where(leaves, q, z), torch.inf)
+    worst = candidates.argmin(-1, keepdim=True)
+    chosen = torch.zeros_like(active).scatter(-1, worst, True)
+    return torch.where(chosen, good, active)
 
 
 def _parts(

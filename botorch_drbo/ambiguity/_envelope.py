@@ -39,7 +39,7 @@ class Envelope(torch.autograd.Function):
         values: Tensor,
         coefficients: Tensor,
         weights: Tensor,
-        reference_gradient: Tensor,
+        reference_gradient: Tensor | None,
         radius: Tensor,
         multiplier: Tensor,
     ) -> Tensor:

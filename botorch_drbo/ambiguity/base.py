@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar, get_args
 
 import torch
 from botorch.exceptions.errors import (
@@ -29,6 +29,7 @@ from botorch_drbo.ambiguity.unseen import Prices
 if TYPE_CHECKING:
     import cvxpy as cp
 
+_Found = TypeVar("_Found")
 Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
 
@@ -120,6 +121,22 @@ class AmbiguitySet(Module, ABC):
             The value ``...``, with the same gradients.
         """
         return self.worst_case(values, weights).value
+
+    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""A number that the worst-case value does not fall below, to rank rows by.
+
+        A set whose value is expensive has a cheaper bound here that puts rows in nearly
+        the same order; by default it is the value itself.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            Lower bounds of the value, ``...``, without a gradient.
+        """
+        with torch.no_grad():
+            return self.value(values, weights)
 
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The right derivative of the worst-case value in the radius, at the radius.
@@ -217,7 +234,9 @@ class AmbiguitySet(Module, ABC):
             atoms,
             coefficients,
             reference,
-            solution.reference_gradient.to(values),
+            solution.reference_gradient().to(values)
+            if reference.requires_grad
+            else None,
             radius,
             solution.multiplier.to(values),
         )
@@ -282,8 +301,12 @@ class AmbiguitySet(Module, ABC):
 
     @staticmethod
     def _solution(
-        solve: _Solve, values: Tensor, weights: Tensor, radius: Tensor
-    ) -> Solution:
+        solve: Callable[[Tensor, Tensor, Tensor], _Found],
+        values: Tensor,
+        weights: Tensor,
+        radius: Tensor,
+    ) -> _Found:
+        """What a solver makes of the problem in float64, without a graph."""
         with torch.no_grad():
             shapes = values.shape[:-1], weights.shape[:-1], radius.shape
             try:

@@ -120,7 +120,7 @@ class ModifiedChiSquared(AmbiguitySet):
         return Solution(
             weights=q,
             multiplier=multiplier.squeeze(-1),
-            reference_gradient=gradient,
+            reference_gradient=lambda: gradient,
             direction=torch.zeros_like(q),  # only ``_solve_slope`` needs it
         )
 
@@ -258,7 +258,7 @@ class ChiSquared(AmbiguitySet):
             direction = torch.where(outside, moved, direction)
             slope = torch.where(radius <= 0, f, 2 * length * roots)
             gradient = torch.where(outside, span * slope, gradient)
-        return Solution(q, (span * multiplier).squeeze(-1), gradient, direction)
+        return Solution(q, (span * multiplier).squeeze(-1), lambda: gradient, direction)
 
     @staticmethod
     def _outside(f: Tensor, p: Tensor, radius: Tensor) -> Tensor:

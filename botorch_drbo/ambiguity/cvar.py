@@ -105,7 +105,7 @@ class ConditionalValueAtRisk(AmbiguitySet):
         return Solution(
             blank.scatter(-1, order, q),
             multiplier,
-            growth * (f - level).clamp_max(0.0),
+            lambda: growth * (f - level).clamp_max(0.0),
             blank.scatter(-1, order, direction),
         )
 

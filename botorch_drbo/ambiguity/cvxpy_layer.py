@@ -247,7 +247,7 @@ def solve(
     f, p, r = f.reshape(-1, n), weights.reshape(-1, m), radius.reshape(-1)
     if not len(f):
         zeros = torch.zeros_like(values)
-        return Solution(zeros, zeros[..., 0], torch.zeros_like(weights), zeros)
+        return Solution(zeros, zeros[..., 0], lambda: torch.zeros_like(weights), zeros)
     p = p / p.sum(-1, keepdim=True)  # one, up to the rounding of the user's dtype
     q, slope, multiplier, certificates = _layer(ambiguity, n, m)(
         f.cpu(), p.cpu(), r.cpu()
@@ -273,7 +273,7 @@ def solve(
     return Solution(
         weights=q.reshape(values.shape),
         multiplier=(-span * multiplier).reshape(batch),
-        reference_gradient=(span[:, None] * slope).reshape(*batch, m),
+        reference_gradient=lambda: (span[:, None] * slope).reshape(*batch, m),
         direction=torch.zeros_like(values),
         gap=None if proved else (span * gap).reshape(batch),
         infeasibility=None if proved else (span * violation).reshape(batch),

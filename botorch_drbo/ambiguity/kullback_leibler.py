@@ -107,7 +107,7 @@ class KullbackLeibler(AmbiguitySet):
         jump = torch.where(f < 0, -torch.inf, 0.0)
         gradient = torch.where(saturated, jump, gradient)
         gradient = torch.where(at_zero, f, gradient)
-        return Solution(q, multiplier.squeeze(-1), span * gradient, direction)
+        return Solution(q, multiplier.squeeze(-1), lambda: span * gradient, direction)
 
     @staticmethod
     def _inverse_temperature(

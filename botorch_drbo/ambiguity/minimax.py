@@ -107,12 +107,15 @@ class MinimaxApproximation(AmbiguitySet):
         rises = torch.where(reached, 0.0, 1 / away)  # of the share, in the radius
         chord = start.weights + share * (vertex - start.weights)
         moved = vertex - start.weights
-        gradient = (falls + 1 - share) * start.reference_gradient
-        gradient = gradient + drop * share * rises * away_gradient
+
+        def gradient() -> Tensor:
+            gradient = (falls + 1 - share) * start.reference_gradient()
+            return 0.5 * (gradient + drop * share * rises * away_gradient)
+
         return Solution(
             weights=0.5 * (tangent + chord),
             multiplier=0.5 * (falls * slope + rises * drop).squeeze(-1),
-            reference_gradient=0.5 * gradient,
+            reference_gradient=gradient,
             direction=0.5 * (falls * start.direction + rises * moved),
         )
 
@@ -125,7 +128,7 @@ class MinimaxApproximation(AmbiguitySet):
         return Solution(
             weights=weights,
             multiplier=slope,
-            reference_gradient=values,
+            reference_gradient=lambda: values,
             direction=direction,
         )
 

@@ -34,7 +34,7 @@ def ambiguity_set_to_dict(ambiguity_set: AmbiguitySet) -> dict[str, Any]:
     """
     # A Parameter counts as a number too: someone may want gradients in the radius.
     numbers = dict(ambiguity_set._parameters) | dict(ambiguity_set._buffers)
-    other = sorted(set(vars(ambiguity_set)) - set(vars(Module())))
+    other = sorted(set(ambiguity_set.__getstate__()) - set(vars(Module())))
     children = dict(ambiguity_set.named_children())
     if other or not all(isinstance(c, AmbiguitySet) for c in children.values()):
         raise InputDataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,7 +43,8 @@ class Solution:
     Attributes:
         weights: The worst-case distribution ``q*``, ``... x n``.
         multiplier: ``-dv/d radius`` from the right, ``...``.
-        reference_gradient: ``dv/dp`` up to an additive constant, ``... x n``.
+        reference_gradient: Finds ``dv/dp`` up to an additive constant, ``... x n``; it
+            is asked only where somebody wants that gradient.
         direction: ``dq*/d radius`` from the right, ``... x n``.
         gap: How far ``q* . f`` may lie above the exact value, ``...``; None for not at
             all. What is returned is the lower end, and the user is warned.
@@ -52,7 +54,7 @@ class Solution:
 
     weights: Tensor
     multiplier: Tensor
-    reference_gradient: Tensor
+    reference_gradient: Callable[[], Tensor]
     direction: Tensor
     gap: Tensor | None = None
     infeasibility: Tensor | None = None

@@ -147,7 +147,7 @@ class TotalVariation(AmbiguitySet):
         before = (reached < budget - _TOLERANCE).sum(-1, keepdim=True)
         cut = ordered.gather(-1, before.clamp_max(last))
         gradient = torch.where(used > last, 0.0, torch.minimum(f, cut))
-        return Solution(q, level.squeeze(-1) / 2, gradient, direction)
+        return Solution(q, level.squeeze(-1) / 2, lambda: gradient, direction)
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter

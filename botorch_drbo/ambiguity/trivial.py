@@ -47,7 +47,7 @@ class NoAmbiguity(AmbiguitySet):
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         zeros = torch.zeros_like(values)
-        return Solution(weights, zeros[..., 0], values, zeros)
+        return Solution(weights, zeros[..., 0], lambda: values, zeros)
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
@@ -92,7 +92,8 @@ class FullSimplex(AmbiguitySet):
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         zeros = torch.zeros_like(values)
         worst = values.argmin(-1, keepdim=True)
-        return Solution(zeros.scatter(-1, worst, 1.0), zeros[..., 0], zeros, zeros)
+        vertex = zeros.scatter(-1, worst, 1.0)
+        return Solution(vertex, zeros[..., 0], lambda: zeros, zeros)
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter

@@ -131,6 +131,37 @@ class Wasserstein(AmbiguitySet):
         atoms = weights.nonzero()  # K x 1
         return Prices(robust.multiplier * torch.ones_like(weights[atoms]), atoms)
 
+    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""A lower bound in closed form: the better of two points of the dual.
+
+        .. math:: \max\Big( \min_j f_j,\ \sum_i p_i f_i - \epsilon S \Big), \qquad
+            S = \max_{i,\, j} \frac{f_i - f_j}{C_{ij}}
+
+        for a cost of zero to stay. At ``lambda = 0`` all mass moves to the lowest
+        score; at ``lambda = S``, the steepest slope away from an atom with mass, none
+        of it moves. Any ``lambda`` bounds the value from below.
+
+        Args:
+            values: Scores, ``... x m``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            Lower bounds of the value, ``...``, without a gradient.
+        """
+        self._check(values, weights)
+        return self._solution(self._bound, values, weights, self.radius).to(values)
+
+    def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
+        low = values.amin(-1, keepdim=True)
+        f = (values - low).reshape(-1, values.shape[-1])
+        p = weights.reshape(len(f), -1)
+        cost = self.cost.to(f)
+        stay = _lowest_of_the_nearest(f, cost)
+        value, paid = stay.line(p)
+        slope = _steepest(f, cost, stay, p > 0)
+        found = value - slope * (radius.reshape(-1) - paid)
+        return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
+
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         if (num_weights, num_values) != tuple(self.cost.shape):
             raise BotorchTensorDimensionError(
@@ -143,17 +174,27 @@ class Wasserstein(AmbiguitySet):
         batch, n = values.shape[:-1], weights.shape[-1]
         # Only differences of scores matter; a large offset would cost digits.
         shifted = values - values.amin(-1, keepdim=True)
-        q, multiplier, gradient, direction, gap = (
+        f = shifted.reshape(-1, values.shape[-1])
+        q, multiplier, direction, gap = (
             found.reshape((*batch, *found.shape[1:]))
-            for found in self._solve_rows(
-                shifted.reshape(-1, values.shape[-1]),
-                weights.reshape(-1, n),
-                radius.reshape(-1),
-            )
+            for found in self._solve_rows(f, weights.reshape(-1, n), radius.reshape(-1))
         )
+
+        def gradient() -> Tensor:
+            return self._lowered(f, multiplier.reshape(-1)).reshape(*batch, n)
+
         span = values.amax(-1) - values.amin(-1)
         proved = bool((gap <= 1e-10 * span).all())
         return Solution(q, multiplier, gradient, direction, None if proved else gap)
+
+    def _lowered(self, f: Tensor, lam: Tensor) -> Tensor:
+        """``min_j f_j + lambda C_ij`` for every atom, ``b x n``."""
+        cost = self.cost.to(f)
+        row, atom = (
+            torch.ones_like(f[:, :1]).expand(-1, len(cost)).nonzero(as_tuple=True)
+        )
+        target = _best(f, cost, lam[row], row, atom)
+        return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         cost = self.cost.to(f)  # the set may have been moved to float32
@@ -169,7 +210,6 @@ class Wasserstein(AmbiguitySet):
                 "contain the reference atoms, or enlarge the radius."
             )
         lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
-        gradient = low.score.clone()  # at lambda = 0
         scale = f.amax(-1)
         saturated = cost_low <= limit
         searched = ~saturated
@@ -193,8 +233,6 @@ class Wasserstein(AmbiguitySet):
             # Both plans mixed are feasible and worth the height of the crossing.
             above = (value_high - value) + lam * (cost_high - paid)
             gap = torch.where(searched, above, gap)
-            lowered = plan.score + lam[:, None] * plan.cost  # b x n
-            gradient = torch.where(searched[:, None], lowered, gradient)
             # A line that passes below the crossing lies between the two, but for
             # rounding: else the crossing is the maximum.
             searched = searched & (gap > 1e-14 * scale)
@@ -206,13 +244,8 @@ class Wasserstein(AmbiguitySet):
             cost_low = torch.where(goes_low, paid, cost_low)
             value_high = torch.where(goes_high, value, value_high)
             cost_high = torch.where(goes_high, paid, cost_high)
-        # Atoms without mass were left out.
-        row, atom = ((p == 0) & ~saturated[:, None]).nonzero(as_tuple=True)
-        target = _best(f, cost, lam[row], row, atom)
-        gradient[row, atom] = f[row, target] + lam[row] * cost[atom, target]
-
         q, direction = _mix(p, radius, saturated, low, high, f.shape[-1])
-        return q, lam, gradient, direction, gap
+        return q, lam, direction, gap
 
     def _constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
@@ -312,6 +345,27 @@ def _best(f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor) -> Te
         torch.addcmul(a, c, lam[part, None], out=a)
         torch.min(a, -1, out=(least[:count], target[part]))
     return target
+
+
+def _steepest(f: Tensor, cost: Tensor, stay: _Plans, used: Tensor) -> Tensor:
+    """The most that a score falls per cost beside that of staying, ``b``.
+
+    Args:
+        f: Scores, ``b x m``.
+        cost: ``n x m``.
+        stay: Where atoms are as near as they can be, ``b x n``.
+        used: Which atoms have mass, ``b x n``.
+    """
+    kept = used.any(0)
+    more = cost[kept] - stay.cost[:1, kept].mT  # k x m
+    rate = torch.where(more > 0, 1.0 / more, 0.0)
+    start = torch.where(used, stay.score, 0.0)[:, kept]  # no score is lower than zero
+    size = max(1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, rate.numel()))
+    parts = [
+        (top.unsqueeze(-1) - row.unsqueeze(-2)).mul_(rate).flatten(1).amax(-1)
+        for top, row in zip(start.split(size), f.split(size), strict=True)
+    ]
+    return torch.cat(parts).clamp_min(0.0)
 
 
 def _cheapest_of_the_lowest(f: Tensor, cost: Tensor) -> _Plans:

@@ -45,6 +45,8 @@ class SplitComponent(Module):
 
     weights: Tensor
     points: Tensor
+    scaled: Tensor
+    norms: Tensor
 
     def __init__(self, component: KernelComponent, points: Tensor, split: int) -> None:
         super().__init__()
@@ -62,6 +64,10 @@ class SplitComponent(Module):
         weights = torch.stack([factor.weights for factor in component.factors])
         self.register_buffer("weights", weights.to(points), persistent=False)
         self.register_buffer("points", points, persistent=False)
+        scaled = points * self.weights.unsqueeze(1)  # factors x t x d
+        norms = [scaled[..., group].square().sum(-1) for group in self.groups]
+        self.register_buffer("scaled", scaled, persistent=False)
+        self.register_buffer("norms", torch.stack(norms, 1), persistent=False)
 
     def side(self, inputs: Tensor, group: int) -> KernelSide:
         r"""Evaluate one group.
@@ -76,15 +82,17 @@ class SplitComponent(Module):
         correlation: Tensor | None = None
         squared: list[Tensor] = []
         columns = self.groups[group]
-        points = self.points[:, columns]
-        for smoothness, active, weights in zip(
-            self.smoothness, self.active, self.weights[:, columns], strict=True
+        for smoothness, active, weights, points, norms in zip(
+            self.smoothness,
+            self.active,
+            self.weights[:, columns],
+            self.scaled[..., columns],
+            self.norms[:, group],
+            strict=True,
         ):
             if not active[group]:
                 continue
-            distance = _squared_distance(
-                inputs * weights, points * weights, cancels=smoothness != 0.5
-            )
+            distance = _squared_distance(inputs * weights, points, norms, smoothness)
             if all(active) and not math.isinf(smoothness):
                 squared.append(distance)
                 continue
@@ -114,9 +122,13 @@ class SplitComponent(Module):
         return math.prod(factors[1:], start=factors[0])
 
 
-def _squared_distance(left: Tensor, right: Tensor, *, cancels: bool) -> Tensor:
-    """``... x N x t``; a kernel with a kink at zero may not bear the cancellation."""
-    if not cancels:
+def _squared_distance(
+    left: Tensor, right: Tensor, norms: Tensor, smoothness: float
+) -> Tensor:
+    """``... x N x t``, from one matrix product where the kernel bears cancellation."""
+    if smoothness == 0.5:  # a kink at zero
         return (left.unsqueeze(-2) - right).square().sum(-1)
-    squared = left.square().sum(-1, keepdim=True) + right.square().sum(-1)
-    return (squared - 2.0 * left @ right.mT).clamp_min(0.0)
+    squared = left.square().sum(-1, keepdim=True) + norms
+    squared = squared - 2.0 * left @ right.mT
+    # Rounding below zero is harmless in exp(-r^2 / 2); a root would not forgive it.
+    return squared if math.isinf(smoothness) else squared.clamp_min(0.0)

@@ -26,6 +26,7 @@ from botorch_drbo._device import on_cpu
 UnitSlopes = Callable[[Tensor], Tensor]
 """Points of the unit box, ``... x R x k x d``, to the slopes there, same shape."""
 
+_WIDEST = 2e-3  # of the cross, in widths of the box: much narrower than a peak
 _SURVIVORS = 2  # climbs that are never given up
 _SAME_PEAK = (
     0.05  # so near, in widths of the box, the lower one of two climbs is given up
@@ -122,11 +123,11 @@ class SlopeClimb(Module):
             steepest place on all ways, ``... x 1 x d``; and the length of the slope
             there, ``... x 1``.
         """
-        # Where differences have lost as many digits as their error has.
-        reach = torch.finfo(starts.dtype).eps ** 0.25
+        # Where differences have lost as many digits as their error has; in float32 that
+        # cross would be as wide as a peak, and its top another one.
+        reach = min(torch.finfo(starts.dtype).eps ** 0.25, _WIDEST)
         here = self._look(slopes, starts, reach)
         radii = torch.full_like(here.height, radius)
-        highest, best = _highest(here)
         ends = here.top(radii, reach)
         for _ in range(num_steps - 1):
             expected = here.after(ends - here.place)
@@ -146,10 +147,9 @@ class SlopeClimb(Module):
                     for old, new in zip(here, there, strict=True)
                 )
             )
-            top, place = _highest(here)
-            best = torch.where((top > highest).unsqueeze(-1), place, best)
-            highest = torch.maximum(top, highest)
             ends = here.top(radii, reach)
+        # Steps down are taken back, and the leader goes on: nothing higher was seen.
+        highest, best = _highest(here)
         return ends, best, highest.exp()
 
     def _look(self, slopes: UnitSlopes, places: Tensor, reach: float) -> LogLength:

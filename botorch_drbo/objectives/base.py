@@ -37,6 +37,20 @@ class Objective(Module, ABC):
             The objective, ``...``; differentiable once in ``values``.
         """
 
+    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""A number that the objective does not fall below, to rank rows by.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``, on the simplex.
+
+        Returns:
+            Lower bounds of the objective, ``...``, without a gradient; by default the
+            objective itself.
+        """
+        with torch.no_grad():
+            return self(values, weights)
+
     def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Bound the objective from above, for next to nothing.
 

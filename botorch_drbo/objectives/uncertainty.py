@@ -147,6 +147,21 @@ class UncertaintyObjective(Objective):
         robust, sensitivity = both
         return self.value_weight * robust.value + self.sensitivity_weight * sensitivity
 
+    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""A cheap lower bound where the set has one for the value alone.
+
+        Args:
+            values: Scores, ``... x n``.
+            weights: Reference weights, ``n`` or ``... x n``.
+
+        Returns:
+            ``a`` times the bound of the set if the sensitivity has no weight; else the
+            objective.
+        """
+        if self.sensitivity_weight > 0.0:
+            return super().bound(values, weights)
+        return self.value_weight * self.ambiguity_set.bound(values, weights)
+
     def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The weighted expectation: an ambiguity set holds its reference.
 

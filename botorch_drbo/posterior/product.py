@@ -138,6 +138,9 @@ class ProductPosterior(MarginalPosterior):
         )
         affine = self.exact.affine
         self.context_affine = affine and affine.of(self.context_indices)
+        columns = range(inputs.shape[-1])
+        decisions = [i for i in columns if i not in self.context_indices]
+        self.decision_affine = affine and affine.of(decisions).to(self.dtype)
         self.separable = SeparableKernel(
             self.exact.components or [], inputs, self.context_indices
         )
@@ -214,11 +217,11 @@ class ProductPosterior(MarginalPosterior):
         Returns:
             The decisions as the kernel sees them, ``b x d_x``.
         """
+        if self.decision_affine is not None:
+            return self.decision_affine(X)
         if self.gp.training:
             self.gp.eval()
-        Z = self.join(X, context).squeeze(-2)  # b x d
-        affine = self.exact.affine
-        Z = self.gp.transform_inputs(Z) if affine is None else affine(Z)
+        Z = self.gp.transform_inputs(self.join(X, context).squeeze(-2))  # b x d
         return Z[:, self.separable.columns[: X.shape[-1]]]
 
 

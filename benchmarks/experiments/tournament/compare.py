@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
-from scipy.stats import wilcoxon
 
 from benchmarks.experiments.tournament.cases import CASES, Case
+from benchmarks.run.statistics import holm, wilcoxon
 
 WHILE_LEARNING = "regret while learning"
 SETTLED = "nothing shifts"
@@ -109,12 +109,9 @@ def compare(frame: pd.DataFrame, baseline: str) -> dict[str, Comparison]:
     differences: dict[str, Any] = {
         name: (losses - columns[baseline]).dropna() for name, losses in columns.items()
     }
-    raw = {
-        name: float(cast(Any, wilcoxon(d)).pvalue) if d.any() else 1.0
-        for name, d in differences.items()
-        if name != baseline
-    }
-    p = {baseline: 1.0, **holm(raw)}
+    rivals = [name for name in differences if name != baseline]
+    corrected = holm([wilcoxon(differences[name].tolist()) for name in rivals])
+    p = {baseline: 1.0, **dict(zip(rivals, corrected, strict=True))}
     result = {}
     for name, d in differences.items():
         by_case = d.groupby(level="case")
@@ -128,22 +125,6 @@ def compare(frame: pd.DataFrame, baseline: str) -> dict[str, Comparison]:
             p=p[name],
         )
     return result
-
-
-def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """Holm's step-down correction of p-values."""
-    largest, corrected = 0.0, {}
-    for rank, name in enumerate(sorted(p, key=lambda name: p[name])):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[name]))
-        corrected[name] = largest
-    return corrected
-
-
-def ranks(frame: pd.DataFrame) -> dict[str, float]:
-    """The mean rank of each method that played every block; 1 is best."""
-    whole = frame.dropna(axis="columns")
-    means: Any = whole.rank(axis="columns").mean()
-    return dict(means)
 
 
 def _by_method(rows: pd.DataFrame, column: str) -> pd.DataFrame:

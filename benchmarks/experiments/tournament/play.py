@@ -26,8 +26,9 @@ def play(
     workers: int,
     methods: Sequence[str] = (),
     only: Sequence[str] = (),
+    report_only: bool = False,
 ) -> int:
-    """Learn what is not there yet, then judge and report on all that is there.
+    """Learn what is not there yet, then judge and report.
 
     Args:
         out: The results folder. A finished run is one file in it, and is not run again.
@@ -35,6 +36,7 @@ def play(
         workers: Processes, each on one thread.
         methods: Keys of ``METHODS``; all if empty.
         only: Keys of ``CASES``; all of the size if empty.
+        report_only: Learn nothing; report on the seeds that all methods have finished.
 
     Returns:
         The exit status.
@@ -52,9 +54,15 @@ def play(
     if only:
         plan = plan.of(tuple(only))
     runs = runs_of(plan, tuple(methods) or tuple(METHODS))
-    work = {str(run): partial(learn, run, plan, out) for run in runs}
-    run_all(work, workers, console)
+    if not report_only:
+        work = {str(run): partial(learn, run, plan, out) for run in runs}
+        run_all(work, workers, console)
     losses, steps = _judge_all(runs, out, workers)
+    if losses.empty:
+        raise ConfigError(
+            f"There is no seed in {out} that all methods have finished: run the same "
+            "command without --report."
+        )
     losses.to_parquet(out / "losses.parquet", index=False)
     steps.to_parquet(out / "steps.parquet", index=False)
     command = f"python -m benchmarks tournament --size {size}"
@@ -66,14 +74,18 @@ def play(
 def _judge_all(
     runs: Sequence[Run], out: Path, workers: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The losses and the steps of all runs, in their order."""
+    """The losses and the steps of the seeds that are whole, in the order of runs."""
     groups: dict[tuple[str, int], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.case, run.seed), []).append(run)
-    work = {key: partial(judged_seed, runs, out) for key, runs in groups.items()}
+    work = {
+        key: partial(judged_seed, members, out)
+        for key, members in groups.items()
+        if all(run.file(out).exists() for run in members)
+    }
     found = dict(in_parallel(work, workers=workers))
     losses, steps = [], []
-    for key in groups:
+    for key in work:
         outcome = found[key]
         if isinstance(outcome, BaseException):
             raise outcome

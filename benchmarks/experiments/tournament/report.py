@@ -17,8 +17,8 @@ from benchmarks.experiments.tournament.compare import (
     Comparison,
     compare,
     frames,
-    ranks,
 )
+from benchmarks.run.statistics import rank
 
 _BY_CASE = (SETTLED, "mean moves 2 sd, badly", "worst within 1 sd", WHILE_LEARNING)
 _ADVICE = {
@@ -164,7 +164,12 @@ def _explanation_of_differences() -> str:
 
 
 def _rank_table(found: Mapping[str, pd.DataFrame]) -> str:
-    columns = {name: ranks(frame) for name, frame in found.items() if name in _BY_CASE}
+    # of the methods that have played everywhere
+    columns = {
+        name: rank(frame.dropna(axis="columns")).mean
+        for name, frame in found.items()
+        if name in _BY_CASE
+    }
     table = pd.DataFrame(columns).sort_values(SETTLED)
     lines = [
         "| method | " + " | ".join(table.columns) + " |",

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import norm, wilcoxon
 
 from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
-from benchmarks.experiments.tournament.compare import compare, holm
+from benchmarks.experiments.tournament.compare import compare
 from benchmarks.experiments.tournament.judge import best_decision
 from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.experiments.tournament.learn import Run, learn
@@ -111,6 +111,18 @@ def test_play_writes_results_and_reports(played):
         assert (played / name).stat().st_size > 0
 
 
+def test_a_report_of_what_is_there_learns_nothing(played, tmp_path):
+    names = {"size": "smoke", "workers": 1, "only": ["newsvendor"]}
+    with pytest.raises(ConfigError, match="no seed"):
+        play(tmp_path, **names, methods=["erbo"], report_only=True)
+    before = (played / "losses.parquet").read_bytes()
+    methods = ["erbo", "wdrbo_exact_1sd", "random"]
+    assert play(played, **names, methods=methods, report_only=True) == 0
+    assert (played / "losses.parquet").read_bytes() == before
+    with pytest.raises(ConfigError, match="no seed"):  # one method has not played
+        play(played, **names, methods=[*methods, "gp_ucb"], report_only=True)
+
+
 def test_the_data_law_is_judged_by_the_test_function(played):
     losses = pd.read_parquet(played / "losses.parquet")
     row = losses[losses["deployment"] == "nothing shifts"].iloc[0]
@@ -153,11 +165,6 @@ def test_a_drifting_case_ends_two_deviations_away(tmp_path):
     end = 2 * data.deviation * data.adverse_direction()
     # the cases draw contexts of their own: means compare, single contexts do not
     assert np.mean(moved["c"][-3:]) < np.mean(still["c"]) - 0.5 * end.abs().item()
-
-
-def test_holm_corrects_step_by_step():
-    corrected = holm({"a": 0.01, "b": 0.04, "c": 0.03})
-    assert corrected == pytest.approx({"a": 0.03, "c": 0.06, "b": 0.06})
 
 
 def test_a_comparison_is_paired_by_case_and_seed():

@@ -1,0 +1,111 @@
+"""A report opens without the net, has every number, refuses what cannot be joined."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.run.config import (
+    AlgorithmConfig,
+    BenchmarkConfig,
+    ConfigError,
+    ProblemConfig,
+)
+from benchmarks.run.page import write_report
+from benchmarks.run.storage import Run, RunKey, collect, run_file, save
+
+CONFIG = BenchmarkConfig(
+    name="by_hand",
+    problems=(ProblemConfig("newsvendor"), ProblemConfig("ackley_2_1")),
+    algorithms=tuple(map(AlgorithmConfig, ("erbo", "wdrbo", "a_b"))),
+    seeds=(0, 1, 2),
+    iterations=2,
+)
+
+
+def keep(config: BenchmarkConfig, out: Path) -> Path:
+    for p, problem in enumerate(config.problems):
+        for a, algorithm in enumerate(config.algorithms):
+            for seed in config.seeds:
+                rows = [
+                    {
+                        "iteration": i,
+                        "x": [0.0],
+                        "c": [0.0],
+                        "y": 0.0,
+                        "expected": 0.0,
+                        "regret": float(10 * p + a + seed - i),
+                        "seconds": 1.0,
+                        "fit_seconds": 0.5,
+                        "inner_seconds": 0.2,
+                        "warnings": ["W: careful"] if a == 1 else [],
+                    }
+                    for i in range(config.iterations)
+                ]
+                made = {"commit": "abc", "machine": "a machine"}
+                made["recommended"] = {"x": [0.0], "regret": 0.25}
+                header = {"versions": {"torch": "2"}}
+                key = RunKey(problem.label, algorithm.label, seed)
+                save(Run(rows, header, made), run_file(out, key))
+    collect(config, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = keep(CONFIG, tmp_path_factory.mktemp("results"))
+    assert write_report([out], out) == out / "report.html"
+    return out
+
+
+def test_the_page_needs_no_server_and_no_net(report: Path):
+    page = (report / "report.html").read_text(encoding="utf-8")
+    sources = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert len(sources) == 4  # two problems, two rankings
+    for source in sources:
+        kind, picture = source.split(",")
+        assert kind == "data:image/png;base64"
+        assert base64.b64decode(picture).startswith(b"\x89PNG")
+    assert "http" not in page and "<script" not in page
+
+
+def test_page_and_summary_have_the_numbers(report: Path):
+    summary = (report / "table.md").read_text(encoding="utf-8")
+    # wdrbo on newsvendor: cumulative 2 s + 1, simple s, paired difference 2 of erbo.
+    # Three pairs of one sign: p = 2 / 2^3 = .25, twice that with Holm's correction.
+    expected = [
+        "wdrbo", "3", "3.0 ± 1.2", "1.00 ± 0.58", "0.25", "1.50 ± 0.58", "2",
+        "0 of 3", "0.5", "0.5", "0.3", "0.2",
+    ]  # fmt: skip
+    assert "| " + " | ".join(expected) + " |" in summary
+    page = (report / "report.html").read_text(encoding="utf-8")
+    assert "".join(f"<td>{cell}</td>" for cell in expected) in page
+    for text in (summary, page):
+        assert "3 pairs cannot give less than 0.25" in text
+        assert "wdrbo: 6 of 6 asks warned, mostly" in text
+        assert "commit abc; a machine" in text
+    assert "mean ranks erbo 1.00, wdrbo 2.00, a_b 3.00" in summary
+    for picture in ("regret.png", "ranks.png"):
+        assert (report / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_several_results_become_one_report(report: Path, tmp_path: Path):
+    other = replace(CONFIG, name="other", problems=(ProblemConfig("hartmann_5_1"),))
+    keep(other, tmp_path / "other")
+    write_report([report, tmp_path / "other"], tmp_path / "out", baseline="wdrbo")
+    summary = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert "3 problems" in summary and "minus wdrbo" in summary
+    assert "other: hartmann_5_1" in summary
+
+
+def test_what_cannot_be_joined_is_refused(report: Path, tmp_path: Path):
+    with pytest.raises(ConfigError, match="cannot be joined"):
+        write_report([report, report], tmp_path)
+    with pytest.raises(ConfigError, match="'nobody' is not among"):
+        write_report([report], tmp_path, baseline="nobody")
+    with pytest.raises(ConfigError, match="no results"):
+        write_report([tmp_path / "nothing"], tmp_path)
