@@ -212,4 +212,5 @@ def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
         between=metric,
         box=space.context_bounds,
         values=space.context_values,
+        categories=tuple(space.context_categories),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -43,6 +43,7 @@ class Judge:
             ``contexts`` alone.
         fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
         values: Columns of contexts that take these values only: integers, categories.
+        categories: Those of them that know no order.
     """
 
     contexts: ContextSet
@@ -51,6 +52,7 @@ class Judge:
     box: Tensor | None = None
     fills_box: bool = False
     values: Values = field(default_factory=dict)
+    categories: Collection[int] = ()
 
     @classmethod
     def of(
@@ -64,6 +66,7 @@ class Judge:
             ball=lambda points: ball,
             box=box,
             values=space.context_values,
+            categories=tuple(space.context_categories),
         )
 
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
@@ -79,7 +82,8 @@ def worst_case(
     Over a box this is column generation. The worst case is found on the contexts of
     the judge, a Sobol set and the corners (these two unless the contexts fill the box).
     Of columns that take some values only, all combinations are on the list unless there
-    are too many, and a descent leaves them as they are.
+    are too many. A descent leaves categories as they are, and what it ends at takes the
+    nearest values.
 
     Another context lowers it only if its reduced cost, its score and what the set
     charges for mass there (see ``Prices``), is less than on the list. So contexts
@@ -126,7 +130,7 @@ def worst_case(
             if last - robust.value < least_gain:
                 break
             last = robust.value
-            new = _below(target, cost, score, judge.box, judge.values, sample, sampled)
+            new = _below(target, cost, score, judge, judge.box, sample, sampled)
             if not len(new):
                 break
             points = torch.cat([points, new])
@@ -154,8 +158,8 @@ def _below(
     target: Tensor,
     cost: _ReducedCost,
     score: Score,
+    judge: Judge,
     box: Tensor,
-    values: Values,
     sample: Tensor,
     sampled: Tensor,
 ) -> Tensor:
@@ -164,7 +168,7 @@ def _below(
     costs = cost(sample, sampled)  # K x m
     num = max(1, _NUM_STARTS // len(costs))
     moves = torch.ones_like(side)
-    moves[list(values)] = 0.0  # there is nothing between two values
+    moves[list(judge.categories)] = 0.0  # there is nothing between two of them
     starts = costs.topk(min(num, costs.shape[-1]), largest=False).indices  # K x s
 
     def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
@@ -180,10 +184,13 @@ def _below(
     width = torch.where(side > 0, side, 1.0)  # a reference without spread has none
     unit = ((sample[starts] - lower) / width).clamp(0.0, 1.0)
     spacing = len(sample) ** (-1.0 / len(side))
-    unit, costs = _descend(evaluate, unit, spacing)
+    if moves.any():
+        unit, costs = _descend(evaluate, unit, spacing)
+    else:
+        costs = costs.gather(-1, starts)
     gain, order = (target - costs).flatten().sort(descending=True, stable=True)
     unit = unit.flatten(0, 1)[order[gain > 0]]
-    return snapped((lower + side * _apart(unit)).clamp(lower, box[1]), values)
+    return snapped((lower + side * _apart(unit)).clamp(lower, box[1]), judge.values)
 
 
 def _descend(
