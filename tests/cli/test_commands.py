@@ -15,8 +15,7 @@ from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Vari
 CSV = """day,price,stock,weather,profit
 1,20.5,3,sun,1.5
 2,30,10,rain,2.5
-3,42,7,sun,2.0
-4,61,30,,
+3,61,30,,
 """
 COLUMNS = ["--decisions", "price=10:90", "stock=0:40:int", "--contexts"]
 COLUMNS += ["weather=sun,rain", "--outcome", "profit", "--algorithm", "dro"]
@@ -62,6 +61,7 @@ def test_a_header_alone_is_a_start(data: Path) -> None:
     assert data.read_text() == CSV.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_recommend_says_decision_and_worst_case(data: Path) -> None:
     code, shown = call("recommend", data, *COLUMNS, "--minimize")
     assert code == 0, shown
@@ -69,6 +69,7 @@ def test_recommend_says_decision_and_worst_case(data: Path) -> None:
     assert data.read_text() == CSV
 
 
+@pytest.mark.slow
 def test_plot_writes_a_picture(data: Path) -> None:
     code, shown = call("plot", data, *COLUMNS)
     assert code == 0, shown

@@ -130,7 +130,7 @@ def test_tensors_and_dictionaries_say_the_same() -> None:
 
 def test_candidates_have_names_too() -> None:
     opt = RobustOptimizer("random", problem())
-    one = {"price": 20.0, "stock": 3, "supplier": "B", "size": 5, "dose": 0.1}
+    one = {"price": 20.0, "stock": 3, "supplier": "B", "size": 5, "dose": 1.0}
     assert opt.ask(candidates=one).to_dict("records") == [one]
     listed = pd.DataFrame([{**one, "stock": 4}, {**one, "stock": 40, "price": 90.0}])
     with pytest.raises(InputDataError, match="violate the constraints: rows"):
