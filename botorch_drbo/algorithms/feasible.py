@@ -104,15 +104,15 @@ def _walk(space: SearchSpace, num: int, seed: int) -> Tensor:
     """Points inside linear constraints that are a small part of the box."""
     try:
         X = get_polytope_samples(
-            max(num, 1024),
+            max(num, 256),
             space.bounds.double(),
             inequality_constraints=[
                 (indices, coefficients.double(), rhs)
                 for indices, coefficients, rhs in space.inequality_constraints
             ],
             seed=seed,
-            n_burnin=1024,
-            n_thinning=8,
+            n_burnin=256,
+            n_thinning=4,
         ).to(space.bounds)
     except ValueError:  # there is no point inside: the caller says so
         return space.bounds[:0]
