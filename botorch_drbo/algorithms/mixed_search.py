@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from botorch.exceptions.errors import CandidateGenerationError
 from botorch.optim import optimize_acqf
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from torch import Tensor
@@ -83,20 +84,23 @@ def _ascent(
         (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
         for g in space.nonlinear_inequality_constraints
     ]
-    found, _ = optimize_acqf(
-        cube,
-        bounds=cube.bounds,
-        q=1,
-        num_restarts=len(starts),
-        batch_initial_conditions=starts,
-        inequality_constraints=linear,
-        nonlinear_inequality_constraints=nonlinear or None,
-        fixed_features=fixed or None,
-        return_best_only=False,
-        retry_on_optimization_warning=False,
-        # SLSQP takes nonlinear constraints from one start at a time.
-        options={"maxiter": max_iterations, "batch_limit": 1},
-    )
+    try:
+        found, _ = optimize_acqf(
+            cube,
+            bounds=cube.bounds,
+            q=1,
+            num_restarts=len(starts),
+            batch_initial_conditions=starts,
+            inequality_constraints=linear,
+            nonlinear_inequality_constraints=nonlinear or None,
+            fixed_features=fixed or None,
+            return_best_only=False,
+            retry_on_optimization_warning=False,
+            # SLSQP takes nonlinear constraints from one start at a time.
+            options={"maxiter": max_iterations, "batch_limit": 1},
+        )
+    except CandidateGenerationError:  # every ascent ended outside: the starts stand
+        return starts.squeeze(-2)
     return found.squeeze(-2)
 
 
