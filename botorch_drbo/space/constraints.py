@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.space.variables import Category, Log, Variable
+from botorch_drbo.space.variables import Category, Variable
 
 Function = Callable[[dict[str, Tensor]], Tensor]
 """Columns of decisions by name, ``n`` each, to ``n``: feasible where not negative."""
@@ -157,7 +157,7 @@ def model_constraints(
             functions.append(_of_columns(constraint, decisions))
             continue
         for weights, least in constraint.margins():
-            if any(isinstance(decisions[name], Log) for name in weights):
+            if any(decisions[name].logarithmic for name in weights):
                 functions.append(_of_columns(_margin(weights, least), decisions))
             else:
                 indices = torch.tensor([places[name] for name in weights])

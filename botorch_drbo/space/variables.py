@@ -27,6 +27,8 @@ class Variable(ABC):
 
     kind: ClassVar[str]
     """Its name in a journal."""
+    logarithmic: ClassVar[bool] = False
+    """Whether a model sees the logarithm."""
 
     @property
     @abstractmethod
@@ -34,9 +36,9 @@ class Variable(ABC):
         """The lowest and the highest number that a model sees."""
 
     @property
+    @abstractmethod
     def values(self) -> tuple[float, ...] | None:
         """The numbers that a model may see, in increasing order; None for all."""
-        return None
 
     @abstractmethod
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
@@ -63,7 +65,7 @@ class Variable(ABC):
 
     def units(self, numbers: Tensor) -> Tensor:
         """A model's numbers in the user's units, differentiable; a category's index."""
-        return numbers
+        return numbers.exp() if self.logarithmic else numbers
 
 
 @final
@@ -92,6 +94,10 @@ class Continuous(Variable):
     def bounds(self) -> tuple[float, float]:
         """The bounds themselves."""
         return float(self.lower), float(self.upper)
+
+    @property
+    def values(self) -> None:
+        """All in between."""
 
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
         r"""The numbers themselves."""
@@ -314,6 +320,7 @@ class Log(Variable):
     """
 
     kind: ClassVar[str] = "log"
+    logarithmic: ClassVar[bool] = True
 
     lower: float
     upper: float
@@ -332,6 +339,10 @@ class Log(Variable):
         """The logarithms of the bounds."""
         return math.log(self.lower), math.log(self.upper)
 
+    @property
+    def values(self) -> None:
+        """All in between."""
+
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
         r"""The logarithms."""
         return _inside(finite_numbers(column, cell), self.lower, self.upper, cell).log()
@@ -339,10 +350,6 @@ class Log(Variable):
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""The numbers, never outside the bounds by rounding."""
         return _listed(self.units(numbers).clamp(self.lower, self.upper))
-
-    def units(self, numbers: Tensor) -> Tensor:
-        """The numbers whose logarithms they are."""
-        return numbers.exp()
 
     def to_dict(self) -> dict[str, Any]:
         """Its kind and its bounds."""
