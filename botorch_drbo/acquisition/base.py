@@ -38,6 +38,9 @@ from botorch_drbo.posterior import (
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
 
+# Of so many searched contexts one does, to rank decisions by. Odd: of a Sobol set each
+# second or fourth point lies in the same half or quarter of the box.
+COARSER = 3
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone
 _NEARLY_NO_NOISE = 1e-8  # as a share of the model's; with none matrices are singular
@@ -336,7 +339,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         """
         self._check_decisions(X)
         with torch.no_grad():
-            return self._evaluate(self._bounds, X)
+            return self._evaluate(self._ranking, X)
 
     def _evaluate(self, values: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
         """A function of ``b x d_x`` at ``b x 1 x d_x``, in blocks; ``b``."""
@@ -392,7 +395,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     def _values(self, X: Tensor) -> Tensor:
         """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
 
-    def _bounds(self, X: Tensor) -> Tensor:
+    def _ranking(self, X: Tensor) -> Tensor:
         """Cheaper numbers in nearly the same order, without a graph."""
         return self._values(X)
 

@@ -21,14 +21,13 @@ from botorch_drbo._validation import (
     check_nonnegative,
     check_scalar,
 )
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, LocalMoments, Method
 from botorch_drbo.posterior.models import without_inference_tensors
 
 _FINE_GRID = 384  # contexts on a line
-_COARSER = 4  # of so many contexts one does, to rank decisions by
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
 
 
@@ -175,9 +174,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     def _values(self, X: Tensor) -> Tensor:
         return self._penalized(X, self._steepest)
 
-    def _bounds(self, X: Tensor) -> Tensor:
+    def _ranking(self, X: Tensor) -> Tensor:
         """From above: without a climb, and from a coarser set of contexts."""
-        candidates = slice(self.context_set.num_points, None, _COARSER)
+        candidates = slice(self.context_set.num_points, None, COARSER)
 
         def steepest(here: LocalMoments) -> Tensor:
             return self.lipschitz.steepest(self.bound.slope(here.slopes(candidates)))

@@ -51,9 +51,9 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
     context far from data as near them: each decision pays on each path what robustness
     costs there, and the expected improvement of the worst case has no such bonus.
 
-    *What it costs.* An objective that cannot exceed the expectation improves on a path
-    only where the expectation does (``Objective.at_most``): for all other pairs of
-    decision and path, some nine in ten, no worst case is solved for.
+    *What it costs.* An objective that is known not to exceed the expectation improves
+    on a path only where the expectation does (``Objective.upper_bound``): for all other
+    pairs of decision and path, some nine in ten, no worst case is solved for.
 
     Where no path improves, the plain expected improvement and its gradient are zero.
     The logarithm of BoTorch's ``fatplus`` in place of the positive part has a slope
@@ -162,7 +162,7 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
     ) -> Tensor:
         if self._tried is None:
             return self.objective(values, weights)
-        bound = self.objective.at_most(values, weights)  # S x N
+        bound = self.objective.upper_bound(values, weights)  # S x N
         hopeful = bound > self._tried[part].to(values)
         solved = self.objective(values[hopeful], weights)
         return (bound - self.margin).masked_scatter(hopeful, solved)

@@ -13,7 +13,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_points
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
@@ -76,17 +76,18 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
     def _values(self, X: Tensor) -> Tensor:
         return self.objective(self._scores(X), self.weights.to(X))
 
-    def _bounds(self, X: Tensor) -> Tensor:
-        return self.objective.bound(self._scores(X), self.weights.to(X))
+    def _ranking(self, X: Tensor) -> Tensor:
+        scores = self._scores(X, COARSER)
+        return self.objective.lower_bound(scores, self.weights.to(X))
 
-    def _scores(self, X: Tensor) -> Tensor:
-        """The scores, and after them the lowest outside score, ``... x (n + 1)``."""
-        scores = self.bound(*self.view.at(X).moments())  # ... x (n + m)
+    def _scores(self, X: Tensor, step: int = 1) -> Tensor:
+        """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""
+        here, n = self.view.at(X), self.context_set.num_points
+        scores = self.bound(*here.moments(slice(n)))  # ... x n
         if self.outside_contexts is None:
             return scores
-        n = self.context_set.num_points
-        lowest = scores[..., n:].amin(-1, keepdim=True)
-        return torch.cat([scores[..., :n], lowest], dim=-1)
+        outside = self.bound(*here.moments(slice(n, None, step)))  # ... x m
+        return torch.cat([scores, outside.amin(-1, keepdim=True)], dim=-1)
 
     def robust_value(self, X: Tensor) -> RobustValue:
         r"""The worst case behind the value: which distribution, and how bad.

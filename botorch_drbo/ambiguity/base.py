@@ -63,6 +63,9 @@ class AmbiguitySet(Module, ABC):
     """Whether the sensitivity at radius zero is finite."""
     reaches_unseen: ClassVar[bool] = False
     """Whether the adversary may use any context, on the list or not, for its score."""
+    holds_reference: bool = False
+    """Whether the reference is plausible at every radius, so that the worst case never
+    exceeds the expectation. Of a set of the user's own that is not known."""
 
     def __init__(self, radius: float | Tensor) -> None:
         super().__init__()
@@ -122,8 +125,8 @@ class AmbiguitySet(Module, ABC):
         """
         return self.worst_case(values, weights).value
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""A number that the worst-case value does not fall below, to rank rows by.
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""Bound the worst-case value from below, to rank rows by.
 
         A set whose value is expensive has a cheaper bound here that puts rows in nearly
         the same order; by default it is the value itself.

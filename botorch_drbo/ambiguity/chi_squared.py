@@ -62,6 +62,7 @@ class ModifiedChiSquared(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
@@ -203,6 +204,7 @@ class ChiSquared(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
     finite_at_zero: ClassVar[bool] = False
     reaches_unseen: ClassVar[bool] = True
 

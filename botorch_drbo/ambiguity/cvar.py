@@ -60,6 +60,7 @@ class ConditionalValueAtRisk(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
     keeps_support: ClassVar[bool] = True
 
     def __init__(self, alpha: float) -> None:

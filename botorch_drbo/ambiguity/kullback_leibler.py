@@ -63,6 +63,7 @@ class KullbackLeibler(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 

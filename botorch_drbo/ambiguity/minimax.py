@@ -74,6 +74,11 @@ class MinimaxApproximation(AmbiguitySet):
         super().__init__(ambiguity_set.radius)
         self.ambiguity_set = ambiguity_set
 
+    @property
+    def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As of the set that is approximated: neither line exceeds the expectation."""
+        return self.ambiguity_set.holds_reference
+
     def original(self) -> AmbiguitySet:
         r"""The set that is approximated, with the radius of the approximation.
 

@@ -93,6 +93,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     The ball of [Kirschner2020drbo]_ and [Tay2022minimax]_.
     """
 
+    holds_reference = True
     factor: Tensor
     spectrum: Tensor
     _last: _Solved | None = None
@@ -152,7 +153,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         anchors = moved.nonzero().mT  # 1 x a
         return Prices((robust.multiplier / distance * moved)[anchors], anchors)
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A lower bound in closed form: the best of a few points of the dual.
 
         .. math:: \min_i (f + L u)_i - p^\top L u - \epsilon \|u\|, \qquad

@@ -70,6 +70,7 @@ class TotalVariation(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
     reaches_unseen: ClassVar[bool] = True
     floor: Tensor | None
 

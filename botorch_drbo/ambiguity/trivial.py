@@ -27,6 +27,7 @@ class NoAmbiguity(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
     keeps_support: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -85,6 +86,7 @@ class FullSimplex(AmbiguitySet):
     """
 
     knows_positions: ClassVar[bool] = False
+    holds_reference = True
 
     def __init__(self) -> None:
         super().__init__(radius=1.0)

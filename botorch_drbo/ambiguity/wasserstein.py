@@ -116,6 +116,11 @@ class Wasserstein(AmbiguitySet):
             cost.fill_diagonal_(0.0)
         self.register_buffer("cost", cost)
 
+    @property
+    def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Of square costs, where staying is free."""
+        return self.cost.shape[0] == self.cost.shape[1]
+
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row for each atom: the multiplier times the cost of going there.
 
@@ -131,7 +136,7 @@ class Wasserstein(AmbiguitySet):
         atoms = weights.nonzero()  # K x 1
         return Prices(robust.multiplier * torch.ones_like(weights[atoms]), atoms)
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A lower bound in closed form: the better of two points of the dual.
 
         .. math:: \max\Big( \min_j f_j,\ \sum_i p_i f_i - \epsilon S \Big), \qquad

@@ -25,7 +25,7 @@ _MAX_CORNER_DIMENSIONS = 6
 _START_DISTANCE, _START_DISTANCE_ON_LINE = 1.2, 12.0
 _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 # By context columns; with more than three as with three.
-_DEFAULTS = {1: (128, 2, 4), 2: (256, 12, 12), 3: (512, 12, 12)}
+_DEFAULTS = {1: (128, 2, 4), 2: (256, 12, 12), 3: (512, 24, 12)}
 _NEWTON_STEPS = 2
 _BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
 # Values at -2..2 times this are the derivative of the polynomial through them, as
@@ -70,8 +70,8 @@ class LipschitzConstant(Module):
         support: Contexts to look at besides the Sobol set, ``n x d_c``.
         num_sobol: Size of the Sobol set; by default 128, 256, and 512 from ``d_c = 3``
             on.
-        num_starts: Contexts per decision that climb, by default 2 on a line and 12
-            otherwise.
+        num_starts: Contexts per decision that climb, by default 2 on a line, 12 in two
+            columns and 24 from ``d_c = 3`` on.
         num_ascent_steps: The most climbing steps, by default 4 on a line and 12
             otherwise, where half of that is the rule; 0 keeps the best sampled context.
         seed: Seed of the scrambled Sobol set, which is drawn once.
@@ -210,12 +210,12 @@ class LipschitzConstant(Module):
             best candidate, ``... (x S) x 1 x d_c``.
         """
         places = self.candidates.to(norms)  # M x d_c
-        unit = places / self._widths(norms)
         indices, rest = [], norms
         for remaining in reversed(range(min(self.num_starts, len(places)))):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
+                unit = places / self._widths(norms)
                 away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
                 near = away.square().sum(-1) < self.apart**2
                 rest = torch.where(near, 0.0, rest)

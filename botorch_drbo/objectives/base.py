@@ -37,8 +37,8 @@ class Objective(Module, ABC):
             The objective, ``...``; differentiable once in ``values``.
         """
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""A number that the objective does not fall below, to rank rows by.
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""Bound the objective from below, to rank rows by.
 
         Args:
             values: Scores, ``... x n``.
@@ -51,7 +51,7 @@ class Objective(Module, ABC):
         with torch.no_grad():
             return self(values, weights)
 
-    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
+    def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Bound the objective from above, for next to nothing.
 
         Args:
@@ -59,6 +59,6 @@ class Objective(Module, ABC):
             weights: Reference weights, ``n`` or ``... x n``, on the simplex.
 
         Returns:
-            What the objective does not exceed, ``...``; by default infinity.
+            Upper bounds of the objective, ``...``; by default infinity.
         """
         return torch.full_like(values[..., 0], torch.inf)

@@ -147,7 +147,7 @@ class UncertaintyObjective(Objective):
         robust, sensitivity = both
         return self.value_weight * robust.value + self.sensitivity_weight * sensitivity
 
-    def bound(self, values: Tensor, weights: Tensor) -> Tensor:
+    def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A cheap lower bound where the set has one for the value alone.
 
         Args:
@@ -155,25 +155,28 @@ class UncertaintyObjective(Objective):
             weights: Reference weights, ``n`` or ``... x n``.
 
         Returns:
-            ``a`` times the bound of the set if the sensitivity has no weight; else the
-            objective.
+            ``a`` times the lower bound of the set if the sensitivity has no weight;
+            else the objective.
         """
         if self.sensitivity_weight > 0.0:
-            return super().bound(values, weights)
-        return self.value_weight * self.ambiguity_set.bound(values, weights)
+            return super().lower_bound(values, weights)
+        return self.value_weight * self.ambiguity_set.lower_bound(values, weights)
 
-    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""The weighted expectation: an ambiguity set holds its reference.
+    def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        r"""The weighted expectation, if the set holds its reference.
 
-        The sensitivity is never positive.
+        The sensitivity is not positive then.
 
         Args:
             values: Scores, ``... x n``.
             weights: Reference weights, ``n`` or ``... x n``, on the simplex.
 
         Returns:
-            The bound, ``...``.
+            Upper bounds of the objective, ``...``; infinity for a set of which it is
+            not known that it holds its reference.
         """
+        if not self.ambiguity_set.holds_reference:
+            return super().upper_bound(values, weights)
         return self.value_weight * (values * weights).sum(-1)
 
 

@@ -275,13 +275,13 @@ class ProductView(View):
             part: Some of the contexts.
 
         Returns:
-            The interpolation and its derivatives in each column,
-            ``(1 + d_c) x r x k``.
+            The interpolation and its derivatives in each column, one after the other:
+            ``r x ((1 + d_c) k)``.
         """
         key = part.indices(len(self.contexts))
         if key not in self._slope_matrices:
-            matrices = self.matrices(self.contexts[part])
-            self._slope_matrices[key] = matrices.mT.contiguous()
+            matrices = self.matrices(self.contexts[part])  # (1 + d_c) x k x r
+            self._slope_matrices[key] = matrices.flatten(0, 1).mT.contiguous()
         return self._slope_matrices[key]
 
     def matrices(self, contexts: Tensor) -> Tensor:
@@ -326,7 +326,8 @@ class _InterpolatedMoments(LocalMoments):
             self.at_skeleton = separable_moments(side, view.system)  # 2 x b x r
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
-        mean, variance = self.at_skeleton @ self.view.interpolation[:, part]  # b x n
+        found = self.at_skeleton @ self.view.interpolation[:, part]  # 2 x b x n
+        mean, variance = found.unbind()
         return mean, variance.clamp_min(0.0)
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
@@ -336,18 +337,21 @@ class _InterpolatedMoments(LocalMoments):
                 contexts = view.contexts[contexts]
             return view.posterior.exact.slopes(self.X, contexts)
         if isinstance(contexts, Tensor):
-            # (1 + d_c) x b x k x r, then (1 + d_c) x b x k x 2
-            flat = view.matrices(contexts.flatten(0, 1))
-            matrices = flat.unflatten(1, contexts.shape[:2])
-            found = (matrices @ self.at_skeleton.movedim(0, -1)).movedim(-1, 0)
+            # (1 + d_c) x b x k x r, to one matrix for each decision
+            matrices = view.matrices(contexts.flatten(0, 1))
+            matrices = matrices.unflatten(1, contexts.shape[:2]).permute(1, 3, 0, 2)
+            at_skeleton = self.at_skeleton.transpose(0, 1)  # b x 2 x r
+            moments = (at_skeleton @ matrices.flatten(2)).unbind(1)
         else:
-            matrices = view.shared_matrices(contexts)  # (1 + d_c) x r x k
-            found = self.at_skeleton.unsqueeze(1) @ matrices  # 2 x (1 + d_c) x b x k
-        mean, variance = found[:, 0]
-        mean_slope, variance_slope = found[:, 1:].movedim(1, -1)  # b x k x d_c
+            moments = (self.at_skeleton @ view.shared_matrices(contexts)).unbind()
+        count = 1 + view.contexts.shape[-1]
+        (mean, *mean_slopes), (variance, *variance_slopes) = (
+            part.unflatten(-1, (count, -1)).unbind(1) for part in moments
+        )  # b x k each
+        inside = (variance > 0.0).unsqueeze(-1)
         return MomentSlopes(
             mean=mean,
             variance=variance.clamp_min(0.0),
-            mean_slope=mean_slope,
-            variance_slope=variance_slope * (variance > 0.0).unsqueeze(-1),
+            mean_slope=torch.stack(mean_slopes, -1),  # b x k x d_c
+            variance_slope=torch.stack(variance_slopes, -1) * inside,
         )

@@ -126,7 +126,9 @@ class LocalMoments(ABC):
         """Moments and slopes, ``b (x S) x k`` and ``b (x S) x k x d_c``."""
 
     def _given_back(self, found: Tensor) -> Tensor:
-        return found.reshape(*self._batch, *found.shape[1:]).to(self._dtype)
+        if len(self._batch) != 1:
+            found = found.reshape(*self._batch, *found.shape[1:])
+        return found.to(self._dtype)
 
 
 class View(ABC):

@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from torch.nn import Module
 
 from botorch_drbo.kernels import KernelComponent
+from botorch_drbo.posterior.blocks import in_blocks
 
 
 class RandomFourierFeatures(Module):
@@ -114,18 +115,21 @@ class RandomFourierFeatures(Module):
         Returns:
             Values, ``P x t``.
         """
-        m = self.cosines.shape[-1]
-        chunk = max(1, memory_budget // (4 * points.element_size() * len(points) * m))
-        parts = []
-        for omega, a, b in zip(
-            self.frequencies.split(chunk),
-            self.cosines.unsqueeze(-1).split(chunk),
-            self.sines.unsqueeze(-1).split(chunk),
-            strict=True,
-        ):
+        d, m = self.frequencies.shape[1:]
+        weights = torch.stack([self.cosines, self.sines], dim=1)  # P x 2 x m
+
+        def values(rows: Tensor) -> tuple[Tensor]:
+            omega, a, b = rows.split([d, 1, 1], dim=1)
             angles = points @ omega  # P x t x m
-            parts.append(torch.baddbmm(angles.cos() @ a, angles.sin(), b))
-        return torch.cat(parts).squeeze(-1)
+            return (torch.baddbmm(angles.cos() @ a.mT, angles.sin(), b.mT),)
+
+        (found,) = in_blocks(
+            values,
+            torch.cat([self.frequencies, weights], dim=1),
+            4 * points.element_size() * len(points) * m,
+            memory_budget,
+        )
+        return found.squeeze(-1)
 
 
 def allocate(components: Sequence[KernelComponent], num_features: int) -> list[int]:

@@ -15,11 +15,10 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Generator, Tensor
 from torch.nn import Module, ModuleList
-from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.kernels import KernelSide, SplitComponent, kernel_components
-from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
 from botorch_drbo.posterior.models import settle
 from botorch_drbo.posterior.training import outcome_map, training_system
@@ -28,7 +27,6 @@ from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 from botorch_drbo.sample_paths.support import supports_paths
 
 _BYTES = 8  # of a float64, in which paths are computed
-_CACHE_BYTES = 2**23  # in fast memory; larger blocks take three times as long
 # With more contexts than the budget can keep: so few that a block has many decisions.
 _CONTEXTS_PER_BLOCK = 512
 
@@ -271,13 +269,7 @@ class PosteriorPaths(Module):
     def _values(self, X: Tensor, contexts: Tensor) -> Tensor:
         """``G x N x d_x`` to ``P x N x n``; ``G`` is 1 for shared decisions, or P."""
         graph = torch.is_grad_enabled() and (X.requires_grad or contexts.requires_grad)
-        budget = self.memory_budget
-        if not graph:
-            # Small blocks cost nothing and stay in the processor's cache; but each
-            # reads all paths' features once.
-            budget = min(budget, _CACHE_BYTES * max(1, self.num_paths // 4))
         groups = contexts.split(self._contexts_per_block(len(contexts)))
-        rows = X.split(self._rows_per_block(len(X), len(groups[0]), budget), dim=1)
         keep = self.columnwise and len(groups) == 1 and not contexts.requires_grad
 
         def of_group(group: Tensor) -> Tensor:
@@ -286,15 +278,19 @@ class PosteriorPaths(Module):
                 side = self._cached_side(contexts)
             elif self.columnwise and not graph:  # in a graph it would have to be kept
                 side = self._context_side(group.to(self.weights.dtype))
-            if not graph or len(rows) * len(groups) == 1:
-                return torch.cat([self._block(r, group, side) for r in rows], 1)
-            return torch.cat(
-                [
-                    checkpoint(self._block, r, group, side, use_reentrant=False)
-                    for r in rows
-                ],
-                1,
-            )
+
+            def of_rows(rows: Tensor, group: Tensor) -> tuple[Tensor]:
+                return (self._block(rows.movedim(1, 0), group, side).movedim(1, 0),)
+
+            (found,) = in_blocks(
+                of_rows,
+                X.movedim(1, 0),  # N x G x d_x
+                self._bytes_per_row(len(X), len(group)),
+                self.memory_budget,
+                group,
+                parts=max(1, self.num_paths // 4),
+            )  # N x P x n
+            return found.movedim(0, 1)
 
         with torch.set_grad_enabled(graph):
             values = torch.cat([of_group(group) for group in groups], -1)
@@ -387,7 +383,8 @@ class PosteriorPaths(Module):
         most = max(1, self.memory_budget // (_BYTES * floats))
         return most if n <= most else min(most, _CONTEXTS_PER_BLOCK)
 
-    def _rows_per_block(self, G: int, n: int, budget: int) -> int:
+    def _bytes_per_row(self, G: int, n: int) -> int:
+        """The temporaries of one decision, at ``n`` contexts."""
         P, m = self.features.cosines.shape
         parts, t = len(self.components), self.weights.shape[-1]
         pairs = n if self.columnwise else 1  # contexts per row of `_grid`
@@ -396,7 +393,7 @@ class PosteriorPaths(Module):
             if not part.separable:
                 floats += 8 * len(part.active) * G * pairs * t
         floats += 3 * G * pairs * len(self.columns)
-        return max(1, budget // (_BYTES * floats * (n // pairs)))
+        return _BYTES * floats * (n // pairs)
 
 
 def _column_order(context_indices: tuple[int, ...], d: int) -> list[int]:

@@ -38,7 +38,7 @@ class SBOKDEBeta(Schedule):
 
     Example:
         >>> round(SBOKDEBeta(d_x=1, a=1.0, b=1.0)(9), 3)
-        16.342
+        16.341
     """
 
     d_x: int

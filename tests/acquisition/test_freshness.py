@@ -257,6 +257,31 @@ def test_nothing_is_computed_again_without_a_change():
     assert acqf.posterior is posterior
 
 
+def test_a_posterior_of_the_model_is_no_change():
+    acqf = dr_ucb(gp(), "exact")
+    posterior = acqf.posterior
+    acqf.model.posterior(uniform(2, 3, seed=6))  # its transform holds new tensors now
+    acqf(X)
+    assert acqf.posterior is posterior
+
+
+def test_snapshot_knows_a_tensor_by_its_memory():
+    holder = torch.nn.Module()
+    holder.register_buffer("buffer", torch.arange(4.0))
+    snapshot = Snapshot(holder)
+    holder.buffer = holder.buffer.detach()
+    assert snapshot.same()
+    holder.buffer[0] = 7.0  # seen through the new tensor as well
+    assert not snapshot.same()
+    for other in (holder.buffer[:2], holder.buffer.view(2, 2), holder.buffer.flip(0)):
+        snapshot = Snapshot(holder)
+        holder.buffer = other
+        assert not snapshot.same()
+    snapshot = Snapshot(holder)
+    holder.buffer = holder.buffer.view(torch.int32)
+    assert not snapshot.same()
+
+
 def test_snapshot_sees_whatever_is_held():
     holder = torch.nn.Module()
     holder.register_buffer("nan", torch.tensor([math.nan, 1.0]))

@@ -19,7 +19,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     qLogDistributionallyRobustNoisyExpectedImprovement as LogNEI,
 )
-from botorch_drbo.ambiguity import TotalVariation, Wasserstein
+from botorch_drbo.ambiguity import CvxpyAmbiguity, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
 
 SO, RO = UncertaintyObjective.so(), UncertaintyObjective.ro()
@@ -99,8 +99,8 @@ def test_one_context_is_botorchs_log_noisy_expected_improvement() -> None:
 class Unbounded(UncertaintyObjective):
     """The same objective, of which no bound is known."""
 
-    def at_most(self, values: Tensor, weights: Tensor) -> Tensor:
-        return Objective.at_most(self, values, weights)
+    def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
+        return Objective.upper_bound(self, values, weights)
 
 
 def test_what_cannot_improve_need_not_be_solved() -> None:
@@ -112,6 +112,19 @@ def test_what_cannot_improve_need_not_be_solved() -> None:
     assert 20 < improves.sum() < 200
     assert torch.allclose(found[improves], expected[improves], rtol=0, atol=1e-6)
     assert (found[~improves] < math.log(1e-9)).all()
+
+
+def test_a_set_without_its_reference_is_solved_everywhere() -> None:
+    """Its worst case may exceed the expectation, which used to rule decisions out."""
+
+    def one_context(q, p, radius):
+        return [q[0] >= 0.9 + 0 * radius]
+
+    ball, some = CvxpyAmbiguity(one_context, 0.1), X[:3].unsqueeze(1)
+    options = {"num_paths": 8}
+    found = make(UncertaintyObjective(ball), **options)(some)
+    expected = make(Unbounded(ball), **options)(some)
+    torch.testing.assert_close(found, expected)
 
 
 def test_satisficing_has_no_bound_and_is_solved_everywhere() -> None:

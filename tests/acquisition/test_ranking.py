@@ -14,11 +14,13 @@ from botorch_drbo.acquisition import (
     LipschitzPenalizedUCB,
     RobustAcquisitionFunction,
 )
+from botorch_drbo.acquisition.base import COARSER
 from botorch_drbo.algorithms import History, SearchSpace, make_algorithm
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation, Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.sampling import sobol_in_box
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
 
@@ -72,6 +74,28 @@ def test_the_order_is_nearly_that_of_the_values(kind, pending, d_c):
     side = {"kernel": 1.0, "transport": 1.0, "variation": 0.0, "slopes": -1.0}[kind]
     error = side * (values - ranking) if side else -(values - ranking).abs()
     assert (error > -1e-8).all()
+
+
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_outside_contexts_are_looked_at_in_all_of_the_box(d_c):
+    known = history(20, d_c, seed=3)
+    model = SingleTaskGP(torch.cat([known.X, known.C], -1), known.Y)
+    outside = sobol_in_box(256, UNIT[:, :d_c], seed=0)
+    acqf = DistributionallyRobustUCB(
+        model,
+        2.25,
+        ContextSet(0.5 + 0.1 * uniform(60, d_c, seed=9)),
+        UncertaintyObjective(TotalVariation(0.4)),
+        outside_contexts=outside,
+    )
+    X = uniform(300, 1, 2, seed=2)
+    with torch.no_grad():
+        values, ranking = acqf(X), acqf.ranking(X)
+    assert correlation(values, ranking) > 0.99
+    assert values.argmax() in ranking.topk(5).indices
+    assert (ranking >= values - 1e-8).all()  # fewer contexts, never a lower worst one
+    ranked = outside[::COARSER]
+    assert (ranked.amin(0) < 0.1).all() and (ranked.amax(0) > 0.9).all()
 
 
 def test_keeps_no_graph_and_checks_its_columns():

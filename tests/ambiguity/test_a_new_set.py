@@ -36,7 +36,7 @@ class Contamination(AmbiguitySet):
         return Solution(
             weights=(1 - share) * weights + share * there,
             multiplier=-(grows * values).sum(-1),
-            reference_gradient=(1 - share) * values,
+            reference_gradient=lambda: (1 - share) * values,
             direction=grows,
         )
 

@@ -21,6 +21,14 @@ def test_values_and_gradients_are_right(d_c: int, kernel: str) -> None:
         assert gradient[~tied].max() < 1e-3
 
 
+@pytest.mark.slow
+def test_in_three_columns_the_highest_hill_is_among_the_starts() -> None:
+    """With 12 starts the climbs ended 2.3% below, on another hill."""
+    value, gradient, _ = errors(26, 3, "RBF", decisions=5)
+    assert value[4] < 1e-3
+    assert gradient[4] < 1e-3
+
+
 def test_float32_climbs_to_the_same_place() -> None:
     """Float32 ended .9% below a peak while the cross was as wide as the peak."""
     model, _, X = make_problem(4, 2, "Matern-5/2", decisions=8)

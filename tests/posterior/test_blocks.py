@@ -104,3 +104,28 @@ def test_no_posterior_needs_more_than_its_budget(
     assert max(rows) * bytes_per_row <= 5000
     (mean.sum() + variance.sum()).backward()
     assert len(rows) == warm_up + forward + (0 if once else forward)
+
+
+def test_what_all_rows_share_may_want_a_gradient() -> None:
+    """Then blocks are computed again too, though the rows want none."""
+    shared, seen = torch.rand(2).double().requires_grad_(), []
+
+    def function(block: Tensor, shared: Tensor) -> tuple[Tensor]:
+        seen.append(len(block))
+        return (block @ shared.sin(),)
+
+    (found,) = in_blocks(function, ROWS, 100, 500, shared)
+    (gradient,) = torch.autograd.grad(found.sum(), shared)
+    assert sorted(seen) == sorted([1, *2 * [5, 5, 5, 5, 3]])
+    torch.testing.assert_close(gradient, ROWS.sum(0) * shared.detach().cos())
+
+
+def test_of_parts_one_fits_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CACHE_BYTES", 500)
+    for parts, budget, expected in (
+        (2, 10**6, [10, 10, 3]),
+        (9, 500, [5, 5, 5, 5, 3]),
+    ):
+        spy = Spy()
+        in_blocks(spy, ROWS, 100, budget, parts=parts)
+        assert spy.rows == expected

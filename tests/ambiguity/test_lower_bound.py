@@ -70,7 +70,7 @@ def problems(n: int = 40, d: int = 1, *, zeros: bool) -> tuple[Tensor, ...]:
 def test_bounds_from_below(make, d, zeros, radius):
     points, values, weights = problems(d=d, zeros=zeros)
     ball = make(points, radius)
-    bound, exact = ball.bound(values, weights), ball.value(values, weights)
+    bound, exact = ball.lower_bound(values, weights), ball.value(values, weights)
     assert (bound <= exact + 1e-9).all()
     assert (bound >= values.amin(-1) - 1e-9).all()
     assert not bound.requires_grad
@@ -81,7 +81,7 @@ def test_bounds_from_below(make, d, zeros, radius):
 def test_puts_rows_in_nearly_the_right_order(make, radius):
     points, values, weights = problems(zeros=True)
     ball = make(points, radius)
-    bound, exact = ball.bound(values, weights), ball.value(values, weights)
+    bound, exact = ball.lower_bound(values, weights), ball.value(values, weights)
     assert rank_correlation(bound, exact) > 0.97
     assert exact.argmax() in bound.topk(5).indices
 
@@ -90,7 +90,7 @@ def test_puts_rows_in_nearly_the_right_order(make, radius):
 def test_is_exact_where_all_mass_reaches_the_lowest_score(make):
     points, values, weights = problems(zeros=False)
     torch.testing.assert_close(
-        make(points, 5.0).bound(values, weights), values.amin(-1)
+        make(points, 5.0).lower_bound(values, weights), values.amin(-1)
     )
 
 
@@ -101,7 +101,7 @@ def test_is_the_closed_form_of_a_small_kernel_ball():
     ball = MaximumMeanDiscrepancy(1e-3, matrix)
     centred = values - values.mean(-1, keepdim=True)  # sums to zero: K is the identity
     expected = values @ weights - 1e-3 * centred.norm(dim=-1)
-    torch.testing.assert_close(ball.bound(values, weights), expected)
+    torch.testing.assert_close(ball.lower_bound(values, weights), expected)
     torch.testing.assert_close(ball.value(values, weights), expected)
 
 
@@ -111,7 +111,7 @@ def test_transport_to_candidates_at_a_cost_of_staying():
     atoms = points[:7] + 0.01
     weights = torch.full((7,), 1 / 7).double()
     ball = Wasserstein(0.2, distances(atoms, points))
-    bound, exact = ball.bound(values, weights), ball.value(values, weights)
+    bound, exact = ball.lower_bound(values, weights), ball.value(values, weights)
     assert (bound <= exact + 1e-9).all()
     assert rank_correlation(bound, exact) > 0.97
 
@@ -123,9 +123,9 @@ def test_each_row_may_have_weights_of_its_own():
     weights = weights / weights.sum(-1, keepdim=True)
     for make in SETS.values():
         ball = make(points, 0.1)
-        found = ball.bound(values, weights)
+        found = ball.lower_bound(values, weights)
         for row in (0, 57, 199):
-            alone = ball.bound(values[row], weights[row])
+            alone = ball.lower_bound(values[row], weights[row])
             torch.testing.assert_close(alone, found[row])
 
 
@@ -133,17 +133,17 @@ def test_float32_scores_have_float32_bounds():
     points, values, weights = problems(zeros=True)
     for make in SETS.values():
         ball = make(points, 0.1)
-        found = ball.bound(values.float(), weights.float())
+        found = ball.lower_bound(values.float(), weights.float())
         assert found.dtype == torch.float
         torch.testing.assert_close(
-            found.double(), ball.bound(values, weights), rtol=1e-4, atol=1e-4
+            found.double(), ball.lower_bound(values, weights), rtol=1e-4, atol=1e-4
         )
 
 
 def test_sets_without_a_cheaper_bound_give_the_value():
     _, values, weights = problems(zeros=True)
     ball = TotalVariation(0.3)
-    found = ball.bound(values, weights)
+    found = ball.lower_bound(values, weights)
     torch.testing.assert_close(found, ball.worst_case(values, weights).value)
 
 
@@ -152,7 +152,7 @@ def test_the_bound_of_an_objective():
     ball = smooth(0.3, points, 0.1)
     half = UncertaintyObjective(ball, value_weight=0.5)
     torch.testing.assert_close(
-        half.bound(values, weights), 0.5 * ball.bound(values, weights)
+        half.lower_bound(values, weights), 0.5 * ball.lower_bound(values, weights)
     )
     # Of a sensitivity there is none, nor of a fragility.
     for objective in (
@@ -160,7 +160,7 @@ def test_the_bound_of_an_objective():
         RobustSatisficing(ball, target=4.0),
     ):
         torch.testing.assert_close(
-            objective.bound(values[:5], weights), objective(values[:5], weights)
+            objective.lower_bound(values[:5], weights), objective(values[:5], weights)
         )
 
 
