@@ -253,9 +253,7 @@ def test_neither_order_nor_units_of_the_data_matter(name: str) -> None:
     shuffled = History(
         X=data.X[order], C=data.C[order], Y=data.Y[order], contexts=data.C[order]
     )
-    if not name.endswith(
-        "drbo_kde"
-    ):  # it is drawn anew for another order
+    if not name.endswith("drbo_kde"):  # it is drawn anew for another order
         again = recipe(name, 2).recommend(shuffled, space(2), candidates=X_HERE)
         assert again.worst_case_value == pytest.approx(
             best.worst_case_value, abs=TOLERANCE * span
