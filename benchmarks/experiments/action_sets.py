@@ -222,7 +222,7 @@ def report(found: Found, out: Path, seeds: int, rounds: int) -> str:
         "",
         f"`python -m benchmarks action_sets --seeds {seeds} --iterations {rounds}`. "
         f"Functions of norm {NORM:g} of one decision, lengthscale {LENGTHSCALE:g}, "
-        "plus an error of at most epsilon; 20 decisions are drawn in each round; the noise "
+        "plus an error of at most epsilon; 20 decisions are drawn a round; the noise "
         f"is uniform within {NOISE:g}; kernel and noise are known; beta {BETA:g}. "
         "*ec_gp_ucb* knows epsilon; without an error it is gp_ucb. *regret_balancing* "
         "has the guesses of the paper, or those of the second table. Contextual regret "
