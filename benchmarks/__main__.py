@@ -175,6 +175,12 @@ def _lipschitz(options: argparse.Namespace) -> int:
     return run_lipschitz(writable(options.out), models=options.models)
 
 
+def _search(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.search import Sizes, run_search
+
+    return run_search(writable(options.out), Sizes(options.histories))
+
+
 def _batches(options: argparse.Namespace) -> int:
     from benchmarks.experiments.batches import run_batches
     from benchmarks.experiments.pending import run_pending
@@ -384,6 +390,15 @@ def _parser() -> argparse.ArgumentParser:
     lipschitz.add_argument(
         "--models", type=int, default=90, help="random models for one context column"
     )
+
+    search = commands.add_parser(
+        "search", help="how often a recipe misses the maximum of its own function"
+    )
+    search.set_defaults(command=_search)
+    search.add_argument(
+        "--out", type=Path, default=RESULTS / "search.md", help="report file"
+    )
+    search.add_argument("--histories", type=int, default=16, help="on each problem")
 
     batches = commands.add_parser(
         "batches", help="batches chosen jointly against decision by decision"
