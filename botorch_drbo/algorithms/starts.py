@@ -7,15 +7,12 @@ from scipy.spatial import KDTree
 from torch import Tensor
 
 from botorch_drbo.algorithms.candidates import score
-from botorch_drbo.sampling import sobol
 
 
-def hilltops(
-    acqf: AcquisitionFunction, bounds: Tensor, num: int, num_samples: int, seed: int
-) -> Tensor:
+def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
     r"""The samples that are higher than their neighbours, the most promising first.
 
-    Of Sobol points that fill the unit cube, those that none of their nearest
+    Of points that fill the unit cube, those that none of their nearest
     ``2 d_x + 2`` exceeds: fewer than ``num`` where there are fewer hills. They are
     ranked by height and prominence together,
 
@@ -29,27 +26,24 @@ def hilltops(
 
     Args:
         acqf: A function of decisions in the unit cube, ``b x 1 x d_x``.
-        bounds: The unit cube, ``2 x d_x``.
+        unit: The points, ``m x d_x``.
         num: The number of starts, at most.
-        num_samples: The number of Sobol points.
-        seed: Decides them.
 
     Returns:
         Starts, ``k x 1 x d_x`` with ``1 <= k <= num``.
     """
-    d_x = bounds.shape[-1]
-    unit = sobol(num_samples, d_x, seed)
-    points = unit.to(bounds)
-    heights = score(acqf, points)
+    num_samples, d_x = unit.shape
+    heights = score(acqf, unit)
     finite = heights[heights.isfinite()]  # a moat is as deep as the lowest of the rest
     heights = heights.nan_to_num(neginf=finite.min().item() if len(finite) else 0.0)
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
-    _, near = KDTree(unit.numpy()).query(unit.numpy(), k=neighbours + 1)
+    places = unit.cpu().numpy()
+    _, near = KDTree(places).query(places, k=neighbours + 1)
     height = heights.tolist()
     saddles = _hills(height, near.reshape(num_samples, -1).tolist())
     best = sorted(saddles, key=lambda i: saddles[i] - 2 * height[i])
-    return points[best[:num]].unsqueeze(-2)
+    return unit[best[:num]].unsqueeze(-2)
 
 
 def _hills(height: list[float], near: list[list[int]]) -> dict[int, float]:

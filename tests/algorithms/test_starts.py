@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.algorithms.starts import _hills, hilltops
+from botorch_drbo.sampling import sobol
 
 
 class Landscape(AcquisitionFunction):
@@ -23,10 +24,6 @@ class Landscape(AcquisitionFunction):
         return self.height(X.squeeze(-2))
 
 
-def cube(d: int) -> Tensor:
-    return torch.stack([torch.zeros(d), torch.ones(d)]).double()
-
-
 def hill(X: Tensor, centre: float, width: float) -> Tensor:
     return (-((X - centre) / width).square().sum(-1)).exp()
 
@@ -35,14 +32,14 @@ def test_a_narrow_hill_beside_a_broad_one_gets_its_start() -> None:
     # By chance, the higher the likelier, the broad hill would get nearly all.
     two = Landscape(lambda X: hill(X, 0.3, 0.3) + 0.8 * hill(X, 0.8, 0.06))
     for seed in range(20):
-        starts = hilltops(two, cube(2), 4, 512, seed).squeeze(-2)
+        starts = hilltops(two, sobol(512, 2, seed), 4).squeeze(-2)
         gaps = torch.cdist(starts, torch.tensor([[0.3, 0.3], [0.8, 0.8]]).double())
         assert (gaps.amin(0) < 0.1).all(), seed
 
 
 def test_one_hill_gets_few_starts_and_the_best_comes_first() -> None:
     one = Landscape(lambda X: hill(X, 0.6, 0.5))
-    starts = hilltops(one, cube(3), 10, 512, 0)
+    starts = hilltops(one, sobol(512, 3, 0), 10)
     assert 1 <= len(starts) <= 3
     assert starts.shape[1:] == (1, 3)
     values = one(starts)
@@ -55,7 +52,7 @@ def test_one_hill_gets_few_starts_and_the_best_comes_first() -> None:
 @pytest.mark.parametrize("level", [0.0, -torch.inf])
 def test_a_plain_has_a_start_too(num_samples: int, level: float) -> None:
     flat = Landscape(lambda X: torch.full_like(X[:, 0], level))
-    assert 1 <= len(hilltops(flat, cube(2), 4, num_samples, 0)) <= 4
+    assert 1 <= len(hilltops(flat, sobol(num_samples, 2, 0), 4)) <= 4
 
 
 def test_a_ridge_does_not_take_all_starts() -> None:
@@ -66,7 +63,7 @@ def test_a_ridge_does_not_take_all_starts() -> None:
         return ridge + 1.2 * hill(X[:, [0, 2]], 0.85, 0.05)
 
     for seed in range(10):
-        starts = hilltops(Landscape(height), cube(3), 5, 1024, seed).squeeze(-2)
+        starts = hilltops(Landscape(height), sobol(1024, 3, seed), 5).squeeze(-2)
         near = torch.full((3,), 0.85).double()
         assert (starts - near)[:, [0, 2]].norm(dim=-1).min() < 0.15, seed
 
@@ -76,7 +73,7 @@ def test_a_moat_is_no_hill() -> None:
         high = hill(X, 0.3, 0.3) + 0.8 * hill(X, 0.8, 0.06)
         return torch.where(high > 0.3, high, -torch.inf)
 
-    starts = hilltops(Landscape(height), cube(2), 2, 1024, 0).squeeze(-2)
+    starts = hilltops(Landscape(height), sobol(1024, 2, 0), 2).squeeze(-2)
     assert starts.flatten().tolist() == pytest.approx([0.3] * 2 + [0.8] * 2, abs=0.05)
 
 
@@ -110,6 +107,6 @@ def test_saddles_by_all_paths() -> None:
         assert _hills(height, near) == expected
 
 
-def test_bounds_decide_the_dtype() -> None:
+def test_points_decide_the_dtype() -> None:
     one = Landscape(lambda X: hill(X, 0.6, 0.5))
-    assert hilltops(one, cube(2).float(), 4, 64, 0).dtype == torch.float32
+    assert hilltops(one, sobol(64, 2, 0).float(), 4).dtype == torch.float32
