@@ -277,7 +277,10 @@ def tell(
     if finished:
         number_within(value, -math.inf, math.inf, "The value")
     if isinstance(trial, int):
-        trial = Trial(study, study.trials[trial]._trial_id)
+        known = {t.number: t._trial_id for t in study.get_trials(deepcopy=False)}
+        if trial not in known:
+            raise InputDataError(f"There is no trial {trial} among {list(known)}.")
+        trial = Trial(study, known[trial])
     for name, seen in context.items():
         trial.set_user_attr(name, float(seen))
     if finished or state is not None:

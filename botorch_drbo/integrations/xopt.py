@@ -49,7 +49,8 @@ class RobustGenerator(Generator):
 
     Attributes:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``.
-        options: Options of the recipe.
+        options: Options of the recipe. A ``reference`` has its columns in alphabetical
+            order of the contexts' names.
         seed: Decides every random draw.
         num_initial: Size of the initial design; None for twice one more than the
             number of decisions.

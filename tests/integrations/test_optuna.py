@@ -238,6 +238,16 @@ def test_a_late_outcome_by_the_number_of_its_trial(tmp_path: Path) -> None:
     tell(study, 0, {"c": 4.0}, value=-1.0)
     assert study.trials[0].user_attrs == {"c": 4.0}
     assert study.trials[0].state == TrialState.COMPLETE
+    with pytest.raises(InputDataError, match="no trial 1 among"):
+        tell(study, 1, {"c": 4.0})
+
+
+def test_an_enqueued_decision_is_taken_and_counts() -> None:
+    study = study_with(sampler())
+    study.enqueue_trial({"a": 0.5, "b": 0.0})
+    assert rounds(study, 1) == [{"a": 0.5, "b": 0.0}]
+    without = study_with(sampler())
+    assert rounds(study, 3) != rounds(without, 4)[1:]
 
 
 def test_the_seed_decides_and_nothing_else() -> None:
