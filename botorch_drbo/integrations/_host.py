@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from threading import Lock
-from typing import Any
+from typing import Any, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.algorithms import Algorithm, Recommendation, Round
+from botorch_drbo.algorithms import Algorithm, Round
 from botorch_drbo.optimizer.checks import as_algorithm, check_can_be_modelled
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.decisions import next_decisions
+from botorch_drbo.optimizer.decisions import next_decisions, recommended
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.space import NamedRecommendation, Space, Variable
+from botorch_drbo.space.variables import finite_numbers
 
 # GPyTorch's settings and torch's default dtype belong to the process, not to a thread.
 ONE_AT_A_TIME = Lock()
@@ -28,20 +28,19 @@ ONE_AT_A_TIME = Lock()
 _DIRECTIONS = ("minimize", "minimise", "maximize", "maximise")
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustDecision:
     r"""The decision to implement now, by its names, and what to expect of it.
 
     Attributes:
         params: The decision, in your units.
-        contexts: The names of the contexts.
         details: Expected and worst-case value in your sign, and the contexts of the
             worst case, in your units. See ``Recommendation`` for what they are.
     """
 
     params: Mapping[str, Any]
-    contexts: tuple[str, ...]
-    details: Recommendation
+    details: NamedRecommendation
 
     @property
     def expected_value(self) -> float:
@@ -55,7 +54,7 @@ class RobustDecision:
 
     def __str__(self) -> str:
         """The decision, its values, what hurts it, in about six lines."""
-        return self.details.report(list(self.params), self.contexts)
+        return str(self.details)
 
     def __repr__(self) -> str:
         """The decision and its values, on one line."""
@@ -97,29 +96,30 @@ def trial_of(
         y: The outcome, or None.
         pending: Whether the outcome is out.
     """
-    status = "pending" if pending else "failed" if y is None else "complete"
     seen = not c.isnan().any()
-    known = None if seen or c.isnan().all() else c
     return Trial(
         number=number,
         x=x,
         c=c if seen else None,
         y=y,
-        status=status,
-        known_context=known,
+        status="pending" if pending else "failed" if y is None else "complete",
+        known_context=None if seen else known(c),
         x_eps=0.0,
     )
 
 
-def run_of(
-    configuration: Configuration, trials: Sequence[Trial], num_asked: int
-) -> Run:
+def known(context: Tensor) -> Tensor | None:
+    """A context that is known in some column, ``d_c``; None if it is in none."""
+    return None if context.isnan().all() else context
+
+
+def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) -> Run:
     """The run that has had these trials.
 
     Args:
-        configuration: Recipe, boxes, seed.
+        configuration: Recipe, space, seed.
         trials: Their numbers count from 0.
-        num_asked: How many decisions were asked; it decides the next random draws.
+        asked: How many decisions were asked; it decides the next random draws.
     """
     complete = [trial.y for trial in trials if trial.y is not None]
     like = configuration.space.bounds
@@ -130,8 +130,8 @@ def run_of(
         trials=tuple(trials),
         seen=tuple(trial.number for trial in trials if trial.c is not None),
         complete=tuple(trial.number for trial in trials if trial.y is not None),
-        num_asks=num_asked,
-        num_asked=num_asked,
+        num_asks=asked,
+        num_asked=asked,
     )
     return run
 
@@ -142,43 +142,47 @@ def decisions(run: Run, q: int, this_round: Round) -> Tensor:
     return x
 
 
-def number_within(value: object, low: float, high: float, what: str) -> float:
-    """A finite number between bounds, or an error that names ``what``.
+def recommendation(
+    run: Run, space: Space, this_round: Round
+) -> tuple[Tensor, NamedRecommendation]:
+    """The decision to implement now: as the model sees it, ``d_x``, and by name."""
+    best = recommended(run, None, this_round)
+    return best.x, NamedRecommendation.of(best, space)
+
+
+def encode(
+    values: Mapping[str, object], variables: Mapping[str, Variable], owner: str
+) -> Tensor:
+    """What a model sees of named values, ``d``; NaN where there is none.
 
     Args:
-        value: What the host has recorded.
-        low: The lower bound.
-        high: The upper bound.
-        what: For the message, such as "'demand' of trial 3".
+        values: In the user's units.
+        variables: The columns.
+        owner: Whose they are, for the error message, such as "trial 3".
     """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputDataError(f"{what} must be a number, got {value!r}.")
-    number = float(value)
-    if not math.isfinite(number):
-        raise InputDataError(f"{what} must be finite, got {number}.")
-    if not low <= number <= high:
-        raise InputDataError(
-            f"{what} is {number}, outside its bounds [{low}, {high}]. Correct it, "
-            "or widen the bounds: they are all that the model and the worst case know."
-        )
-    return number
+    numbers = torch.full((len(variables),), torch.nan, dtype=torch.double)
+    for j, (name, variable) in enumerate(variables.items()):
+        if name in values:
+            cell = f"{name!r} of {owner}"
+            numbers[j] = variable.encode([values[name]], lambda _, c=cell: c)[0]
+    return numbers
+
+
+def outcome(value: object, what: str) -> float:
+    """A finite number, or an error that names ``what``."""
+    return finite_numbers([value], lambda _: what).item()
 
 
 def check_names(
-    given: Mapping[str, object], known: Sequence[str], what: str, *, all_of_them: bool
+    given: Mapping[str, object], names: Sequence[str], what: str, *, all_of_them: bool
 ) -> None:
     """Refuse unknown names, and missing ones if ``all_of_them`` are needed."""
     for name in given:
-        if name not in known:
+        if name not in names:
             raise InputDataError(
-                f"There is no {what} {name!r}.{did_you_mean(name, known)} They are "
-                f"{list(known)}."
+                f"There is no {what} {name!r}.{did_you_mean(name, names)} They are "
+                f"{list(names)}."
             )
-    missing = [name for name in known if name not in given]
+    missing = [name for name in names if name not in given]
     if all_of_them and missing:
-        raise InputDataError(f"The {what}s {missing} are missing. Give each a number.")
-
-
-def row(values: Mapping[str, float], names: Sequence[str]) -> Tensor:
-    """One number for each name, NaN where there is none."""
-    return torch.tensor([values.get(n, torch.nan) for n in names], dtype=torch.double)
+        raise InputDataError(f"The {what}s {missing} are missing. Give each a value.")

@@ -6,7 +6,6 @@ the trial as user attributes of its name.
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -24,14 +23,17 @@ from torch import Tensor
 from botorch_drbo.algorithms import Algorithm, Round, derive_seed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.integrations import _host
-from botorch_drbo.integrations._host import RobustDecision, check_names, number_within
-from botorch_drbo.integrations._optuna_ranges import Ranges
+from botorch_drbo.integrations._host import RobustDecision, check_names
+from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.decisions import recommended
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.space import Space
+from botorch_drbo.space.table import to_tensor
 
 __all__ = ["RobustDecision", "RobustSampler", "recommend", "tell"]
 
+_OUTCOME = "objective value"  # for reports
+_UNKNOWN = {"(not known yet)": FloatDistribution(0.0, 1.0)}  # parameters
 _PROPOSED = "botorch_drbo:"  # what was proposed, until the objective suggests it
 
 
@@ -65,7 +67,8 @@ class RobustSampler(BaseSampler):
     Raises:
         InputDataError: An unknown algorithm, option or name, or a value outside its
             range; later a trial without its contexts.
-        UnsupportedError: Categories; later several objectives, or constraints.
+        UnsupportedError: Categories where a recipe needs numbers; later several
+            objectives, or constraints.
 
     Example:
         >>> import optuna
@@ -86,7 +89,7 @@ class RobustSampler(BaseSampler):
         num_initial: int | None = None,
         **options: Any,
     ) -> None:
-        self._contexts = Ranges(contexts, "contexts")
+        self._contexts = Columns(contexts, "contexts")
         own = ["contexts", "search_space", "seed", "num_initial"]
         self._algorithm = _in_model_units(
             _host.recipe(algorithm, options, own), self._contexts
@@ -95,9 +98,9 @@ class RobustSampler(BaseSampler):
         self._num_initial = num_initial
         self._search_space = search_space
         # All else is checked now, also where the parameters are not known yet.
-        space = {"": FloatDistribution(0, 1)} if search_space is None else search_space
-        ranges = Ranges(_free(space), "search_space")
-        self._configuration(ranges, StudyDirection.MAXIMIZE)
+        space = _UNKNOWN if search_space is None else search_space
+        columns = Columns(space, "search_space")
+        self._configuration(columns, StudyDirection.MAXIMIZE)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -108,10 +111,10 @@ class RobustSampler(BaseSampler):
                 f"The study has {len(study.directions)} objectives, RobustSampler "
                 "decides by one. Weigh them into one value, or make a study for each."
             )
-        space = self._search_space
-        if space is None:
-            space = intersection_search_space(study.get_trials(deepcopy=False))
-        return _free(space)
+        if self._search_space is not None:
+            return dict(self._search_space)
+        common = intersection_search_space(study.get_trials(deepcopy=False))
+        return {name: values for name, values in common.items() if not values.single()}
 
     def sample_relative(
         self,
@@ -122,12 +125,12 @@ class RobustSampler(BaseSampler):
         """Propose all parameters together; see the class."""
         if not search_space:
             return {}
-        ranges = Ranges(search_space, "search_space")
-        known = Round(known_context=_or_none(self._context(trial)))
+        columns = Columns(search_space, "search_space")
+        known = Round(known_context=_host.known(self._context(trial)))
         with _host.ONE_AT_A_TIME:
             others = [t for t in _begun(study) if t.number != trial.number]
-            run = self._run(study, ranges, others, trial.number)
-            params = ranges.nearest(_host.decisions(run, 1, known)[0])
+            run = self._run(study, columns, others, trial.number)
+            params = columns.values(_host.decisions(run, 1, known)[0])
             for name, value in params.items():
                 study._storage.set_trial_system_attr(  # as Optuna's own samplers do
                     trial._trial_id, _PROPOSED + name, value
@@ -150,7 +153,7 @@ class RobustSampler(BaseSampler):
                 "chance. Suggest the same parameters with the same ranges in every "
                 "trial, or pass them as `search_space`."
             )
-        self._check_apart(Ranges({param_name: param_distribution}, "search_space"))
+        self._check_apart(Columns({param_name: param_distribution}, "search_space"))
         seed = derive_seed(self._seed, trial.number, zlib.crc32(param_name.encode()))
         return RandomSampler(seed=seed).sample_independent(
             study, trial, param_name, param_distribution
@@ -168,20 +171,23 @@ class RobustSampler(BaseSampler):
             self._outcome(trial, values[0])
 
     def _configuration(
-        self, ranges: Ranges, direction: StudyDirection
+        self, columns: Columns, direction: StudyDirection
     ) -> Configuration:
-        self._check_apart(ranges)
+        self._check_apart(columns)
         return Configuration(
             self._algorithm,
-            ranges.bounds,
-            self._contexts.bounds,
+            self._space(columns),
+            None,  # the space says what the contexts are
             seed=self._seed,
             maximize=direction == StudyDirection.MAXIMIZE,
             num_initial=self._num_initial,
         )
 
-    def _check_apart(self, ranges: Ranges) -> None:
-        both = sorted(set(ranges.names) & set(self._contexts.names))
+    def _space(self, columns: Columns) -> Space:
+        return Space(columns.variables, self._contexts.variables, outcome=_OUTCOME)
+
+    def _check_apart(self, columns: Columns) -> None:
+        both = sorted(set(columns.names) & set(self._contexts.names))
         if both:
             raise InputDataError(
                 f"{both} are parameters and contexts. A context is never suggested: "
@@ -191,7 +197,7 @@ class RobustSampler(BaseSampler):
     def _run(
         self,
         study: Study,
-        ranges: Ranges,
+        columns: Columns,
         trials: Sequence[FrozenTrial],
         num_asked: int,
     ) -> Run:
@@ -204,20 +210,25 @@ class RobustSampler(BaseSampler):
                     "RobustSampler does not know. Leave infeasible decisions out of "
                     "the search space, or make them part of the objective."
                 )
-            params = {
-                name: trial.params.get(name, trial.system_attrs.get(_PROPOSED + name))
-                for name in ranges.names
-            }
-            y = None
+            known = {
+                name.removeprefix(_PROPOSED): value
+                for name, value in trial.system_attrs.items()
+                if name.startswith(_PROPOSED)
+            } | trial.params
+            params = {name: known[name] for name in columns.names if name in known}
+            y, decided = None, len(params) == len(columns.names)
             if trial.state == TrialState.COMPLETE:
+                if not decided:
+                    raise InputDataError(
+                        f"Trial {trial.number} is complete and has the parameters "
+                        f"{trial.params}, not all of {columns.names}."
+                    )
                 y = self._outcome(trial, trial.value)
-            elif None in params.values():  # no decision (yet); its context counts
-                params = {}
-            x = ranges.row(params, f"trial {trial.number}")
-            pending = trial.state == TrialState.RUNNING and bool(params)
+            x = columns.row(params, f"trial {trial.number}")
+            pending = decided and trial.state == TrialState.RUNNING
             context = self._context(trial)
             ours.append(_host.trial_of(number, x, context, y, pending=pending))
-        configuration = self._configuration(ranges, study.direction)
+        configuration = self._configuration(columns, study.direction)
         return _host.run_of(configuration, ours, num_asked)
 
     def _context(self, trial: FrozenTrial) -> Tensor:
@@ -236,9 +247,7 @@ class RobustSampler(BaseSampler):
                 "`botorch_drbo.integrations.optuna.tell`. Optuna cannot mend a "
                 "complete trial: go on in a new study, with `add_trials` of the others."
             )
-        return number_within(
-            value, -math.inf, math.inf, f"The value of trial {trial.number}"
-        )
+        return _host.outcome(value, f"The value of trial {trial.number}")
 
 
 def tell(
@@ -271,18 +280,18 @@ def tell(
         >>> tell(study, trial, {"demand": 40.0})  # in the morning
         >>> tell(study, trial, {"demand": 40.0}, value=7.5)  # in the evening
     """
-    ranges, finished = _sampler(study)._contexts, value is not None
-    check_names(context, ranges.names, "context", all_of_them=finished)
-    ranges.row(context, "this context")
+    contexts, finished = _sampler(study)._contexts, value is not None
+    check_names(context, contexts.names, "context", all_of_them=finished)
+    shown = contexts.values(contexts.row(context, "this context"))
     if finished:
-        number_within(value, -math.inf, math.inf, "The value")
+        _host.outcome(value, "The value")
     if isinstance(trial, int):
         known = {t.number: t._trial_id for t in study.get_trials(deepcopy=False)}
         if trial not in known:
             raise InputDataError(f"There is no trial {trial} among {list(known)}.")
         trial = Trial(study, known[trial])
-    for name, seen in context.items():
-        trial.set_user_attr(name, float(seen))
+    for name, seen in shown.items():
+        trial.set_user_attr(name, seen)
     if finished or state is not None:
         study.tell(trial, value, state)
 
@@ -322,28 +331,15 @@ def recommend(
     space = sampler.infer_relative_search_space(study, trials[-1]) if trials else {}
     if not space:
         raise InputDataError("No trial is complete: run the study first.")
-    ranges = Ranges(space, "search_space")
+    columns = Columns(space, "search_space")
     check_names(context or {}, contexts.names, "context", all_of_them=False)
-    known = _or_none(contexts.row(context or {}, "this context"))
-    this_round = Round(known_context=known)
+    known = _host.known(contexts.row(context or {}, "this context"))
     with _host.ONE_AT_A_TIME:
-        run = sampler._run(study, ranges, trials, len(trials))
-        best = recommended(run, None, this_round)
-        params = ranges.nearest(best.x)
-        if ranges.is_rounded:  # judged where it is implemented
-            x = ranges.row(params, "the decision").unsqueeze(0)
-            best = recommended(run, x, this_round)
-    shown, box = best.context_set, best.worst_case_box
-    return RobustDecision(
-        params,
-        tuple(contexts.names),
-        replace(
-            best,
-            x=ranges.raw(best.x),
-            context_set=ContextSet(contexts.raw(shown.points), shown.weights),
-            worst_case_box=None if box is None else contexts.raw(box),
-        ),
-    )
+        run = sampler._run(study, columns, trials, len(trials))
+        x, details = _host.recommendation(
+            run, sampler._space(columns), Round(known_context=known)
+        )
+    return RobustDecision(columns.values(x), details)
 
 
 def _sampler(study: Study) -> RobustSampler:
@@ -355,25 +351,18 @@ def _sampler(study: Study) -> RobustSampler:
     return study.sampler
 
 
-def _free(space: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
-    """The parameters with more than one value."""
-    return {name: values for name, values in space.items() if not values.single()}
-
-
 def _begun(study: Study) -> list[FrozenTrial]:
     trials = study.get_trials(deepcopy=False)
     return [trial for trial in trials if trial.state != TrialState.WAITING]
 
 
-def _or_none(context: Tensor) -> Tensor | None:
-    return None if context.isnan().all() else context
-
-
-def _in_model_units(algorithm: Algorithm, contexts: Ranges) -> Algorithm:
+def _in_model_units(algorithm: Algorithm, contexts: Columns) -> Algorithm:
     """The recipe, its distributions of contexts as the model sees them."""
     given = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     sets = {
-        name: contexts.context_set(value, name)
+        name: ContextSet(
+            to_tensor(value.points, contexts.variables, name), value.weights.double()
+        )
         for name, value in given.items()
         if isinstance(value, ContextSet)
     }

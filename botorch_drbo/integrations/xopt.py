@@ -12,26 +12,27 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Self, final
 
 import pandas as pd
-import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from gest_api.vocs import ContextualVariable, ExploreObjective, MaximizeObjective
+from gest_api.vocs import (
+    BaseVariable,
+    ContextualVariable,
+    DiscreteVariable,
+    ExploreObjective,
+    MaximizeObjective,
+)
 from pydantic import Field, field_serializer, field_validator, model_validator
+from torch import Tensor
 from xopt.generator import Generator
 from xopt.generators import generators
 
 from botorch_drbo.algorithms import Round
 from botorch_drbo.algorithms.base import decode_options
 from botorch_drbo.integrations import _host
-from botorch_drbo.integrations._host import (
-    RobustDecision,
-    check_names,
-    number_within,
-    row,
-)
+from botorch_drbo.integrations._host import RobustDecision, check_names
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.decisions import recommended
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.space import Continuous, Ordinal, Space, Variable
 
 __all__ = ["RobustDecision", "RobustGenerator"]
 
@@ -77,6 +78,7 @@ class RobustGenerator(Generator):
     name: ClassVar[str] = "distributionally_robust"
     supports_batch_generation: bool = Field(True, frozen=True, exclude=True)
     supports_single_objective: bool = Field(True, frozen=True, exclude=True)
+    supports_discrete_variables: bool = Field(True, frozen=True, exclude=True)
     supports_contextual_variables: bool = Field(True, frozen=True, exclude=True)
 
     algorithm: str = "wdrbo"
@@ -111,9 +113,8 @@ class RobustGenerator(Generator):
     def generate(self, n_candidates: int) -> list[dict[Hashable, Any]]:
         """The next decisions; constants are added by Xopt."""
         with _host.ONE_AT_A_TIME:
-            found = _host.decisions(self._run(), n_candidates, Round())
-        names = self._names(contextual=False)
-        return [dict(zip(names, x, strict=True)) for x in found.tolist()]
+            found = _host.decisions(self._run(), n_candidates, Round())  # n x d_x
+        return [self._named(x) for x in found]
 
     def recommend(self, context: Mapping[str, float] | None = None) -> RobustDecision:
         r"""The decision with the best robust value of the posterior mean.
@@ -127,30 +128,42 @@ class RobustGenerator(Generator):
         Raises:
             InputDataError: There is no outcome yet, or an unknown name.
         """
-        names = self._names(contextual=True)
-        check_names(context or {}, names, "context", all_of_them=False)
-        known = row(context, names) if context else None
+        space = self._space()
+        check_names(context or {}, list(space.contexts), "context", all_of_them=False)
+        known = _host.encode(context or {}, space.contexts, "this context")
         with _host.ONE_AT_A_TIME:
-            best = recommended(self._run(), None, Round(known_context=known))
-        params = zip(self._names(contextual=False), best.x.tolist(), strict=True)
-        return RobustDecision(dict(params), tuple(names), best)
+            x, details = _host.recommendation(
+                self._run(), space, Round(known_context=_host.known(known))
+            )
+        return RobustDecision(self._named(x), details)
 
-    def _names(self, *, contextual: bool) -> list[str]:
-        """In alphabetical order, as in a dump, which forgets any other."""
-        return sorted(
-            name
-            for name, variable in self.vocs.variables.items()
-            if isinstance(variable, ContextualVariable) == contextual
-        )
+    def _named(self, x: Tensor) -> dict[Hashable, Any]:
+        """A decision as Xopt knows it, ``d_x``."""
+        variables = self._space().decisions
+        return {
+            name: variable.decode(number.unsqueeze(0))[0]
+            for (name, variable), number in zip(variables.items(), x, strict=True)
+        }
 
-    def _configuration(self) -> Configuration:
-        contexts, (objective,) = self._names(contextual=True), self.vocs.objectives
-        if not contexts:
+    def _space(self) -> Space:
+        """Names in alphabetical order, as in a dump, which forgets any other."""
+        variables = sorted(self.vocs.variables.items())
+        contextual = {n for n, v in variables if isinstance(v, ContextualVariable)}
+        if not contextual:
             raise UnsupportedError(
                 f"None of the variables {self.vocs.variable_names} is contextual, so "
                 "there is nothing to be robust against. Declare what the world decides "
                 "as `ContextualVariable(domain=[lower, upper])`."
             )
+        (objective,) = self.vocs.objectives
+        return Space(
+            {n: _variable(n, v) for n, v in variables if n not in contextual},
+            {n: _variable(n, v) for n, v in variables if n in contextual},
+            outcome=objective,
+        )
+
+    def _configuration(self) -> Configuration:
+        space, (objective,) = self._space(), self.vocs.objectives
         goal = self.vocs.objectives[objective]
         if isinstance(goal, ExploreObjective):
             raise UnsupportedError(
@@ -160,24 +173,12 @@ class RobustGenerator(Generator):
         own = ["seed", "num_initial"]
         return Configuration(
             _host.recipe(self.algorithm, self.options, own),
-            self._box(self._names(contextual=False)),
-            self._box(contexts),
+            space,
+            None,  # the space says what the contexts are
             seed=self.seed,
             maximize=isinstance(goal, MaximizeObjective),
             num_initial=self.num_initial,
         )
-
-    def _box(self, names: list[str]) -> torch.Tensor:
-        """Bounds, ``2 x d``."""
-        domains = {name: self.vocs.variables[name].domain for name in names}
-        for name, domain in domains.items():
-            if not all(map(math.isfinite, domain)):
-                raise InputDataError(
-                    f"The variable {name!r} has the domain {domain}. Give it two ends: "
-                    "the worst case may go anywhere in it, and a radius is measured by "
-                    "it, so it must not move with the data."
-                )
-        return torch.tensor(list(domains.values()), dtype=torch.double).mT.contiguous()
 
     def _run(self) -> Run:
         data = pd.DataFrame() if self.data is None else self.data
@@ -196,21 +197,33 @@ class RobustGenerator(Generator):
                 "evaluation has NaN there, or a true `xopt_error`."
             )
         known = {str(name): v for name, v in values.items() if pd.notna(v)}
-        for name, variable in self.vocs.variables.items():
-            if name in known:
-                what, (low, high) = f"{name!r} of row {number}", variable.domain
-                number_within(known[name], low, high, what)
-            elif objective in known:
-                raise InputDataError(
-                    f"Row {number} has {objective!r} and no {name!r}: an outcome "
-                    "belongs to a decision and a context. A contextual variable is "
-                    "part of what the evaluator returns."
-                )
+        missing = [name for name in self.vocs.variable_names if name not in known]
+        if objective in known and missing:
+            raise InputDataError(
+                f"Row {number} has {objective!r} and no {missing}: an outcome belongs "
+                "to a decision and a context. A contextual variable is part of what "
+                "the evaluator returns."
+            )
         y = known.get(objective)
         if y is not None:
-            y = number_within(y, -math.inf, math.inf, f"{objective!r} of row {number}")
-        x, c = (row(known, self._names(contextual=kind)) for kind in (False, True))
+            y = _host.outcome(y, f"{objective!r} of row {number}")
+        space, owner = self._space(), f"row {number}"
+        x = _host.encode(known, space.decisions, owner)
+        c = _host.encode(known, space.contexts, owner)
         return _host.trial_of(number, x, c, y)
+
+
+def _variable(name: str, variable: BaseVariable) -> Variable:
+    if isinstance(variable, DiscreteVariable):
+        return Ordinal(list(variable.values))  # Xopt evaluates numbers only
+    lower, upper = variable.domain
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise InputDataError(
+            f"The variable {name!r} has the domain {variable.domain}. Give it two "
+            "ends: the worst case may go anywhere in it, and a radius is measured by "
+            "it, so it must not move with the data."
+        )
+    return Continuous(lower, upper)
 
 
 generators[RobustGenerator.name] = RobustGenerator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import subprocess
 import sys
@@ -10,9 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import optuna
+import pandas as pd
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from optuna import Study
 from optuna.distributions import (
     BaseDistribution,
@@ -27,7 +33,9 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
+from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -259,13 +267,15 @@ def test_the_seed_decides_and_nothing_else() -> None:
     assert all(a != b for a, b in zip(first, other, strict=True))
 
 
-def test_logarithms_and_whole_numbers() -> None:
-    """The same as an optimizer of the logarithms, the decision rounded."""
+def test_every_kind_of_number_and_names() -> None:
+    """The same as an optimizer of a space with these kinds."""
     contexts = {"load": FloatDistribution(1e-2, 1e2, log=True)}
     space = {
         "rate": FloatDistribution(1e-4, 1.0, log=True),
+        "width": IntDistribution(1, 64, log=True),
         "size": IntDistribution(2, 20, step=2),
         "share": FloatDistribution(0.0, 1.0, step=0.25),
+        "method": CategoricalDistribution(["fast", None]),
     }
     weeks = torch.tensor([[0.1], [1.0], [10.0]], dtype=torch.double)
     chosen = RobustSampler(
@@ -276,37 +286,60 @@ def test_logarithms_and_whole_numbers() -> None:
         **QUICK,
     )
     study = study_with(chosen, direction="minimize")
-    bounds = torch.tensor([[1e-4, 2.0, 0.0], [1.0, 20.0, 1.0]], dtype=torch.double)
-    bounds[:, 0] = bounds[:, 0].log()
-    opt = RobustOptimizer(
-        "wdrbo",
-        bounds,
-        torch.tensor([[1e-2], [1e2]], dtype=torch.double).log(),
-        maximize=False,
-        reference=ContextSet(weeks.log()),
-        **QUICK,
+    named = Space(
+        {
+            "rate": Log(1e-4, 1.0),
+            "width": Continuous(0.0, math.log(64.0)),
+            "size": Ordinal(range(2, 21, 2)),
+            "share": Ordinal([0.0, 0.25, 0.5, 0.75, 1.0]),
+            "method": Category(["fast", "None"]),
+        },
+        {"load": Log(1e-2, 1e2)},
     )
+    reference = ContextSet(weeks.log())
+    opt = RobustOptimizer("wdrbo", named, maximize=False, reference=reference, **QUICK)
     for load in (0.1, 1.0, 10.0, 1.0, 0.5):
         trial = study.ask(space)
         params = trial.params
-        assert params["size"] in range(2, 21, 2) and params["share"] % 0.25 == 0.0
-        assert isinstance(params["size"], int)
-        x = torch.tensor([list(params.values())], dtype=torch.double)
-        x[:, 0] = x[:, 0].log()
-        c = point(load).log()
-        y = (x[0, 0] + 4.0) ** 2 + (params["size"] / 10.0 - c.item()) ** 2
-        tell(study, trial, {"load": load}, y.item())
-        opt.tell(x, c, y.item(), closes_pending=False)
+        assert all(
+            space[n]._contains(space[n].to_internal_repr(v)) for n, v in params.items()
+        )
+        assert isinstance(params["size"], int) and isinstance(params["width"], int)
+        y = (math.log(params["rate"]) + 4.0) ** 2 + (params["size"] / 9.0 - load) ** 2
+        tell(study, trial, {"load": load}, y)
+        row = {**params, "width": math.log(params["width"])}
+        row["method"] = str(row["method"])
+        opt.tell(row, {"load": load}, y, closes_pending=False)
     best = recommend(study)
-    assert all(space[name]._contains(value) for name, value in best.params.items())
-    x = torch.tensor([list(best.params.values())], dtype=torch.double)
-    torch.testing.assert_close(best.details.x, x[0])
-    x[:, 0] = x[:, 0].log()
-    theirs = opt.recommend(candidates=x)
+    row = {**best.params, "width": math.log(best.params["width"])}
+    row["method"] = str(row["method"])
+    theirs = opt.recommend(candidates=pd.DataFrame([row]))
     assert best.worst_case_value == pytest.approx(theirs.worst_case_value, rel=1e-6)
-    points = best.details.context_set.points
-    assert points.min() >= 1e-2 * (1 - 1e-9) and points.max() <= 1e2 * (1 + 1e-9)
+    assert best.expected_value == pytest.approx(theirs.expected_value, rel=1e-6)
+    assert best.details.contexts["load"].between(1e-2, 1e2).all()
     assert f"rate = {best.params['rate']:.4g}" in str(best)
+
+
+def test_a_context_of_names() -> None:
+    contexts = {"weather": CategoricalDistribution(["sun", "rain"])}
+    space = {"ice": FloatDistribution(0.0, 1.0)}
+    chosen = RobustSampler(
+        contexts,
+        "dro",
+        search_space=space,
+        num_initial=5,
+        ambiguity_set=FullSimplex(),
+        **QUICK,
+    )
+    study = study_with(chosen)
+    for weather in ("sun", "sun", "rain", "sun", "rain", "sun"):
+        trial = study.ask(space)
+        ice = trial.params["ice"]
+        tell(study, trial, {"weather": weather}, ice if weather == "sun" else -ice)
+    assert recommend(study).params["ice"] < 0.1
+    assert recommend(study, {"weather": "sun"}).params["ice"] > 0.9
+    with pytest.raises(InputDataError, match="'weather' of this context must be one"):
+        tell(study, study.ask(space), {"weather": "snow"}, 0.0)
 
 
 def test_without_a_search_space_the_first_trial_is_random_then_all_are_modelled() -> (
@@ -325,8 +358,12 @@ def test_without_a_search_space_the_first_trial_is_random_then_all_are_modelled(
 
 def test_a_parameter_with_one_value_is_no_dimension() -> None:
     space = {"a": FloatDistribution(0.0, 1.0), "one": IntDistribution(3, 3)}
-    study = study_with(sampler("erbo", search_space=space))
-    assert study.ask(space).params["one"] == 3
+    study = study_with(sampler("erbo", search_space=None))
+    for _ in range(3):
+        trial = study.ask(space)
+        tell(study, trial, {"c": 1.0}, trial.params["a"])
+    assert trial.params["one"] == 3
+    assert list(recommend(study).params) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -341,13 +378,13 @@ def test_a_parameter_with_one_value_is_no_dimension() -> None:
             ({"w": CategoricalDistribution(["sun", "rain"])},),
             {},
             UnsupportedError,
-            "`contexts` has 'w', a CategoricalDistribution.*claim an order",
+            "`wdrbo` needs contexts that are numbers",
         ),
         (
             (CONTEXTS,),
-            {"search_space": {"k": CategoricalDistribution(["A", "B"])}},
+            {"search_space": {"k": (0.0, 1.0)}},
             UnsupportedError,
-            "`search_space` has 'k'",
+            "`search_space` has 'k', a tuple",
         ),
         (
             (CONTEXTS,),
@@ -364,8 +401,8 @@ def test_a_parameter_with_one_value_is_no_dimension() -> None:
         (
             (CONTEXTS,),
             {"reference": ContextSet(torch.rand(3, 2).double())},
-            InputDataError,
-            r"`reference` has 2 columns, and the contexts are \['c'\]",
+            BotorchTensorDimensionError,
+            r"`reference` must have 1 columns, \['c'\]",
         ),
     ],
 )
@@ -397,10 +434,10 @@ def test_tell_refuses_and_records_nothing() -> None:
     for told, value, message in [
         ({"d": 1.0}, 0.0, "no context 'd'"),
         ({}, 0.0, r"\['c'\] are missing"),
-        ({"c": 11.0}, 0.0, "outside its bounds"),
-        ({"c": "warm"}, 0.0, "must be a number"),
-        ({"c": float("nan")}, 0.0, "must be finite"),
-        ({"c": 1.0}, float("inf"), "must be finite"),
+        ({"c": 11.0}, 0.0, "'c' of this context must lie between 0 and 10"),
+        ({"c": "warm"}, 0.0, "must be a finite number"),
+        ({"c": float("nan")}, 0.0, "must be a finite number"),
+        ({"c": 1.0}, float("inf"), "value must be a finite number"),
     ]:
         with pytest.raises(InputDataError, match=message):
             tell(study, trial, told, value)
@@ -429,7 +466,7 @@ def test_a_trial_outside_the_search_space_is_refused() -> None:
             user_attrs={"c": 1.0},
         )
     )
-    with pytest.raises(InputDataError, match="'a' of trial 0 is 5.0, outside"):
+    with pytest.raises(InputDataError, match="'a' of trial 0 must lie between 0 and 1"):
         study.ask(SPACE)
 
 

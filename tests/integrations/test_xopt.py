@@ -32,8 +32,8 @@ def vocs(goal: str = "MAXIMIZE", **changes: Any) -> VOCS:
 
 
 def generator(goal: str = "MAXIMIZE", **fields: Any) -> RobustGenerator:
-    settings = {"options": QUICK, "num_initial": 3, **fields}
-    return RobustGenerator(vocs=vocs(goal), **settings)
+    settings = {"vocs": vocs(goal), "options": QUICK, "num_initial": 3, **fields}
+    return RobustGenerator(**settings)
 
 
 def world(inputs: dict[str, float], sign: float = -1.0) -> dict[str, float]:
@@ -190,6 +190,16 @@ def test_failed_evaluations_and_removed_rows() -> None:
     assert made.generator.recommend().expected_value != before
 
 
+def test_discrete_variables_keep_to_their_values() -> None:
+    variables = {**VARIABLES, "mode": {1, 2, 5}}
+    made = generator(vocs=vocs(variables=variables))
+    done = xopt(made, steps=5)
+    assert set(done.data["mode"]) <= {1.0, 2.0, 5.0}
+    loaded = RobustGenerator.from_yaml(done.generator.yaml())
+    loaded.add_data(done.data)
+    assert loaded.generate(1) == done.generator.generate(1)
+
+
 def test_constants_are_left_to_xopt() -> None:
     made = RobustGenerator(vocs=vocs(constants={"k": 2.0}), options=QUICK)
     done = xopt(made, steps=2)
@@ -227,9 +237,9 @@ def test_constants_are_left_to_xopt() -> None:
             "constraints",
         ),
         (
-            {"vocs": vocs(variables={**VARIABLES, "k": {1, 2}})},
-            VOCSError,
-            "discrete",
+            {"vocs": vocs(variables={**VARIABLES, "k": {"A", "B"}})},
+            InputDataError,
+            "takes finite numbers",
         ),
     ],
 )
@@ -243,19 +253,22 @@ def test_what_is_refused_at_construction(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"zeta": 0.5, "alpha": 0.0, "gain": 1.0}, "Row 0 has 'gain' and no 'warmth'"),
+        (
+            {"zeta": 0.5, "alpha": 0.0, "gain": 1.0},
+            r"Row 0 has 'gain' and no \['warmth'\]",
+        ),
         ({"zeta": 0.5, "alpha": 0.0, "warmth": 1.0}, "Row 0 has no 'gain'"),
         (
             {"zeta": 0.5, "alpha": 0.0, "warmth": 11.0, "gain": 1.0},
-            "'warmth' of row 0 is 11.0, outside",
+            "'warmth' of row 0 must lie between",
         ),
         (
             {"zeta": 0.5, "alpha": 0.0, "warmth": 1.0, "gain": float("inf")},
-            "must be finite",
+            "'gain' of row 0 must be a finite number",
         ),
         (
             {"zeta": "much", "alpha": 0.0, "warmth": 1.0, "gain": 1.0},
-            "'zeta' of row 0 must be a number",
+            "'zeta' of row 0 must be a finite number",
         ),
     ],
 )
