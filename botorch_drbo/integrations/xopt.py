@@ -16,6 +16,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gest_api.vocs import (
     BaseVariable,
     ContextualVariable,
+    ContinuousVariable,
     DiscreteVariable,
     ExploreObjective,
     MaximizeObjective,
@@ -114,7 +115,7 @@ class RobustGenerator(Generator):
         """The next decisions; constants are added by Xopt."""
         with _host.ONE_AT_A_TIME:
             found = _host.decisions(self._run(), n_candidates, Round())  # n x d_x
-        return [self._named(x) for x in found]
+        return [{**self._named(x)} for x in found]
 
     def recommend(self, context: Mapping[str, float] | None = None) -> RobustDecision:
         r"""The decision with the best robust value of the posterior mean.
@@ -137,7 +138,7 @@ class RobustGenerator(Generator):
             )
         return RobustDecision(self._named(x), details)
 
-    def _named(self, x: Tensor) -> dict[Hashable, Any]:
+    def _named(self, x: Tensor) -> dict[str, Any]:
         """A decision as Xopt knows it, ``d_x``."""
         variables = self._space().decisions
         return {
@@ -216,6 +217,11 @@ class RobustGenerator(Generator):
 def _variable(name: str, variable: BaseVariable) -> Variable:
     if isinstance(variable, DiscreteVariable):
         return Ordinal(list(variable.values))  # Xopt evaluates numbers only
+    if not isinstance(variable, ContinuousVariable):
+        raise UnsupportedError(
+            f"The variable {name!r} is a {type(variable).__name__}: give it a domain "
+            "[lower, upper], or discrete values."
+        )
     lower, upper = variable.domain
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise InputDataError(
