@@ -172,4 +172,7 @@ def _draw_orders(
     axes.set_xlabel("order (copies)")
     axes.set_ylabel("coins a day")
     axes.set_title("Why: too large an order costs most when demand falls")
-    axes.legend(frameon=False, title="demand ...", loc="center left")
+    below = (0.0, 0.5)
+    axes.legend(
+        frameon=False, title="demand ...", loc="upper left", bbox_to_anchor=below
+    )

@@ -18,7 +18,7 @@ _REFERENCE, _WORST = "reference_weight", "worst_case_weight"
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NamedRecommendation:
     r"""The decision to implement, and what to expect of it, in the user's units.
 
@@ -65,6 +65,15 @@ class NamedRecommendation:
             contexts=contexts,
             outcome=space.outcome,
             worst_case_status=found.worst_case_status,
+        )
+
+    def __repr__(self) -> str:
+        """The decision and its values, on one line."""
+        return (
+            f"NamedRecommendation(x={_rows(self.x)[0]}, "
+            f"expected_value={self.expected_value:.6g}, "
+            f"worst_case_value={self.worst_case_value:.6g}, "
+            f"worst_case_status={self.worst_case_status.name})"
         )
 
     def __str__(self) -> str:

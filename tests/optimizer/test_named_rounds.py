@@ -291,7 +291,7 @@ def test_a_category_between_two_is_refused_on_replay(field: str, value: Any) -> 
     if field == "context_set":
         value = forecast().to_dict() | value
     state["events"][-1][field] = value
-    state["sha256"] = state_checksum(state)
+    state["check"] = state_checksum(state)
     with pytest.raises(InputDataError, match="takes the values"):
         RobustOptimizer.from_state_dict(state)
 
