@@ -187,31 +187,34 @@ class RobustGenerator(Generator):
 
     def _trials(self, data: pd.DataFrame) -> list[Trial]:
         """Ours of the rows."""
-        rows = data.to_dict(orient="records")
-        return [self._trial(number, values) for number, values in enumerate(rows)]
+        rows, space = data.to_dict(orient="records"), self._space()
+        return [_trial(number, row, space) for number, row in enumerate(rows)]
 
-    def _trial(self, number: int, values: Mapping[Hashable, Any]) -> Trial:
-        (objective,) = self.vocs.objectives
-        if objective not in values and not values.get("xopt_error"):
-            raise InputDataError(
-                f"Row {number} has no {objective!r}, only {list(values)}. A failed "
-                "evaluation has NaN there, or a true `xopt_error`."
-            )
-        known = {str(name): v for name, v in values.items() if pd.notna(v)}
-        missing = [name for name in self.vocs.variable_names if name not in known]
-        if objective in known and missing:
-            raise InputDataError(
-                f"Row {number} has {objective!r} and no {missing}: an outcome belongs "
-                "to a decision and a context. A contextual variable is part of what "
-                "the evaluator returns."
-            )
-        y = known.get(objective)
-        if y is not None:
-            y = _host.outcome(y, f"{objective!r} of row {number}")
-        space, owner = self._space(), f"row {number}"
-        x = _host.encode(known, space.decisions, owner)
-        c = _host.encode(known, space.contexts, owner)
-        return _host.trial_of(number, x, c, y)
+
+def _trial(number: int, values: Mapping[Hashable, Any], space: Space) -> Trial:
+    objective = space.outcome
+    if objective not in values and not values.get("xopt_error"):
+        raise InputDataError(
+            f"Row {number} has no {objective!r}, only {list(values)}. A failed "
+            "evaluation has NaN there, or a true `xopt_error`."
+        )
+    known = {str(name): v for name, v in values.items() if pd.notna(v)}
+    missing = [
+        name for name in [*space.decisions, *space.contexts] if name not in known
+    ]
+    if objective in known and missing:
+        raise InputDataError(
+            f"Row {number} has {objective!r} and no {missing}: an outcome belongs "
+            "to a decision and a context. A contextual variable is part of what "
+            "the evaluator returns."
+        )
+    y = known.get(objective)
+    if y is not None:
+        y = _host.outcome(y, f"{objective!r} of row {number}")
+    owner = f"row {number}"
+    x = _host.encode(known, space.decisions, owner)
+    c = _host.encode(known, space.contexts, owner)
+    return _host.trial_of(number, x, c, y)
 
 
 def _variable(name: str, variable: BaseVariable) -> Variable:
