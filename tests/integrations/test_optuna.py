@@ -267,6 +267,7 @@ def test_the_seed_decides_and_nothing_else() -> None:
     assert all(a != b for a, b in zip(first, other, strict=True))
 
 
+@pytest.mark.slow
 def test_every_kind_of_number_and_names() -> None:
     """The same as an optimizer of a space with these kinds."""
     contexts = {"load": FloatDistribution(1e-2, 1e2, log=True)}

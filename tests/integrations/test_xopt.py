@@ -190,6 +190,7 @@ def test_failed_evaluations_and_removed_rows() -> None:
     assert made.generator.recommend().expected_value != before
 
 
+@pytest.mark.slow
 def test_discrete_variables_keep_to_their_values() -> None:
     variables = {**VARIABLES, "mode": {1, 2, 5}}
     made = generator(vocs=vocs(variables=variables))
