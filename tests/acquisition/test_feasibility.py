@@ -1,4 +1,4 @@
-"""The robust probability of being feasible: BoTorch's posterior, cvxpy, closed forms."""
+"""The robust probability of being feasible, against BoTorch, cvxpy, closed forms."""
 
 from __future__ import annotations
 
