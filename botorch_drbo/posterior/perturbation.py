@@ -95,7 +95,7 @@ def with_perturbation(model: SingleTaskGP) -> SingleTaskGP:
     return perturbed.eval()
 
 
-def added(own: Module | None) -> InputTransform:
+def added(own: InputTransform | None) -> InputTransform:
     """The sum ``x + c``, and then a model's own input transform."""
     if own is None:
         return AddedPerturbation()
