@@ -93,6 +93,18 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         >>> X = torch.rand(5, 1, dtype=torch.double)
         >>> feasible.probability(X).shape
         torch.Size([5])
+
+    For the best decision that meets a chance constraint::
+
+        optimize_acqf(
+            acqf,
+            ...,
+            nonlinear_inequality_constraints=[
+                (lambda x: feasible.probability(x) - 0.95, True)
+            ],
+            batch_initial_conditions=...,  # that meet it
+            options={"batch_limit": 1},
+        )
     """
 
     _log = True
@@ -250,13 +262,8 @@ class RobustFeasibility(DecisionAcquisitionFunction):
     def _log_feasible(self, X: Tensor) -> Tensor:
         """The logarithm of ``P`` at all contexts, ``b x d_x`` to ``b x n``."""
         total = X.new_zeros(())
-        least = torch.finfo(X.dtype).tiny
         for view in self._views:
-            mean, variance = view.at(X).moments()  # b (x S) x n
-            deviations = mean / variance.clamp_min(least).sqrt()
-            log = torch.special.log_ndtr(
-                deviations.clamp(-_MOST_DEVIATIONS, _MOST_DEVIATIONS)
-            )
+            log = log_probability_of_feasibility(*view.at(X).moments())  # b (x S) x n
             total = total + (logmeanexp(log, dim=-2) if log.ndim > X.ndim else log)
         return total
 
@@ -277,6 +284,23 @@ class RobustFeasibility(DecisionAcquisitionFunction):
             self.memory_budget,
         )
         return found.reshape(*X.shape[:-1], *found.shape[1:]).to(X)
+
+
+def log_probability_of_feasibility(mean: Tensor, variance: Tensor) -> Tensor:
+    r"""The logarithm of the probability that a normal number is not negative.
+
+    .. math:: \log \Phi(\mu / \sigma)
+
+    Args:
+        mean: ``...``.
+        variance: ``...``; where it is zero the number is its mean.
+
+    Returns:
+        ``...``, finite.
+    """
+    least = torch.finfo(variance.dtype).tiny
+    deviations = mean / variance.clamp_min(least).sqrt()
+    return torch.special.log_ndtr(deviations.clamp(-_MOST_DEVIATIONS, _MOST_DEVIATIONS))
 
 
 def _check_scales(ambiguity_set: AmbiguitySet, weights: Tensor) -> None:

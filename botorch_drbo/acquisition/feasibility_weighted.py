@@ -20,7 +20,6 @@ from botorch_drbo.posterior import prior_variance
 from botorch_drbo.posterior.models import some_inputs
 
 _SMOOTHING = 1e-6  # in prior standard deviations: BoTorch's TAU_RELU
-_STEEPNESS = 100.0  # of the weight below a level: of 1% too little a third is left
 
 
 class FeasibilityWeighted(DecisionAcquisitionFunction):
@@ -57,25 +56,18 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
     feasible; while there is none, the lowest value of any decision tried: then every
     other decision is a gain, and feasibility decides.
 
-    *With a level* a decision counts in full as soon as its robust probability reaches
-    it, and hardly anything below:
-
-    .. math:: \alpha_w(x) = 100 \min\{ \log \pi(x) - \log \ell,\, 0 \} + \dots
-
-    Its maximiser is the best decision that meets the chance constraint
-    ``pi(x) >= level``, up to the smallest excess: an exact penalty.
+    The best decision that meets a chance constraint is another question:
+    ``RobustFeasibility`` says how ``optimize_acqf`` answers it.
 
     Args:
         acq_function: An acquisition function of decisions, ``b x 1 x d_x``: ours, or
             any of a model of decisions alone. Its pending decisions stay.
         feasibility: The robust probability of being feasible.
         reference: ``r``, in the units of the values; None for a logarithm.
-        level: A probability from which on more of it does not count; None to weigh by
-            the probability itself.
 
     Raises:
-        InputDataError: Something else than these, a reference for a logarithm or none
-            for another function, or a level that is not in (0, 1].
+        InputDataError: Something else than these, or a reference for a logarithm, or
+            none for another function.
 
     Example:
         >>> from botorch.models import SingleTaskGP
@@ -108,7 +100,6 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         feasibility: RobustFeasibility,
         *,
         reference: float | Tensor | None = None,
-        level: float | None = None,
     ) -> None:
         if not isinstance(acq_function, AcquisitionFunction):
             raise InputDataError(
@@ -129,11 +120,6 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         )
         self.acq_function, self.feasibility = acq_function, feasibility
         self.register_buffer("reference", _as_reference(acq_function, reference))
-        if level is not None and not 0.0 < level <= 1.0:
-            raise InputDataError(
-                f"`level` must be a probability in (0, 1], got {level!r}."
-            )
-        self.level = level
         self.smoothing = _smoothing(acq_function.model)
         self._X_pending = getattr(acq_function, "X_pending", None)
 
@@ -185,10 +171,7 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         found = value(X)
         if self.reference is not None:
             found = log_fatplus(found - self.reference.to(found), tau=self.smoothing)
-        log = log_probability(X).to(found)
-        if self.level is not None:
-            log = _STEEPNESS * (log - math.log(self.level)).clamp_max(0.0)
-        return found + log
+        return found + log_probability(X).to(found)
 
 
 def _as_reference(

@@ -17,6 +17,12 @@ def named(values: Tensor, names: Sequence[str]) -> str:
     return ", ".join(f"{name} = {value:.{_DIGITS}g}" for name, value in pairs)
 
 
+def said_of_feasibility(probability: float, reached: bool | None) -> str:
+    """How surely the outcome constraints are met, in one line."""
+    said = f"with probability {probability:.3f} in the worst case"
+    return said if reached else f"{said}, TOO LITTLE: nothing better was found"
+
+
 def hurting_contexts(
     points: Tensor, weights: Tensor, worst: Tensor, names: Sequence[str]
 ) -> list[str]:

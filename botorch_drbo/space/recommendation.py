@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from botorch_drbo.algorithms import Recommendation
+from botorch_drbo.algorithms.summary import said_of_feasibility
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
@@ -35,6 +36,8 @@ class NamedRecommendation:
             worst-case weight first.
         outcome: The name of the outcome.
         worst_case_status: Whether ``worst_case_value`` is exact on these contexts.
+        feasibility: The worst probability of meeting the outcome constraints, or None.
+        feasible: Whether that reaches the recipe's level, or None.
     """
 
     x: pd.DataFrame
@@ -44,6 +47,8 @@ class NamedRecommendation:
     contexts: pd.DataFrame
     outcome: str
     worst_case_status: SolverStatus
+    feasibility: float | None = None
+    feasible: bool | None = None
 
     @classmethod
     def of(cls, found: Recommendation, space: Space) -> NamedRecommendation:
@@ -63,6 +68,8 @@ class NamedRecommendation:
             contexts=contexts,
             outcome=space.outcome,
             worst_case_status=found.worst_case_status,
+            feasibility=found.feasibility,
+            feasible=found.feasible,
         )
 
     def __str__(self) -> str:
@@ -73,6 +80,9 @@ class NamedRecommendation:
             f"expected {self.outcome}:   {self.expected_value:.6g}",
             f"worst-case {self.outcome}: {self.worst_case_value:.6g}",
         ]
+        if self.feasibility is not None:
+            said = said_of_feasibility(self.feasibility, self.feasible)
+            lines.append(f"feasible:   {said}")
         more = self.contexts[_WORST] > self.contexts[_REFERENCE] + 1e-9
         for _, row in self.contexts[more].head(_SHOWN).iterrows():
             lines.append(
