@@ -412,9 +412,12 @@ class Algorithm(ABC):
             space: The decisions and the contexts.
 
         Raises:
-            UnsupportedError: Contexts are categories and the recipe needs numbers, or
-                decisions fill no box and the recipe needs one.
+            UnsupportedError: Contexts are categories and the recipe needs numbers,
+                decisions fill no box and the recipe needs one, or contexts perturb
+                the decision and the recipe does not look at them.
         """
+        if space.perturbation:
+            self.check_uses_contexts("perturbation")
         if space.context_categories and self.context_order is not None:
             raise UnsupportedError(
                 f"`{self.name}` needs contexts that are numbers: {self.context_order}, "

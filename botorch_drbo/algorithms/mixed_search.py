@@ -89,8 +89,7 @@ def _ascent(
         for g in space.nonlinear_inequality_constraints
     ]
     ends = []
-    with warnings.catch_warnings():  # where it stopped is drawn back, if it has to be
-        warnings.simplefilter("ignore", OptimizationWarning)
+    with warnings.catch_warnings(record=True) as caught:
         for start in starts:  # SLSQP takes nonlinear constraints from one at a time
             end, _ = gen_candidates_scipy(
                 start.unsqueeze(0),
@@ -103,6 +102,10 @@ def _ascent(
                 options={"maxiter": max_iterations},
             )
             ends.append(end.reshape(1, -1))
+    for warning in caught:
+        # Where a line search gave up is drawn back, if it has to be.
+        if not issubclass(warning.category, OptimizationWarning):
+            warnings.warn(warning.message, warning.category, stacklevel=2)
     return _drawn_back(cube, space, starts.squeeze(-2), torch.cat(ends))
 
 
