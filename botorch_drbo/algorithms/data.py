@@ -15,11 +15,7 @@ from botorch_drbo._validation import (
     coarser_eps,
     rounding,
 )
-from botorch_drbo.algorithms.summary import (
-    hurting_contexts,
-    named,
-    said_of_feasibility,
-)
+from botorch_drbo.algorithms.summary import summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
@@ -201,6 +197,27 @@ class SearchSpace:
     def snap_contexts(self, C: Tensor) -> Tensor:
         """Contexts ``... x d_c`` with the nearest values that they may have."""
         return snapped(C, self.context_values)
+
+    def gaps(self, first: Tensor, second: Tensor) -> Tensor:
+        """Differences of decisions in sides of the box; of two categories one."""
+        gaps = (first - second) / (self.bounds[1] - self.bounds[0])  # ... x d_x
+        for j in self.categories:
+            gaps[..., j] = (gaps[..., j] != 0).to(gaps)
+        return gaps
+
+    def context_distances(self, first: Tensor, second: Tensor) -> Tensor:
+        r"""Distances in units of the context box; two different categories are one.
+
+        Args:
+            first: Contexts, ``... a x d_c``.
+            second: Contexts, ``... b x d_c``.
+
+        Returns:
+            ``... a x b``: what the Wasserstein balls of the recipes are made of.
+        """
+        a, b = self.embed_contexts(first), self.embed_contexts(second)
+        # The matrix-product form of cdist would leave rounding errors on the diagonal.
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
     def embed_contexts(self, C: Tensor) -> Tensor:
         r"""Contexts in units of their box, as points between which distances count.
@@ -465,25 +482,26 @@ class Recommendation:
             Lines of text, what ``print`` shows. The contexts that hurt are the three
             that gain the most weight in the worst case, compared with the reference.
         """
-        points = self.context_set.points
-        d_x, d_c = len(self.x), points.shape[-1]
-        hurt = hurting_contexts(
-            points,
-            self.context_set.weights,
-            self.worst_case_weights,
-            contexts or [f"c{j + 1}" for j in range(d_c)],
+        # Atoms of the distribution may coincide.
+        places, inverse = self.context_set.points.unique(dim=0, return_inverse=True)
+        nothing = torch.zeros(len(places)).to(places)
+        before = nothing.index_add(0, inverse, self.context_set.weights)
+        after = nothing.index_add(0, inverse, self.worst_case_weights)
+        d_x, d_c = len(self.x), places.shape[-1]
+        decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
+        contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
+        return summary(
+            dict(zip(decisions, self.x.tolist(), strict=True)),
+            "value",
+            self.expected_value,
+            self.worst_case_value,
+            [dict(zip(contexts, row, strict=True)) for row in places.tolist()],
+            before.tolist(),
+            after.tolist(),
+            exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
         )
-        exact = self.worst_case_status is SolverStatus.EXACT
-        note = "exact" if exact else "a bound: the solver did not converge"
-        rows = {
-            "decision": named(self.x, decisions or [f"x{j + 1}" for j in range(d_x)]),
-            "expected value": f"{self.expected_value:.4g}",
-            "worst-case value": f"{self.worst_case_value:.4g} ({note})",
-            "contexts that hurt": ("\n" + 20 * " ").join(hurt),
-        }
-        if self.feasibility is not None:
-            rows["feasible"] = said_of_feasibility(self.feasibility, self.feasible)
-        return "\n".join(f"{name:<20}{text}" for name, text in rows.items())
 
     def __str__(self) -> str:
         """The report."""

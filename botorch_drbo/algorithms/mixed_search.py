@@ -48,20 +48,26 @@ def climb(
         return listed
     linear = _linear_in_cube(space) or None
     if space.values and not space.nonlinear_inequality_constraints:
-        found, _ = optimize_acqf_mixed_alternating(
-            cube,
-            bounds=cube.bounds,
-            discrete_dims={j: _in_cube(space, j, v) for j, v in space.discrete.items()},
-            cat_dims={
-                j: _in_cube(space, j, tuple(map(float, range(k))))
-                for j, k in space.categories.items()
-            },
-            q=1,
-            raw_samples=raw_samples,
-            num_restarts=len(starts),
-            inequality_constraints=linear,
-            options={"maxiter_continuous": min(max_iterations, 32)},
-        )
+        with warnings.catch_warnings():
+            # Robust objectives have kinks, at which a line search may give up. Where it
+            # stopped is a candidate all the same.
+            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+            found, _ = optimize_acqf_mixed_alternating(
+                cube,
+                bounds=cube.bounds,
+                discrete_dims={
+                    j: _in_cube(space, j, v) for j, v in space.discrete.items()
+                },
+                cat_dims={
+                    j: _in_cube(space, j, tuple(map(float, range(k))))
+                    for j, k in space.categories.items()
+                },
+                q=1,
+                raw_samples=raw_samples,
+                num_restarts=len(starts),
+                inequality_constraints=linear,
+                options={"maxiter_continuous": min(max_iterations, 32)},
+            )
         found = found.reshape(-1, space.d_x)
     else:
         groups = _by_discrete_values(starts, list(space.values))

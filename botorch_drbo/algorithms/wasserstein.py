@@ -194,18 +194,13 @@ class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
 
 
 def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
-    def metric(first: Tensor, second: Tensor) -> Tensor:  # in units of the box
-        a, b = space.embed_contexts(first), space.embed_contexts(second)
-        # The matrix-product form of cdist would leave rounding errors on the diagonal.
-        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-
     def ball(points: Tensor) -> Wasserstein:
-        return Wasserstein(radius, metric(points, points))
+        return Wasserstein(radius, space.context_distances(points, points))
 
     return Judge(
         contexts=contexts,
         ball=ball,
-        between=metric,
+        between=space.context_distances,
         box=space.context_reach,
         values=space.context_values,
         categories=tuple(space.context_categories),

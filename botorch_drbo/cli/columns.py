@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    LinearConstraint,
+    Log,
+    Ordinal,
+    Variable,
+)
 
 HELP = (
     "NAME=LOW:HIGH for a number, NAME=LOW:HIGH:int, NAME=LOW:HIGH:log, NAME=A,B,C for "
@@ -59,6 +68,79 @@ def parse_variable(text: str, observed: Sequence[str] = ()) -> tuple[str, Variab
         return name, kinds[suffix](lower, upper)
     except InputDataError as error:
         raise InputDataError(f"`{name}`: {error}") from error
+
+
+def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
+    r"""Read a linear constraint of decisions.
+
+    Args:
+        text: A weighted sum of decisions, ``<=`` or ``>=``, and a number.
+        names: The decisions; a name may have spaces in it.
+
+    Returns:
+        The constraint.
+
+    Raises:
+        InputDataError: Something else.
+
+    Example:
+        >>> parse_constraint("price + 2*stock <= 100", ["price", "stock"])
+        LinearConstraint(coefficients={'price': 1.0, 'stock': 2.0}, upper=100.0, ...)
+    """
+    known = list(names)
+    longest_first = sorted(known, key=len, reverse=True)
+    name = "|".join(map(re.escape, longest_first))
+    number = r"\d+\.?\d*(?:e[+-]?\d+)?|\.\d+"
+    term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{number})\s*\*?\s*)?(?P<name>{name})\s*"
+    left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
+    coefficients: dict[str, float] = {}
+    place = 0
+    for found in re.finditer(term, left):
+        joined = found["sign"] is not None or place == 0
+        if found.start() != place or not joined or found["name"] in coefficients:
+            break
+        sign = -1.0 if found["sign"] == "-" else 1.0
+        coefficients[found["name"]] = sign * float(found["size"] or 1.0)
+        place = found.end()
+    if place != len(left) or not coefficients or not _is_number(right):
+        raise InputDataError(
+            f"The constraint `{text}` cannot be read. Write a sum of decisions, each "
+            "once, and a bound, such as 'price + 2*stock <= 100'. The decisions are "
+            f"{known}."
+        )
+    bound = {"upper" if sense == "<=" else "lower": float(right)}
+    return LinearConstraint(coefficients, **bound)
+
+
+def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
+    r"""Read what is known of a context, ``weather=rain``.
+
+    Args:
+        text: A name, an equals sign, a value.
+        contexts: The contexts.
+
+    Returns:
+        The name, and the value: of a category its name, else a number if it is one.
+
+    Raises:
+        InputDataError: Something else, or a column that is no context.
+    """
+    name, equals, value = (word.strip() for word in text.partition("="))
+    if not equals or not value or name not in contexts:
+        raise InputDataError(
+            f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
+            f"contexts {list(contexts)}."
+        )
+    return name, as_cell(value, contexts[name])
+
+
+def as_cell(word: str, variable: Variable | None) -> object:
+    """A number where there is one, of a category the name as it is; None if empty."""
+    if not word:
+        return None
+    if isinstance(variable, Category) or not _is_number(word):
+        return word  # the error message shows it
+    return float(word)
 
 
 def _listed(name: str, kind: str) -> Variable:

@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from botorch.exceptions.errors import BotorchError, InputDataError
+from botorch.exceptions.errors import BotorchError
 from rich.console import Console
 from rich.table import Table
 from typer.core import TyperCommand
 
-from botorch_drbo.cli.columns import HELP, parse_variable
-from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.cli.columns import HELP
+from botorch_drbo.cli.problem import WEIGHT, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
 
-_LISTS = ("--decisions", "--contexts")
+_LISTS = ("--decisions", "--contexts", "--known")
 
 
 class _ListCommand(TyperCommand):
@@ -65,7 +64,31 @@ Minimize = Annotated[
     bool, typer.Option("--minimize", help="Low outcomes are good, as for costs.")
 ]
 AlgorithmName = Annotated[str, typer.Option("--algorithm", help="The recipe's name.")]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        help="What decisions have to satisfy, such as 'price + 2*stock <= 100'. "
+        "May be given several times.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
+Forecast = Annotated[
+    Path | None,
+    typer.Option(
+        "--forecast",
+        help="A CSV file of contexts that may come, in place of those seen so far; "
+        f"with a column `{WEIGHT}` if some are likelier.",
+    ),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option("--radius", help="How far the forecast may be off, for this call."),
+]
+Known = Annotated[
+    list[str] | None,
+    typer.Option("--known", help="What is known of the context: NAME=VALUE."),
+]
 
 
 @app.command(cls=_ListCommand)
@@ -76,6 +99,10 @@ def suggest(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions.")] = 1,
     seed: Seed = 0,
     dry_run: Annotated[
@@ -88,10 +115,11 @@ def suggest(
     keep apart from them.
     """
     with _errors():
-        file, opt = _load(data, decisions, contexts, outcome, minimize, algorithm, seed)
-        x = opt.ask(q)
+        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        x = opt.ask(q, **problem.this_round(forecast, radius, known))
         if not dry_run:
-            file.append(x.to_dict("records"))
+            problem.file.append(x.to_dict("records"))
         _show(x, "Suggested" if dry_run else f"Appended to {data}")
 
 
@@ -103,12 +131,18 @@ def recommend(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
     seed: Seed = 0,
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
     with _errors():
-        _, opt = _load(data, decisions, contexts, outcome, minimize, algorithm, seed)
-        Console().print(str(opt.recommend()), highlight=False, markup=False)
+        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        best = opt.recommend(**problem.this_round(forecast, radius, known))
+        Console().print(str(best), highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command(cls=_ListCommand)
@@ -119,6 +153,10 @@ def plot(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="The picture; by default beside DATA.")
@@ -128,53 +166,17 @@ def plot(
     from botorch_drbo.cli.picture import draw
 
     with _errors():
-        _, opt = _load(data, decisions, contexts, outcome, minimize, algorithm, seed)
+        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out
-        draw(opt, path)
+        draw(opt.history, best, path)
         Console().print(f"Wrote {path}", highlight=False, markup=False)
 
 
 def main() -> None:
     """The entry point ``botorch-drbo``."""
     app()
-
-
-def _load(
-    data: Path,
-    decisions: list[str],
-    contexts: list[str],
-    outcome: str,
-    minimize: bool,
-    algorithm: str,
-    seed: int,
-) -> tuple[CsvFile, RobustOptimizer]:
-    """The file, and an optimizer that knows all of its rows."""
-    file = CsvFile.read(data)
-
-    def variables(words: list[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for word in words:
-            name = word.partition("=")[0].strip()
-            if name in found:
-                raise InputDataError(f"`{name}` is given twice.")
-            found.update([parse_variable(word, file.column(name))])
-        return found
-
-    chosen, met = variables(decisions), variables(contexts)
-    try:
-        opt = RobustOptimizer.from_dataframe(
-            file.frame({**chosen, **met}, outcome),
-            decisions=chosen,
-            contexts=met,
-            outcome=outcome,
-            algorithm=algorithm,
-            maximize=not minimize,
-            # Nothing is kept but the file: each length of it has a design of its own.
-            seed=seed + len(file.lines),
-        )
-    except InputDataError as error:
-        raise InputDataError(f"{data} (rows are its lines): {error}") from error
-    return file, opt
 
 
 @contextmanager

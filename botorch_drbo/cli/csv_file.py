@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.space import Category, Variable
+from botorch_drbo.cli.columns import as_cell
+from botorch_drbo.space import Variable
 
 
 @dataclass(frozen=True)
@@ -68,23 +69,23 @@ class CsvFile:
         j = self.header.index(name)
         return [row[j] for _, row in self.lines]
 
-    def frame(self, variables: Mapping[str, Variable], outcome: str) -> pd.DataFrame:
+    def frame(self, variables: Mapping[str, Variable | None]) -> pd.DataFrame:
         """The rows as a table, labelled by their lines; empty cells are missing.
+
+        Args:
+            variables: The columns; None for one that is just numbers.
 
         Raises:
             InputDataError: A column that the file does not have.
         """
-        missing = [n for n in [*variables, outcome] if n not in self.header]
+        missing = [name for name in variables if name not in self.header]
         if missing:
             raise InputDataError(
                 f"{self.path} has no column `{missing[0]}`. It has {self.header}."
             )
         columns = {
-            name: [
-                _value(word, isinstance(variables.get(name), Category))
-                for word in self.column(name)
-            ]
-            for name in [*variables, outcome]
+            name: [as_cell(word, variable) for word in self.column(name)]
+            for name, variable in variables.items()
         }
         numbers = [number for number, _ in self.lines]
         return pd.DataFrame(columns, index=pd.Index(numbers), dtype=object)
@@ -99,18 +100,6 @@ class CsvFile:
             file.seek(-1, io.SEEK_END)
             ended = file.read(1) == b"\n"
             file.write((("" if ended else "\n") + text.getvalue()).encode())
-
-
-def _value(word: str, is_name: bool) -> object:
-    """A number where there is one, a name as it is; None if empty."""
-    if not word:
-        return None
-    if is_name:
-        return word
-    try:
-        return float(word)
-    except ValueError:
-        return word  # the error message shows it
 
 
 def _word(value: object) -> str:

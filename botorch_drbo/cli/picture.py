@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.space import NamedRecommendation
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def draw(optimizer: RobustOptimizer, path: Path) -> None:
+def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
     """Outcomes in their order, and the values of the recommended decision.
 
     Args:
-        optimizer: One with named variables and outcomes.
+        history: The trials.
+        best: The recommended decision.
         path: Where the picture is written; its ending decides the format.
-
-    Raises:
-        InputDataError: There is no outcome yet.
     """
-    best = optimizer.recommend()
-    outcomes = optimizer.history[best.outcome].dropna()
+    outcomes = history[best.outcome].dropna()
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = figure.subplots()
     ax.plot(range(1, len(outcomes) + 1), outcomes, "o", label="outcomes")
@@ -31,7 +32,7 @@ def draw(optimizer: RobustOptimizer, path: Path) -> None:
         linestyle="--",
         label="recommended: worst case",
     )
-    ax.set_title(str(best).splitlines()[0])
+    ax.set_title(str(best).splitlines()[0].removeprefix("decision").strip())
     ax.set_xlabel("trial")
     ax.set_ylabel(best.outcome)
     ax.legend()

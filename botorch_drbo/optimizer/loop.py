@@ -304,7 +304,7 @@ class RobustOptimizer:
                 "Got `context` and `choose_context=True`: a context that is known "
                 "cannot be chosen. Leave one out."
             )
-        this_round = self._round(context_set, radius, context)
+        this_round = self._tables.this_round(context_set, radius, context)
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if actions is not None:
@@ -531,7 +531,7 @@ class RobustOptimizer:
         """
         if candidates is not None:
             candidates = self._tables.read_decisions(candidates, "candidates")
-        this_round = self._round(context_set, radius, context)
+        this_round = self._tables.this_round(context_set, radius, context)
         return self._tables.recommendation(
             recommended(self._run, candidates, this_round)
         )
@@ -582,15 +582,9 @@ class RobustOptimizer:
                 f"`contexts` must be `m x {self.space.d_c}`, one context in each row, "
                 f"got {got}."
             )
-        found = policy_for(self._run, contexts, Round(context_set, radius))
+        this_round = self._tables.this_round(context_set, radius, None)
+        found = policy_for(self._run, contexts, this_round)
         return self._tables.policy(contexts, found)
-
-    def _round(
-        self, context_set: ContextSet | None, radius: float | None, context: Any
-    ) -> Round:
-        if context is not None:
-            context = self._tables.read_known(context, "context")
-        return Round(context_set, radius, context)
 
     @property
     def model(self) -> SingleTaskGP:

@@ -10,7 +10,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import Recommendation
+from botorch_drbo.algorithms import Recommendation, Round
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.space import NamedRecommendation, Space
 from botorch_drbo.space.table import row_names, to_frame, to_outcomes, to_tensor
@@ -42,6 +43,20 @@ class Tables:
         if self.space is None:
             return c
         return to_tensor(c, self.space.contexts, name, partly=True)
+
+    def this_round(
+        self, context_set: ContextSet | None, radius: float | None, context: Any
+    ) -> Round:
+        """What is known about a round."""
+        named = self.space is not None
+        if named and not (context_set is None or isinstance(context_set, ContextSet)):
+            raise InputDataError(
+                f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
+                " Make one of the table: `space.context_set(table, weights=...)`."
+            )
+        if context is not None:
+            context = self.read_known(context, "context")
+        return Round(context_set, radius, context)
 
     def read_outcomes(self, y: Any, name: str) -> Any:
         """Outcomes or their variances, ``m``."""

@@ -59,7 +59,8 @@ class LinearConstraint:
                 raise InputDataError(
                     f"A LinearConstraint takes finite numbers, got {name}={value!r}."
                 )
-        if None not in (self.upper, self.lower) and self.lower > self.upper:  # pyright: ignore[reportOptionalOperand]
+        lower = -math.inf if self.lower is None else self.lower
+        if self.upper is not None and lower > self.upper:
             raise InputDataError(
                 f"`lower` ({self.lower}) must not be above `upper` ({self.upper})."
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from botorch_drbo.algorithms import Recommendation
-from botorch_drbo.algorithms.summary import said_of_feasibility
+from botorch_drbo.algorithms.summary import summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
@@ -14,12 +14,11 @@ from botorch_drbo.space.table import to_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 3  # contexts that hurt most
 _REFERENCE, _WORST = "reference_weight", "worst_case_weight"
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NamedRecommendation:
     r"""The decision to implement, and what to expect of it, in the user's units.
 
@@ -53,12 +52,14 @@ class NamedRecommendation:
     @classmethod
     def of(cls, found: Recommendation, space: Space) -> NamedRecommendation:
         """Translate a recommendation."""
+        import pandas as pd
+
         contexts = to_frame(found.context_set.points, space.contexts)
         contexts[_REFERENCE] = found.context_set.weights.tolist()
         contexts[_WORST] = found.worst_case_weights.tolist()
         # Contexts that were seen several times are one row.
-        names = list(space.contexts)
-        contexts = contexts.groupby(names, as_index=False, sort=False).sum()
+        groups = contexts.groupby(list(space.contexts), sort=False)
+        contexts = pd.DataFrame(groups[[_REFERENCE, _WORST]].sum()).reset_index()
         contexts = contexts.sort_values(_WORST, ascending=False, ignore_index=True)
         return cls(
             x=to_frame(found.x.unsqueeze(0), space.decisions),
@@ -72,29 +73,33 @@ class NamedRecommendation:
             feasible=found.feasible,
         )
 
+    def __repr__(self) -> str:
+        """The decision and its values, on one line."""
+        return (
+            f"NamedRecommendation(x={_rows(self.x)[0]}, "
+            f"expected_value={self.expected_value:.6g}, "
+            f"worst_case_value={self.worst_case_value:.6g}, "
+            f"worst_case_status={self.worst_case_status.name})"
+        )
+
     def __str__(self) -> str:
         """Decision, expected and worst-case value, and the contexts that hurt."""
-        names = [n for n in self.contexts.columns if n not in (_REFERENCE, _WORST)]
-        lines = [
-            f"decision:   {_row(self.x.iloc[0].to_dict())}",
-            f"expected {self.outcome}:   {self.expected_value:.6g}",
-            f"worst-case {self.outcome}: {self.worst_case_value:.6g}",
-        ]
-        if self.feasibility is not None:
-            said = said_of_feasibility(self.feasibility, self.feasible)
-            lines.append(f"feasible:   {said}")
-        more = self.contexts[_WORST] > self.contexts[_REFERENCE] + 1e-9
-        for _, row in self.contexts[more].head(_SHOWN).iterrows():
-            lines.append(
-                f"  hurts: {_row(row[names].to_dict())} "
-                f"({row[_REFERENCE]:.0%} -> {row[_WORST]:.0%})"
-            )
-        return "\n".join(lines)
+        return summary(
+            _rows(self.x)[0],
+            self.outcome,
+            self.expected_value,
+            self.worst_case_value,
+            _rows(self.contexts.drop(columns=[_REFERENCE, _WORST])),
+            self.contexts[_REFERENCE].tolist(),
+            self.contexts[_WORST].tolist(),
+            exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
+        )
 
 
-def _row(values: dict[str, object]) -> str:
-    shown = {
-        name: f"{value:.6g}" if isinstance(value, float) else str(value)
-        for name, value in values.items()
-    }
-    return ", ".join(f"{name} = {value}" for name, value in shown.items())
+def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
+    """Its rows by name; each value as it stands in its column."""
+    columns = [table[name].tolist() for name in table.columns]
+    names = [str(name) for name in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -20,7 +20,7 @@ from botorch_drbo.space.constraints import (
     function_name,
     model_constraints,
 )
-from botorch_drbo.space.table import to_tensor
+from botorch_drbo.space.table import to_tensor, with_weights
 from botorch_drbo.space.variables import (
     Category,
     Variable,
@@ -124,19 +124,20 @@ class Space:
         )
 
     def context_set(
-        self, contexts: Any, weights: Tensor | Sequence[float] | None = None
+        self, contexts: Any, weights: Tensor | Sequence[float] | str | None = None
     ) -> ContextSet:
         r"""A distribution of contexts, from a table.
 
         Args:
             contexts: A DataFrame, a dictionary of columns, or a tensor in their order.
-            weights: The weight of each row; None for equal weights.
+            weights: The weight of each row, with sum one; the name of a column whose
+                numbers are in proportion to them; None for equal weights.
 
         Returns:
-            What recipes take as ``reference``.
+            What recipes take as ``reference``, and ``ask`` as ``context_set``.
 
         Raises:
-            InputDataError: A value that a context cannot have.
+            InputDataError: A value that a context cannot have, or no weight.
 
         Example:
             >>> from botorch_drbo import Category, Space
@@ -145,6 +146,8 @@ class Space:
             tensor([[1.],
                     [0.]], dtype=torch.float64)
         """
+        if isinstance(weights, str):
+            contexts, weights = with_weights(contexts, weights, "contexts")
         points = to_tensor(contexts, self.contexts, "contexts")
         if weights is not None:
             weights = torch.as_tensor(weights, dtype=torch.double)

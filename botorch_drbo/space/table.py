@@ -88,8 +88,12 @@ def as_columns(
             f"`{name}` must be a DataFrame, a dictionary of columns or a tensor, got "
             f"{type(table).__name__}."
         )
+    if partly and not given:
+        raise InputDataError(
+            f"`{name}` says nothing of a context. Name one of {list(variables)}."
+        )
     missing = [key for key in variables if key not in given]
-    if missing and not (partly and given):
+    if missing and not partly:
         raise InputDataError(
             f"`{name}` has no column `{missing[0]}`, which the problem has. It needs "
             f"{list(variables)}."
@@ -147,6 +151,38 @@ def to_outcomes(y: Any, outcome: str, name: str = "y") -> Tensor | None:
         y = y[outcome]
     rows = row_names(y)
     return finite_numbers(_as_list(y), lambda i: _cell(name, rows, i, outcome))
+
+
+def with_weights(table: Any, column: str, name: str) -> tuple[Any, Tensor]:
+    r"""Take a column of weights out of a table.
+
+    Args:
+        table: A DataFrame or a dictionary of columns.
+        column: Its name.
+        name: How the user knows the table.
+
+    Returns:
+        The table without it, and the weights, ``m``, with sum one.
+
+    Raises:
+        InputDataError: There is no such column, or one of its numbers is negative, or
+            all are zero.
+    """
+    named = isinstance(table, Mapping) or hasattr(table, "columns")
+    if not named or column not in table:
+        raise InputDataError(f"`{name}` has no column `{column}` with weights.")
+    rows = row_names(table)
+    weights = finite_numbers(
+        _as_list(table[column]), lambda i: _cell(name, rows, i, column)
+    )
+    if (weights < 0).any() or not weights.any():
+        raise InputDataError(
+            f"`{name}`, column `{column}`: weights must not be negative, and not all "
+            f"zero, got {weights.tolist()[:6]}."
+        )
+    if isinstance(table, Mapping):
+        table = {key: value for key, value in table.items() if key != column}
+    return table, weights / weights.sum()
 
 
 def row_names(table: Any) -> Sequence[Any] | None:

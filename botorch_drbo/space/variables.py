@@ -388,8 +388,9 @@ def variable_from_dict(data: Mapping[str, Any]) -> Variable:
 
 
 def _is_finite(value: object) -> bool:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return number and math.isfinite(float(value))
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return math.isfinite(float(value))
 
 
 def _check_order(lower: object, upper: object, what: str) -> None:

@@ -9,8 +9,16 @@ from botorch.exceptions.errors import InputDataError
 from typer.testing import CliRunner
 
 from botorch_drbo.cli import app
-from botorch_drbo.cli.columns import parse_variable
-from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
+from botorch_drbo.cli.columns import parse_constraint, parse_variable
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    LinearConstraint,
+    Log,
+    Ordinal,
+    Variable,
+)
 
 CSV = """day,price,stock,weather,profit
 1,20.5,3,sun,1.5
@@ -65,7 +73,7 @@ def test_a_header_alone_is_a_start(data: Path) -> None:
 def test_recommend_says_decision_and_worst_case(data: Path) -> None:
     code, shown = call("recommend", data, *COLUMNS, "--minimize")
     assert code == 0, shown
-    assert "decision: price =" in shown and "worst-case profit:" in shown
+    assert "decision price =" in shown and "worst-case profit" in shown
     assert data.read_text() == CSV
 
 
@@ -139,3 +147,55 @@ def test_variables_are_written_in_one_word(text: str, variable: Variable) -> Non
 def test_other_words_are_refused(text: str, words: str) -> None:
     with pytest.raises(InputDataError, match=words):
         parse_variable(text)
+
+
+LIMIT = ["--constraint", "price + 2*stock <= 40"]
+
+
+def test_suggestions_satisfy_constraints_with_a_forecast_and_a_known_context(
+    data: Path,
+) -> None:
+    forecast = data.with_name("forecast.csv")
+    forecast.write_text("weather,weight\nrain,3\nsun,1\n")
+    words = [*COLUMNS, *LIMIT, "-q", "3"]
+    code, shown = call("suggest", data, *words, "--forecast", str(forecast))
+    assert code == 0, shown
+    new = [line.split(",") for line in data.read_text()[len(CSV) :].splitlines()]
+    assert len(new) == 3
+    assert all(float(row[1]) + 2 * int(row[2]) <= 40.001 for row in new)
+    forecast.write_text("weather,weight\nrain,3\nhail,1\n")
+    code, shown = call("suggest", data, *words, "--forecast", str(forecast))
+    assert code == 2 and "row 3, column `weather`" in shown and "forecast.csv" in shown
+
+
+def test_a_known_context_fixes_the_recommendation(data: Path) -> None:
+    code, shown = call("recommend", data, *COLUMNS, *LIMIT, "--known", "weather=rain")
+    assert code == 0, shown
+    assert "worst case is the reference" in shown  # there is nothing left to fear
+    for word in ("weather=hail", "wether=rain", "weather"):
+        code, shown = call("recommend", data, *COLUMNS, "--known", word)
+        assert code == 2 and "weather" in shown
+    assert data.read_text() == CSV
+
+
+@pytest.mark.parametrize(
+    ("text", "constraint"),
+    [
+        ("a + 2*b <= 9", LinearConstraint({"a": 1.0, "b": 2.0}, upper=9.0)),
+        ("-a+.5 b [EUR]>=-1e1", LinearConstraint({"a": -1, "b [EUR]": 0.5}, lower=-10)),
+        ("3b<=4.5", LinearConstraint({"b": 3.0}, upper=4.5)),
+    ],
+)
+def test_constraints_are_written_as_sums(
+    text: str, constraint: LinearConstraint
+) -> None:
+    assert parse_constraint(text, ["a", "b", "b [EUR]"]) == constraint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a <= b", "a b <= 1", "c <= 1", "a + a <= 1", "a <= 1 <= 2", "<= 1"],
+)
+def test_other_constraints_are_refused(text: str) -> None:
+    with pytest.raises(InputDataError, match=r"cannot be read.*\['a', 'b'\]"):
+        parse_constraint(text, ["a", "b"])
