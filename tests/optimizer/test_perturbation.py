@@ -1,4 +1,4 @@
-"""Perturbed decisions through the loop: f(x + c), the model of x alone is the oracle."""
+"""Perturbed decisions through the loop, against the model of executed decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from botorch_drbo.ambiguity import FullSimplex
 from tests.models import UNIT, uniform
 
 BOX = torch.tensor([[-0.1], [0.1]], dtype=torch.double)
-ERRORS = ContextSet(torch.linspace(-0.1, 0.1, 9).double().unsqueeze(-1))
+ERRORS = ContextSet(torch.linspace(-0.1, 0.1, 9, dtype=torch.double).unsqueeze(-1))
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 30}
 X, C = uniform(14, 1, seed=1), 0.2 * (uniform(14, 1, seed=2) - 0.5)
 
@@ -78,8 +78,8 @@ def test_errors_may_lead_out_of_the_bounds() -> None:
 
 def test_a_known_error_and_a_forecast() -> None:
     opt = told()
-    known = opt.recommend(context=torch.tensor([0.1]).double())
-    meant, _ = opt.predict(known.x, torch.tensor([0.1]).double())
+    known = opt.recommend(context=torch.tensor([0.1], dtype=torch.double))
+    meant, _ = opt.predict(known.x, torch.tensor([0.1], dtype=torch.double))
     assert known.objective == pytest.approx(meant.item(), abs=1e-6)
     narrow = ContextSet(torch.zeros(1, 1).double())
     assert opt.recommend(context_set=narrow).objective >= opt.recommend().objective
