@@ -148,8 +148,8 @@ def report(found: dict[str, list[Outcome]], rounds: int) -> str:
         "The best robustly feasible decision has the value "
         f"{best:.3f}; the best that meets the level under the uniform law {plain:.3f}.",
         "",
-        "| constraint | feasible, worst law | feasible, true law | reach the level "
-        "under both | value | met while learning |",
+        "| constraint | feasible, worst law | feasible, true law | value "
+        "| reach the level under both | met while learning |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for method, outcomes in found.items():
@@ -160,8 +160,8 @@ def report(found: dict[str, list[Outcome]], rounds: int) -> str:
         robust, true, value, met = map(mean_and_error, columns)
         reached = sum(min(o.robust, o.true) >= LEVEL - 0.01 for o in outcomes)
         lines.append(
-            f"| {method} | {robust} | {true} | {reached} of {len(outcomes)} | {value} "
-            f"| {met} |"
+            f"| {method} | {robust} | {true} | {value} "
+            f"| {reached} of {len(outcomes)} | {met} |"
         )
     lines += ["", "A level counts as reached up to .01, the error of the models."]
     return "\n".join(lines) + "\n"
