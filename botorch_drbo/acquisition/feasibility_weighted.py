@@ -13,12 +13,13 @@ from botorch.utils.safe_math import log_fatplus
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_drbo._validation import check_finite, check_scalar
+from botorch_drbo._validation import check_finite, check_positive, check_scalar
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.feasibility import RobustFeasibility
 from botorch_drbo.posterior import prior_variance
 from botorch_drbo.posterior.models import some_inputs
 
+_POWER = 20.0  # of a share of the level: nine tenths of it count a tenth
 _SMOOTHING = 1e-6  # in prior standard deviations: BoTorch's TAU_RELU
 
 
@@ -56,6 +57,16 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
     feasible; while there is none, the lowest value of any decision tried: then every
     other decision is a gain, and feasibility decides.
 
+    *With a level*, that of a chance constraint ``pi(x) >= level``, the weight is
+
+    .. math:: \min\{ \pi(x) / \ell,\ 1 \}^{20}
+
+    in place of ``pi``. A decision that is known to be feasible six times in ten, where
+    eight are asked for, is of no use however large its gain, and to try it teaches
+    nothing; the plain weight would take it for a good bet. What is not known yet, and
+    so has a middling probability, keeps a weight on a logarithmic scale. Above the
+    level the order is that of ``alpha``.
+
     The best decision that meets a chance constraint is another question:
     ``RobustFeasibility`` says how ``optimize_acqf`` answers it.
 
@@ -64,10 +75,11 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
             any of a model of decisions alone. Its pending decisions stay.
         feasibility: The robust probability of being feasible.
         reference: ``r``, in the units of the values; None for a logarithm.
+        level: A probability that is enough; None to weigh by the probability itself.
 
     Raises:
-        InputDataError: Something else than these, or a reference for a logarithm, or
-            none for another function.
+        InputDataError: Something else than these, a level that is no probability, or a
+            reference for a logarithm, or none for another function.
 
     Example:
         >>> from botorch.models import SingleTaskGP
@@ -100,6 +112,7 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         feasibility: RobustFeasibility,
         *,
         reference: float | Tensor | None = None,
+        level: float | None = None,
     ) -> None:
         if not isinstance(acq_function, AcquisitionFunction):
             raise InputDataError(
@@ -120,6 +133,11 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         )
         self.acq_function, self.feasibility = acq_function, feasibility
         self.register_buffer("reference", _as_reference(acq_function, reference))
+        if level is not None and not 0.0 < check_positive(level, "level") <= 1.0:
+            raise InputDataError(
+                f"`level` must be a probability in (0, 1], got {level!r}."
+            )
+        self.level = level
         self.smoothing = _smoothing(acq_function.model)
         self._X_pending = getattr(acq_function, "X_pending", None)
 
@@ -171,7 +189,10 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         found = value(X)
         if self.reference is not None:
             found = log_fatplus(found - self.reference.to(found), tau=self.smoothing)
-        return found + log_probability(X).to(found)
+        log = log_probability(X).to(found)
+        if self.level is not None:
+            log = _POWER * (log - math.log(self.level)).clamp_max(0.0)
+        return found + log
 
 
 def _as_reference(

@@ -86,7 +86,7 @@ class ModelBasedAlgorithm(Algorithm):
         feasibility: Where outcome constraints are told: how surely a recommendation
             has to meet them, ``1 - delta``, under the worst distribution of the
             recipe's set. While searching, the acquisition function is weighted by that
-            probability, and there is no level.
+            probability, see ``FeasibilityWeighted``.
         num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
             each hill of the acquisition function.
         raw_samples: Sobol points among which the hills are looked for.
@@ -353,6 +353,7 @@ class ModelBasedAlgorithm(Algorithm):
                     acqf,
                     chance.feasibility,
                     reference=None if acqf._log else reference,
+                    level=chance.aim,
                 )
             if candidates is None:
                 maxima, values = self._ascend(acqf, space, seed)

@@ -89,6 +89,14 @@ def test_of_equal_values_the_more_feasible_is_better(
     assert torch.allclose(values - values[0], log - log[0])
 
 
+def test_with_a_level_what_falls_short_of_it_counts_less() -> None:
+    level = 0.6
+    acqf = FeasibilityWeighted(ucb(), feasibility(), reference=-3.0, level=level)
+    share = (feasibility().probability(X.squeeze(-2)) / level).clamp_max(1.0)
+    assert (share < 1).any() and (share == 1).any()
+    assert torch.allclose(acqf(X).exp(), share**20 * (ucb()(X) + 3.0), rtol=1e-6)
+
+
 def test_of_equally_feasible_decisions_the_better_one_is() -> None:
     Z = uniform(12, 3, seed=8)
     always = known_model(Z, 50.0 + Z[:, :1], noise=1e-2)
@@ -205,5 +213,8 @@ def test_bad_input() -> None:
         FeasibilityWeighted(ucb(), feasibility(), reference=math.nan)
     with pytest.raises(InputDataError, match="need no `reference`"):
         FeasibilityWeighted(feasibility(), feasibility(), reference=0.0)
+    for level in (0.0, 1.5, "high"):
+        with pytest.raises(InputDataError, match="level"):
+            FeasibilityWeighted(ucb(), feasibility(), reference=0.0, level=level)
     with pytest.raises(UnsupportedError, match="sequential=True"):
         FeasibilityWeighted(ucb(), feasibility(), reference=0.0)(uniform(3, 2, 2))

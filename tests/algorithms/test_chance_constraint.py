@@ -117,7 +117,7 @@ def test_ambiguity_makes_the_recommendation_more_careful() -> None:
 
 
 def test_a_decision_is_asked_where_a_gain_is_likely_and_feasible() -> None:
-    """The weighted acquisition function at its own maximum, against a grid."""
+    """The weighted gain at its own maximum, against a grid."""
     made = recipe(num_restarts=4, raw_samples=128)
     x = made.propose(HISTORY, SPACE)
     constraint, model = chance(made)
@@ -131,7 +131,7 @@ def test_a_decision_is_asked_where_a_gain_is_likely_and_feasible() -> None:
     def gain(X: Tensor) -> Tensor:
         with torch.no_grad():
             rise = (ucb(X.unsqueeze(-2)) - reference).clamp_min(0.0)
-        return rise * constraint.probability(X)
+        return rise * (constraint.probability(X) / constraint.aim).clamp_max(1.0) ** 20
 
     assert reached.any()
     assert gain(x) >= gain(grid()).max() * 0.999
