@@ -283,7 +283,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
             copies * contexts.element_size() * len(contexts),
             self.memory_budget,
         )
-        return found.reshape(*X.shape[:-1], *found.shape[1:]).to(X)
+        return found.reshape(X.shape[:-1] + found.shape[1:]).to(X)
 
 
 def log_probability_of_feasibility(mean: Tensor, variance: Tensor) -> Tensor:

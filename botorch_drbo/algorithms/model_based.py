@@ -502,7 +502,7 @@ class ModelBasedAlgorithm(Algorithm):
         models = []
         for column in data.G.split(1, dim=-1):
             transform = model_inputs(bounds, categories)
-            model = _learnt(inputs, column, None, transform, "constraints")
+            model = _learnt(inputs, column, None, transform, "values of a constraint")
             models.append(_joint(model.requires_grad_(False), space))
         return ModelListGP(*models)
 
@@ -564,7 +564,7 @@ class ModelBasedAlgorithm(Algorithm):
             )
         else:
             model = _learnt(
-                inputs, history.Y, Yvar, model_inputs(bounds, categories), "y"
+                inputs, history.Y, Yvar, model_inputs(bounds, categories), "outcomes"
             )
         model = model.requires_grad_(False)  # only x is differentiated from here on
         return _joint(model, space) if uses_contexts else model
