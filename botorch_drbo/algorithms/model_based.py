@@ -11,9 +11,9 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
-from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
@@ -21,6 +21,11 @@ from botorch_drbo._validation import check_count, check_inside, check_positive
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.given_model import (
+    ModelMaker,
+    check_model_maker,
+    make_model,
+)
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
@@ -33,7 +38,7 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
-from botorch_drbo.posterior import with_known_columns
+from botorch_drbo.posterior import joint_moments, with_known_columns
 from botorch_drbo.schedules import Constant, ContextRule, as_rule
 
 _PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
@@ -64,6 +69,14 @@ class ModelBasedAlgorithm(Algorithm):
             ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
+        model: A function that makes the model in place of all this: it is called with
+            ``train_X`` (``t x d``: decisions and contexts, or decisions alone if the
+            recipe models nothing else), ``train_Y`` (``t x 1``, minus the outcome if
+            you minimise), ``train_Yvar`` (``t x 1``, None if no variances were told)
+            and ``bounds`` (``2 x d``), all in your own units, as BoTorch's models take
+            them: use its ``Normalize(d, bounds=bounds)`` and ``Standardize(m=1)``. It
+            returns a fitted BoTorch model of one output, an ensemble if you like, which
+            the recipe keeps. What it draws at random is drawn under the seed.
         num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
             each hill of the acquisition function.
         raw_samples: Sobol points among which the hills are looked for.
@@ -76,6 +89,7 @@ class ModelBasedAlgorithm(Algorithm):
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -93,6 +107,12 @@ class ModelBasedAlgorithm(Algorithm):
             raise InputDataError(
                 "`hyperparameters` must be FixedHyperparameters or None, got "
                 f"{type(self.hyperparameters).__name__}."
+            )
+        check_model_maker(self.model)
+        if self.model is not None and self.hyperparameters is not None:
+            raise InputDataError(
+                "Got `model` and `hyperparameters`, which are those of the recipe's "
+                "own model. Give one of them."
             )
         if self.half_life is not None:  # a tensor cannot be saved
             half_life = check_positive(self.half_life, "half_life")
@@ -225,7 +245,7 @@ class ModelBasedAlgorithm(Algorithm):
                 judge = Judge.of(contexts, ambiguity_set, space)
 
             def mean_at(row: Tensor) -> Score:
-                return lambda contexts: at_contexts(model, row, contexts).mean.flatten()
+                return lambda contexts: moments_at(model, row, contexts)[0]
 
             means = [mean_at(row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
@@ -319,7 +339,7 @@ class ModelBasedAlgorithm(Algorithm):
         joint = model if self.uses_contexts else self._model(history, space, True)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
-            return at_contexts(joint, x, contexts).mean.flatten()
+            return moments_at(joint, x, contexts)[0]
 
         judge = self.judge(joint, history, space, seed=seed)
         with torch.no_grad():
@@ -378,14 +398,13 @@ class ModelBasedAlgorithm(Algorithm):
         for row in x:
 
             def pessimistic(contexts: Tensor, row: Tensor = row) -> Tensor:
-                at = at_contexts(model, row, contexts)
-                deviation = at.variance.clamp_min(least).sqrt()
-                return (at.mean - _PESSIMISM * deviation).flatten()
+                mean, variance = moments_at(model, row, contexts)
+                return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
 
             contexts, robust = worst_case(judge, pessimistic, seed=seed)
             points = contexts.points[robust.weights > _CARRIES]
             with torch.no_grad():
-                variance = at_contexts(model, row, points).variance.flatten()
+                variance = moments_at(model, row, points)[1]
             chosen.append(space.with_known(points[variance.argmax()]))
         return torch.stack(chosen)
 
@@ -399,7 +418,10 @@ class ModelBasedAlgorithm(Algorithm):
         if uses_contexts:
             inputs = torch.cat([history.X, history.C], dim=-1)
             bounds = space.joint_bounds
-        if self.hyperparameters is not None:
+        if self.model is not None:
+            made = make_model(self.model, inputs, history.Y, Yvar, bounds)
+            model = cast(SingleTaskGP, made)
+        elif self.hyperparameters is not None:
             model = self.hyperparameters.model(
                 inputs, history.Y, bounds, space.d_x + space.d_c, Yvar
             )
@@ -445,10 +467,9 @@ class ModelBasedAlgorithm(Algorithm):
         return maxima, score(acqf, maxima)
 
 
-def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> GPyTorchPosterior:
-    """The posterior at one decision ``d_x`` and ``n x d_c`` contexts, ``n x 1 x 1``."""
-    Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-    return cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
+def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance at one decision ``d_x`` and ``n x d_c`` contexts, ``n``."""
+    return joint_moments(model, torch.cat([x.expand(len(contexts), -1), contexts], -1))
 
 
 def _knowing(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:

@@ -12,6 +12,7 @@ from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     Algorithm,
+    ModelMaker,
     SearchSpace,
     algorithm_from_dict,
 )
@@ -108,18 +109,24 @@ class Configuration:
         }
 
     @classmethod
-    def from_dict(cls, config: object, device: torch.device | str) -> Configuration:
+    def from_dict(
+        cls,
+        config: object,
+        device: torch.device | str,
+        model: ModelMaker | None = None,
+    ) -> Configuration:
         r"""Read what ``to_dict`` has written.
 
         Args:
             config: Anything that JSON can hold.
             device: Where to compute.
+            model: The function that makes the model of the recipe, if it has one.
 
         Returns:
             The configuration.
 
         Raises:
-            InputDataError: It is damaged.
+            InputDataError: It is damaged, or ``model`` is missing.
             BotorchTensorDimensionError: Bounds that are not ``2 x d``.
         """
         if not isinstance(config, dict):
@@ -133,7 +140,7 @@ class Configuration:
             check_count(rest["num_initial"], "num_initial", 0)  # None is not stored
             # Runs of version 0.1.0 know one design only.
             rest["initial_design"] = config.get("initial_design", "sobol")
-            algorithm = algorithm_from_dict(config["algorithm"])
+            algorithm = algorithm_from_dict(config["algorithm"], model)
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,
             AttributeError,

@@ -16,6 +16,7 @@ from torch import Tensor
 from botorch_drbo.algorithms import (
     Algorithm,
     History,
+    ModelMaker,
     Recommendation,
     Round,
     SearchSpace,
@@ -48,6 +49,7 @@ from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.posterior import joint_moments
 
 
 class RobustOptimizer:
@@ -563,8 +565,7 @@ class RobustOptimizer:
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
         model = self._fitted_model()
         with torch.no_grad():
-            posterior = model.posterior(joint.unsqueeze(-2))
-            mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
+            mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
     def _fitted_model(self) -> SingleTaskGP:
@@ -637,6 +638,7 @@ class RobustOptimizer:
         state: dict[str, Any],
         *,
         journal: str | os.PathLike[str] | None = None,
+        model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -644,6 +646,7 @@ class RobustOptimizer:
         Args:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
+            model: The function that makes the model, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -653,7 +656,7 @@ class RobustOptimizer:
             InputDataError: Not a state, another version, or damaged.
         """
         config, written_under, events = read_state(state)
-        run = Run.replayed(config, events, device, "the state")
+        run = Run.replayed(config, events, device, "the state", model=model)
         compare_environment(written_under, "the state")
         if journal is not None:
             config = run.configuration.to_dict()
@@ -669,6 +672,7 @@ class RobustOptimizer:
         *,
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
+        model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -678,6 +682,8 @@ class RobustOptimizer:
             bounds: If given, they must be the journal's: a check that it is the
                 journal of this problem.
             context_bounds: The same for the contexts.
+            model: The function that makes the model, if the run had one: a journal
+                cannot hold it, and cannot know whether it still is the same.
             device: Where to compute.
 
         Returns:
@@ -687,14 +693,17 @@ class RobustOptimizer:
         Raises:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
-                problem or version. It is left as it is.
+                problem or version, or of a run with a ``model`` that is not given.
+                It is left as it is.
             OSError: The file cannot be read.
         """
         journal, header, events = Journal.open(path)
         with ExitStack() as on_failure:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
-            run = Run.replayed(header["config"], events, device, name, in_lines=True)
+            run = Run.replayed(
+                header["config"], events, device, name, in_lines=True, model=model
+            )
             configuration = run.configuration
             compare_bounds(bounds, configuration.space.bounds, "bounds", name)
             compare_bounds(
