@@ -10,6 +10,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_finite
+from botorch_drbo.algorithms.stability import Stability
 from botorch_drbo.algorithms.summary import hurting_contexts, named
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
@@ -197,6 +198,9 @@ class Recommendation:
             those of the reference are all.
         worst_case_status: Whether ``worst_case_value`` is the exact minimum over the
             context set, or a certified lower bound of it.
+        stability: From which radius another decision has the better worst case: one
+            that was told, or with ``candidates`` one of the list. None for recipes
+            without a radius.
     """
 
     x: Tensor
@@ -207,6 +211,7 @@ class Recommendation:
     context_set: ContextSet
     worst_case_box: Tensor | None
     worst_case_status: SolverStatus
+    stability: Stability | None = None
 
     def report(
         self,
@@ -235,12 +240,17 @@ class Recommendation:
         )
         exact = self.worst_case_status is SolverStatus.EXACT
         note = "exact" if exact else "a bound: the solver did not converge"
+        decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
         rows = {
-            "decision": named(self.x, decisions or [f"x{j + 1}" for j in range(d_x)]),
+            "decision": named(self.x, decisions),
             "expected value": f"{self.expected_value:.4g}",
             "worst-case value": f"{self.worst_case_value:.4g} ({note})",
             "contexts that hurt": ("\n" + 20 * " ").join(hurt),
         }
+        if self.stability is not None:
+            rival = self.stability.rival
+            words = "" if rival is None else named(rival, decisions)
+            rows["answer holds"] = self.stability.words(words)
         return "\n".join(f"{name:<20}{text}" for name, text in rows.items())
 
     def __str__(self) -> str:

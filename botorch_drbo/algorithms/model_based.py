@@ -30,7 +30,8 @@ from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
 from botorch_drbo.algorithms.randomness import isolated_rng
-from botorch_drbo.algorithms.separation import best_apart
+from botorch_drbo.algorithms.rivals import against_rivals
+from botorch_drbo.algorithms.separation import SEPARATION, best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
@@ -355,6 +356,16 @@ class ModelBasedAlgorithm(Algorithm):
             context_set=contexts,
             worst_case_box=judge.box,
             worst_case_status=robust.status,
+            stability=against_rivals(
+                judge,
+                contexts,
+                joint,
+                x,
+                _others(x, history, space)
+                if candidates is None
+                else without(candidates, x.unsqueeze(0)),
+                seed=seed,
+            ),
         )
 
     def _best(
@@ -465,6 +476,13 @@ class ModelBasedAlgorithm(Algorithm):
         )
         maxima = cube.to_box(candidates).squeeze(-2)
         return maxima, score(acqf, maxima)
+
+
+def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
+    """Decisions told that are apart from one decision ``d_x``, ``m x d_x``."""
+    told = history.X.unique(dim=0)
+    lower, upper = space.bounds
+    return told[((told - x).abs() > SEPARATION * (upper - lower)).any(-1)]
 
 
 def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:

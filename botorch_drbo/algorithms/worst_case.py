@@ -89,7 +89,7 @@ def worst_case(
             return judge.contexts, robust
         sample, sampled = given, score(given)
         if not judge.fills_box:
-            others = _filling(judge.box, seed)
+            others = filling(judge.box, seed)
             sample = torch.cat([given, others])
             sampled = torch.cat([sampled, score(others)])
         points, values = sample, sampled
@@ -201,7 +201,7 @@ def _apart(unit: Tensor) -> Tensor:
     return unit[first[first < len(unit)].sort().values]
 
 
-def _filling(box: Tensor, seed: int) -> Tensor:
+def filling(box: Tensor, seed: int) -> Tensor:
     """Sobol contexts that fill a box, and its corners, ``m x d_c``."""
     d_c = box.shape[-1]
     unit = sobol(64 * 2 ** min(d_c, 3), d_c, seed)
