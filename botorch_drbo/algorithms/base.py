@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import (
@@ -267,7 +267,7 @@ class Algorithm(ABC):
         space: SearchSpace,
         *,
         decides: bool,
-    ) -> tuple[Algorithm, History, SearchSpace]:
+    ) -> tuple[Self, History, SearchSpace]:
         r"""Turn what is known about a round into a recipe and a problem without it.
 
         A reference and a radius are options of the recipe. Known columns of the context

@@ -112,18 +112,18 @@ def recalled(
     """
     check_model_maker(model)
     stored = options.get("model")
-    noted = isinstance(stored, Mapping) and _NOTE in stored
-    if noted and model is None:
+    name = stored.get(_NOTE) if isinstance(stored, Mapping) else None
+    if name is not None and model is None:
         raise InputDataError(
-            f"the run has a model of yours, made by the function `{stored[_NOTE]}`, "
-            "which cannot be saved. Pass it again: `model=...`."
+            f"the run has a model of yours, made by the function `{name}`, which "
+            "cannot be saved. Pass it again: `model=...`."
         )
-    if model is not None and not noted:
+    if name is None and model is not None:
         raise InputDataError(
             "the run was made without a `model`. Leave it out; to go on with another "
             "model start a new run and tell it the same outcomes."
         )
-    return {**options, "model": model} if noted else dict(options)
+    return dict(options) if name is None else {**options, "model": model}
 
 
 def check_exact(model: SingleTaskGP, name: str) -> SingleTaskGP:

@@ -31,6 +31,7 @@ from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.rivals import against_rivals
+from botorch_drbo.algorithms.round import Round
 from botorch_drbo.algorithms.separation import SEPARATION, best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
@@ -213,6 +214,7 @@ class ModelBasedAlgorithm(Algorithm):
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         seed: int = 0,
+        this_round: Round | None = None,
     ) -> RobustnessProfile:
         r"""The worst case of any decision as a recommendation has it, by radius.
 
@@ -227,6 +229,7 @@ class ModelBasedAlgorithm(Algorithm):
             ambiguity_set: Another set around the same contexts, with the radius that
                 ``radii`` follow if they are None; None for the recipe's own.
             seed: Decides every random draw.
+            this_round: What is known about this round alone; None for nothing.
 
         Returns:
             The profile, in the sign of ``history.Y``.
@@ -235,14 +238,17 @@ class ModelBasedAlgorithm(Algorithm):
             InputDataError: There is no outcome yet, a set without a radius, or radii
                 that do not ascend.
             BotorchTensorDimensionError: A set that knows other contexts.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
         """
         self._check(history, space, needs_data=True)
+        recipe, history, space = self.facing(this_round, history, space, decides=False)
         with isolated_rng(seed, space.bounds.device):
-            model = self._model(history, space, True)
+            model = recipe._model(history, space, True)
             if ambiguity_set is None:
-                judge = self.judge(model, history, space, seed=seed)
+                judge = recipe.judge(model, history, space, seed=seed)
             else:
-                contexts = self.data_contexts(history, space)
+                contexts = recipe.data_contexts(history, space)
                 judge = Judge.of(contexts, ambiguity_set, space)
 
             def mean_at(row: Tensor) -> Score:

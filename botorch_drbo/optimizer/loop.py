@@ -583,6 +583,9 @@ class RobustOptimizer:
         target: float | None = None,
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
 
@@ -597,6 +600,9 @@ class RobustOptimizer:
                 zero to four times the recipe's own radius.
             ambiguity_set: Another set around the same contexts than the recipe's own,
                 which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
+            context_set: As for ``recommend``: the distribution of this round's context.
+            radius: As for ``recommend``: that from which ``radii`` follow.
+            context: As for ``recommend``: what is known of this round's context.
 
         Returns:
             The profile: the worst-case values, the expected value, and the radii from
@@ -607,7 +613,8 @@ class RobustOptimizer:
                 set without a radius, or radii that do not ascend.
             BotorchTensorDimensionError: Not one decision, or a set that knows other
                 contexts.
-            UnsupportedError: A recipe without a model of its own (``random``).
+            UnsupportedError: A recipe without a model of its own (``random``), or one
+                that can make nothing of what is known.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -622,6 +629,7 @@ class RobustOptimizer:
             self._run,
             x,
             other,
+            Round(context_set, radius, context),
             target=target,
             radii=radii,
             ambiguity_set=ambiguity_set,
