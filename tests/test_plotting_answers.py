@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from matplotlib import pyplot as plt
 
-from botorch_drbo import ContextSet
+from botorch_drbo import Category, ContextSet, RobustOptimizer, Space
 from botorch_drbo.algorithms import Recommendation
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.plotting import plot_policy, plot_worst_case
@@ -168,3 +168,28 @@ def test_the_worst_case_of_a_mirrored_problem_is_above():
     worse = replace(BEST, expected_value=1.6, worst_case_value=2.8)
     ax = plot_worst_case(Straight(), worse)
     assert lines(ax)["worst-case value"] == pytest.approx([2.8, 2.8])
+
+
+def test_names_and_categories_come_from_the_problem():
+    space = Space(
+        decisions={"price": (10.0, 90.0)},
+        contexts={"weather": Category(["sun", "rain"])},
+        outcome="profit",
+    )
+    opt = RobustOptimizer("dro", space, radius=0.4, num_restarts=1, raw_samples=8)
+    x = pd.DataFrame({"price": [20.0, 40.0, 60.0, 80.0]})
+    c = pd.DataFrame({"weather": ["sun", "rain", "sun", "sun"]})
+    opt.tell(x, c, [3.0, 1.0, 5.0, 4.0])
+    best = opt.recommend()
+    ax = plot_worst_case(opt, best)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weather", "profit")
+    shown = [text.get_text() for text in ax.get_xticklabels()]
+    assert shown == best.contexts["weather"].tolist()  # the worst first
+    heights = [height for _, height in bars(ax)["weight in the worst case"]]
+    assert heights == pytest.approx(best.contexts["worst_case_weight"].tolist())
+    assert "reference_weight" in best.contexts  # drawing takes nothing away
+    table = opt.policy(pd.DataFrame({"weather": ["rain", "sun"]}))
+    ax = plot_policy(table[["weather"]], table[["price"]])
+    assert ax.get_ylabel() == "price"
+    assert "answer holds" in str(best)
+    assert "price = " in str(best).split("answer holds")[1] or best.rival is None

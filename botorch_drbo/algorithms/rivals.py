@@ -49,7 +49,7 @@ def against_rivals(
         return None
     points, weights = found.points, found.weights
     if judge.box is not None and not judge.fills_box:
-        sample = filling(judge.box, seed)
+        sample = filling(judge.box, judge.values, seed)
         points = torch.cat([points, sample])
         weights, ball = pad(weights, (0, len(sample))), judge.ball(points)
     d = x.shape[-1] + points.shape[-1]

@@ -12,6 +12,7 @@ from torch import Tensor
 from botorch_drbo.algorithms import Recommendation
 from botorch_drbo.plotting.columns import Column, column_of
 from botorch_drbo.plotting.style import COLOURS, as_array, given_or_new
+from botorch_drbo.space import NamedRecommendation
 
 _MOST_BARS, _NUM_BINS = 12, 20
 # The bars fill the lower part of the picture, the outcome the upper one.
@@ -29,12 +30,12 @@ class Predicts(Protocol):
 
 def plot_worst_case(
     optimizer: Predicts,
-    recommendation: Recommendation,
+    recommendation: Recommendation | NamedRecommendation,
     ax: Axes | None = None,
     *,
     column: int | str = 0,
     xlabel: str | None = None,
-    ylabel: str = "outcome",
+    ylabel: str | None = None,
 ) -> Axes:
     r"""Draw which contexts the worst case of a recommendation makes likelier.
 
@@ -50,7 +51,7 @@ def plot_worst_case(
         column: Which context variable runs along the horizontal axis, by its place or
             its name. Of several the others are not shown: weights are added up.
         xlabel: The label of that axis, with its unit; by default the variable's name.
-        ylabel: The label of the outcome, with its unit.
+        ylabel: The label of the outcome, with its unit; by default its name.
 
     Returns:
         The axes of the outcome.
@@ -70,9 +71,7 @@ def plot_worst_case(
         >>> ax.get_xlabel()
         'temperature (C)'
     """
-    contexts = recommendation.context_set.points
-    before = as_array(recommendation.context_set.weights)
-    after = as_array(recommendation.worst_case_weights)
+    contexts, before, after = _distributions(recommendation)
     shown = column_of(contexts, column, "context c", "contexts")
     mean, variance = optimizer.predict(recommendation.x, contexts)
     ax = given_or_new(ax)
@@ -97,7 +96,8 @@ def plot_worst_case(
     if shown.categories is not None:
         ax.set_xticks(range(len(shown.categories)), shown.categories)
     ax.set_xlabel(shown.name if xlabel is None else xlabel)
-    ax.set_ylabel(ylabel)
+    named = getattr(recommendation, "outcome", "outcome")
+    ax.set_ylabel(named if ylabel is None else ylabel)
     handles = [*ax.get_legend_handles_labels()[0], *bars.get_legend_handles_labels()[0]]
     ax.legend(
         handles=handles,
@@ -107,6 +107,19 @@ def plot_worst_case(
         frameon=False,
     )
     return ax
+
+
+def _distributions(
+    recommendation: Recommendation | NamedRecommendation,
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+    """The contexts, a tensor or a table, and both weights of each."""
+    if isinstance(recommendation, NamedRecommendation):
+        table = recommendation.contexts.copy()
+        before = table.pop("reference_weight").to_numpy()
+        return table, before, table.pop("worst_case_weight").to_numpy()
+    reference = recommendation.context_set
+    worst = as_array(recommendation.worst_case_weights)
+    return reference.points, as_array(reference.weights), worst
 
 
 def _draw_outcomes(
