@@ -74,8 +74,8 @@ print(hut.recommend())
 # `radius=0.05` was a guess. In which unit? A set that moves probability about, such as
 # the *Wasserstein* ball here, measures how far: the number of visitors that a day is
 # moved by, on average over all days. The recipe counts in widths of the box of
-# contexts, so that 0.05 is 5 % of 200: **10 visitors a day**. The last line of the
-# report says at which radius the hut would have to change its mind.
+# contexts, so that 0.05 is 5 % of 200: **10 visitors a day**. The line
+# *answer holds* says at which radius the hut would have to change its mind.
 #
 # For the calculations below we need the same distance as a set of our own.
 
@@ -182,10 +182,10 @@ table = pd.DataFrame(rows).T
 table.round({name: 3 if name == "radius" else 0 for name in table})
 
 # %% [markdown]
-# Read it by rows: a larger radius hires fewer skis, gives up a little of the expected
-# profit, and holds up better when visitors stay away. No row is the right one. The
-# first is right for a hut that knows its winter, the last for one that could not
-# survive the bad one.
+# Read it by rows: a larger radius hires fewer skis and gives up some of the expected
+# profit. With a fifth fewer visitors the middle rows earn most, with half of them the
+# last one earns twice as much as the first. No row is the right one: the first suits a
+# hut that knows its winter, the last one that could not survive the bad one.
 #
 # ## The other way round: how much shift does a decision bear?
 #
