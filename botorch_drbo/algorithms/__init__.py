@@ -24,6 +24,7 @@ from botorch_drbo.algorithms.data import (
 )
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
+from botorch_drbo.algorithms.given_model import ModelMaker
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
@@ -82,6 +83,7 @@ __all__ = [
     "ImprovementERBO",
     "ImprovementWDRBO",
     "ModelBasedAlgorithm",
+    "ModelMaker",
     "PhasedState",
     "PhasedUncertaintySampling",
     "RandomSearch",

@@ -15,6 +15,7 @@ from botorch_drbo._validation import (
     coarser_eps,
     rounding,
 )
+from botorch_drbo.algorithms.stability import Stability
 from botorch_drbo.algorithms.summary import summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
@@ -452,6 +453,9 @@ class Recommendation:
         feasible: Whether it reaches the recipe's level ``feasibility``. If not, no
             decision that does was found, and this is the one with the largest
             probability, whatever its value. None without constraints.
+        stability: From which radius another decision has the better worst case: one
+            that was told, or with ``candidates`` one of the list. None for recipes
+            without a radius.
     """
 
     x: Tensor
@@ -464,6 +468,7 @@ class Recommendation:
     worst_case_status: SolverStatus
     feasibility: float | None = None
     feasible: bool | None = None
+    stability: Stability | None = None
 
     def report(
         self,
@@ -490,6 +495,9 @@ class Recommendation:
         d_x, d_c = len(self.x), places.shape[-1]
         decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
         contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
+        rival = None
+        if self.stability is not None and self.stability.rival is not None:
+            rival = dict(zip(decisions, self.stability.rival.tolist(), strict=True))
         return summary(
             dict(zip(decisions, self.x.tolist(), strict=True)),
             "value",
@@ -501,6 +509,8 @@ class Recommendation:
             exact=self.worst_case_status is SolverStatus.EXACT,
             feasibility=self.feasibility,
             feasible=self.feasible,
+            stability=self.stability,
+            rival=rival,
         )
 
     def __str__(self) -> str:

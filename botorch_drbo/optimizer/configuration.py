@@ -13,6 +13,7 @@ from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     Algorithm,
+    ModelMaker,
     SearchSpace,
     algorithm_from_dict,
 )
@@ -140,7 +141,11 @@ class Configuration:
 
     @classmethod
     def from_dict(
-        cls, config: object, device: torch.device | str, named: Space | None = None
+        cls,
+        config: object,
+        device: torch.device | str,
+        named: Space | None = None,
+        model: ModelMaker | None = None,
     ) -> Configuration:
         r"""Read what ``to_dict`` has written.
 
@@ -148,12 +153,13 @@ class Configuration:
             config: Anything that JSON can hold.
             device: Where to compute.
             named: The space of the run, for one whose constraints are functions.
+            model: The function that makes the model of the recipe, if it has one.
 
         Returns:
             The configuration.
 
         Raises:
-            InputDataError: It is damaged.
+            InputDataError: It is damaged, or ``model`` is missing.
             BotorchTensorDimensionError: Bounds that are not ``2 x d``.
         """
         if not isinstance(config, dict):
@@ -168,7 +174,7 @@ class Configuration:
             # Runs of version 0.1.0 know one design only.
             rest["initial_design"] = config.get("initial_design", "sobol")
             rest["perturbation"] = config.get("perturbation", False)
-            algorithm = algorithm_from_dict(config["algorithm"])
+            algorithm = algorithm_from_dict(config["algorithm"], model)
             space = _stored_space(config.get("space"), named)
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,
