@@ -9,6 +9,8 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import Normalize
 from torch import Tensor
 
 from botorch_drbo import ContextSet, Integer, RobustOptimizer, Space
@@ -114,6 +116,20 @@ def test_known_hyperparameters_are_those_of_the_executed_decision() -> None:
     assert ratio == pytest.approx(
         torch.tensor(-0.5 * (0.1 / 1.2 / 0.1) ** 2).exp().item(), abs=1e-6
     )
+
+
+def test_a_model_of_ones_own_is_given_the_executed_decisions() -> None:
+    seen = []
+
+    def made(train_X, train_Y, train_Yvar, bounds):
+        seen.append((train_X, bounds))
+        transform = Normalize(1, bounds=bounds)
+        return SingleTaskGP(train_X, train_Y, input_transform=transform)
+
+    opt = told("erbo", model=made)
+    assert opt.recommend().x.shape == (1,)
+    assert torch.equal(seen[0][0], X + C)
+    assert seen[0][1].tolist() == [[-0.1], [1.1]]
 
 
 def test_together_with_outcome_constraints() -> None:
