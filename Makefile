@@ -34,8 +34,8 @@ demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
-	tests botorch_drbo docs/index.md docs/conventions.md docs/objectives.md \
-	docs/optuna.md docs/radius.md docs/rounds.md docs/spaces.md docs/tables.md docs/xopt.md
+	tests botorch_drbo docs/constraints.md docs/index.md docs/conventions.md docs/objectives.md \
+	docs/optuna.md docs/perturbation.md docs/radius.md docs/rounds.md docs/spaces.md docs/tables.md docs/xopt.md
 
 test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
 	$(PYTEST)
