@@ -17,6 +17,9 @@ from botorch_drbo.integrations._ax_parameters import Columns, encode
 _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
 
+_OUTCOME = "botorch_drbo_outcome"  # in the metadata of a trial
+_LOST = 1e-9  # more than what is lost by ten decimals
+
 ON_THE_WAY = {
     TrialStatus.CANDIDATE,
     TrialStatus.STAGED,
@@ -79,14 +82,23 @@ def events_of(
     return events
 
 
+def keep_outcome(trial: BaseTrial, mean: float, error: float | None) -> None:
+    """Keep all digits of an outcome: Ax's files have ten decimals."""
+    trial.update_run_metadata({_OUTCOME: [mean, error]})
+
+
 def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
     """The outcome of each arm, and the variance of its noise or None."""
     found: dict[_Arm, _Outcome] = {}
     table = experiment.lookup_data().df
-    for row in table[table["metric_name"] == metric].to_dict("records"):
-        error = float(row["sem"])
-        variance = None if math.isnan(error) else error**2
-        found[row["trial_index"], row["arm_name"]] = float(row["mean"]), variance
+    table = table[table["metric_name"] == metric]
+    columns = (table[name] for name in ("trial_index", "arm_name", "mean", "sem"))
+    for index, arm, mean, error in zip(*columns, strict=True):
+        told = experiment.trials[index].run_metadata.get(_OUTCOME)
+        if told is not None and abs(told[0] - mean) < _LOST:  # else it came later
+            mean, error = told[0], math.nan if told[1] is None else told[1]
+        variance = None if math.isnan(error) else float(error) ** 2
+        found[index, arm] = float(mean), variance
     lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})
     if 0 < len(lacking) < len({trial for trial, _ in found}):
         raise InputDataError(

@@ -66,7 +66,11 @@ class Column:
             raise _refused(name, f"is a {type(parameter).__name__}")
         if parameter.is_task:
             raise _refused(name, "is a task")
-        numbers = [v for v in parameter.values if type(v) in (int, float)]
+        numbers: list[float] = [
+            value
+            for value in parameter.values
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        ]
         if len(numbers) < len(parameter.values) or not parameter.is_ordered:
             raise _refused(
                 name,
@@ -78,7 +82,7 @@ class Column:
             float(min(numbers)),
             float(max(numbers)),
             bool(parameter.log_scale),
-            tuple(sorted(numbers)),
+            tuple(numbers),
         )
 
     @property

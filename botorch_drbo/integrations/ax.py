@@ -63,6 +63,7 @@ from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
     events_of,
     is_attached,
+    keep_outcome,
     objective_of,
     outcomes_of,
 )
@@ -173,8 +174,9 @@ def tell(
         )
     trial = experiment.trials[trial_index]
     _check_context(context, node.context_names, experiment)
+    outcome = None
     if raw_data is not None:
-        _check_outcome(raw_data, objective_of(experiment)[0])
+        outcome = _checked_outcome(raw_data, objective_of(experiment)[0])
     _check_goes_on(trial, node.context_names, context)
     parameters = {**trial.arms[0].parameters, **context}
     if parameters != trial.arms[0].parameters:
@@ -183,7 +185,8 @@ def tell(
         trial.mark_failed(f"its context came: see trial {told}", unsafe=True)
         client.mark_trial_failed(trial_index)  # saves it, where there is a database
         trial_index = told
-    if raw_data is not None:
+    if raw_data is not None and outcome is not None:
+        keep_outcome(experiment.trials[trial_index], *outcome)
         client.complete_trial(trial_index, dict(raw_data))
     return trial_index
 
@@ -331,12 +334,16 @@ class _Visitor(Analysis):
     experiment: Experiment | None = None
     strategy: GenerationStrategy | None = None
 
+    def validate_applicable_state(self, *_: object, **__: object) -> None:
+        """It always is."""
+
     def compute(
         self,
         experiment: Experiment | None = None,
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
     ) -> AnalysisCard:
+        """Remember what is shown."""
         self.experiment, self.strategy = experiment, generation_strategy
         return AnalysisCard(_NODE, title="", subtitle="", df=pd.DataFrame(), blob="")
 
@@ -379,7 +386,10 @@ def _check_context(
             )
 
 
-def _check_outcome(raw_data: Mapping[str, Any], metric: str) -> None:
+def _checked_outcome(
+    raw_data: Mapping[str, Any], metric: str
+) -> tuple[float, float | None]:
+    """The outcome and its standard error or None."""
     if metric not in raw_data:
         raise InputDataError(
             f"`raw_data` lacks the objective {metric!r}, got {list(raw_data)}."
@@ -387,13 +397,15 @@ def _check_outcome(raw_data: Mapping[str, Any], metric: str) -> None:
             "still out."
         )
     told = raw_data[metric]
-    numbers = told if isinstance(told, tuple) and len(told) == 2 else (told,)
+    mean, error = told if isinstance(told, tuple) and len(told) == 2 else (told, None)
+    numbers = [mean] if error is None else [mean, error]
     if not all(isinstance(v, Real) and math.isfinite(v) for v in numbers):
         raise InputDataError(
             f"`raw_data` must have a finite number for {metric!r}, or a pair of one "
             f"and its standard error, got {told!r}. Of a trial that failed tell the "
             "context alone, then call `client.mark_trial_failed`."
         )
+    return float(mean), None if error is None else float(error)
 
 
 def _check_goes_on(

@@ -28,6 +28,7 @@ from botorch.acquisition.input_constructors import (
     get_acqf_input_constructor,
 )
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
 from botorch.utils.datasets import SupervisedDataset
 
 from botorch_drbo._validation import check_inside, did_you_mean
@@ -74,6 +75,7 @@ _BETA = 2.25  # that of the recipes
 
 def construct_inputs(
     kind: type[DecisionAcquisitionFunction],
+    model: Model,
     training_data: SupervisedDataset | Mapping[str, SupervisedDataset],
     context_names: Sequence[str],
     bounds: Sequence[tuple[float, float]] | None = None,
@@ -86,6 +88,7 @@ def construct_inputs(
 
     Args:
         kind: Its class.
+        model: The fitted model, of all features.
         training_data: What the model was fitted to, of one outcome.
         context_names: Which features are contexts.
         bounds: Lower and upper bound of each feature.
@@ -152,6 +155,7 @@ def construct_inputs(
         "objective": objective,
         "X_baseline": X[:, decisions],
         **arguments,
+        "model": model,
         "context_set": context_set,
         "context_indices": columns,
     }
@@ -167,19 +171,22 @@ def construct_inputs(
 
 
 def _constructor(kind: type[DecisionAcquisitionFunction]) -> Callable[..., dict]:
-    def construct(**arguments: Any) -> dict[str, Any]:
-        return construct_inputs(kind, **arguments)
+    def construct(model: Model, **arguments: Any) -> dict[str, Any]:
+        return construct_inputs(kind, model, **arguments)
 
     own = inspect.signature(kind).parameters
     return _with_signature(construct, [*own, *_EXTRA])
 
 
 def construct_joint(
-    acquisition: str = DistributionallyRobustUCB.__name__, **arguments: Any
+    model: Model,
+    acquisition: str = DistributionallyRobustUCB.__name__,
+    **arguments: Any,
 ) -> dict[str, Any]:
     r"""The arguments of ``OverJointInputs``, which is what Ax takes.
 
     Args:
+        model: The fitted model, of all features.
         acquisition: The name of the class that it wraps.
         arguments: What that is constructed from.
 
@@ -202,7 +209,7 @@ def construct_joint(
                 "before it gets here. Use a recipe, whose outcomes stay as they are: "
                 "`botorch_drbo.integrations.ax.generation_strategy`."
             )
-    inputs = get_acqf_input_constructor(kind)(**arguments)
+    inputs = get_acqf_input_constructor(kind)(model, **arguments)
     return {"acq_function": kind(**inputs)}
 
 

@@ -23,6 +23,7 @@ from botorch.models import SingleTaskGP
 from botorch.utils.datasets import SupervisedDataset
 from torch import Tensor
 
+import botorch_drbo.integrations.ax  # noqa: F401  (it registers)
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
@@ -37,7 +38,6 @@ from botorch_drbo.acquisition import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.ambiguity import TotalVariation, ambiguity_set_to_dict
-from botorch_drbo.integrations import ax as robust  # noqa: F401  (registers)
 from botorch_drbo.objectives import UncertaintyObjective
 
 BOUNDS = [(0.0, 1.0), (10.0, 12.0), (0.0, 2.0)]  # the context in the middle
