@@ -397,7 +397,10 @@ def _checked_outcome(
             "still out."
         )
     told = raw_data[metric]
-    mean, error = told if isinstance(told, tuple) and len(told) == 2 else (told, None)
+    pair: tuple[Any, Any] = (told, None)
+    if isinstance(told, tuple) and len(told) == 2:
+        pair = told
+    mean, error = pair
     numbers = [mean] if error is None else [mean, error]
     if not all(isinstance(v, Real) and math.isfinite(v) for v in numbers):
         raise InputDataError(

@@ -36,7 +36,10 @@ pytestmark = pytest.mark.filterwarnings(
 logging.getLogger("ax").setLevel(logging.ERROR)
 
 SMALL = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 5}
-NEEDED = {"regret_balancing": {"reward_range": (-10.0, 10.0)}}
+NEEDED = {
+    "regret_balancing": {"reward_range": (-10.0, 10.0)},
+    "drbo_mmd_minimax": {"num_contexts": 16},
+}
 
 
 def real(name: str, low: float, high: float, **more: Any) -> RangeParameterConfig:
