@@ -42,9 +42,11 @@ def is_public(name: str) -> bool:
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 MODULES = [module_name(path) for path in SOURCES]
 PACKAGES = [module_name(path) for path in SOURCES if path.name == "__init__.py"]
-PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name)]
-OPTIONAL = ("botorch_drbo.plotting",)  # matplotlib is its business alone
-HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax")
+HOSTS = "botorch_drbo.integrations"  # has no names of its own: each module is a door
+PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name) and name != HOSTS]
+PUBLIC_PACKAGES += [n for n in MODULES if n.startswith(f"{HOSTS}.") and is_public(n)]
+OPTIONAL = ("botorch_drbo.plotting", HOSTS)  # matplotlib, hosts: their business alone
+HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax", "optuna", "xopt")
 
 
 def public_names(package: str) -> list[str]:

@@ -49,6 +49,8 @@ from botorch_drbo.ambiguity import AmbiguitySet, ambiguity_set_from_dict
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 
+__all__ = ["ACQUISITION_FUNCTIONS", "construct_inputs", "construct_joint"]
+
 ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     DistributionallyRobustUCB,
     LipschitzPenalizedUCB,
@@ -59,6 +61,7 @@ ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     qDistributionallyRobustExpectedImprovement,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
+"""The classes that have a constructor."""
 
 # What a constructor takes beside the arguments of the class itself.
 _EXTRA = (
