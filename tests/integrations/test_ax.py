@@ -27,12 +27,7 @@ from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Columns
 
-pytestmark = pytest.mark.filterwarnings(
-    # What Ax says of pandas, of its own parameters, and of its storage.
-    r"ignore:.*:DeprecationWarning:(ax|pandas)\b",
-    "ignore::pandas.errors.Pandas4Warning",
-    "ignore::ax.exceptions.core.AxParameterWarning",
-)
+pytestmark = pytest.mark.filterwarnings("ignore::ax.exceptions.core.AxParameterWarning")
 logging.getLogger("ax").setLevel(logging.ERROR)
 
 SMALL = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 5}

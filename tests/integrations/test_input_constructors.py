@@ -173,8 +173,6 @@ def test_what_cannot_be_kept_is_refused(
         constructed(OverJointInputs, **options)
 
 
-@pytest.mark.filterwarnings(r"ignore:.*:DeprecationWarning:(ax|pandas)\b")
-@pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 def test_a_client_with_a_strategy_of_ones_own_asks_and_is_saved(tmp_path: Any) -> None:
     options = {
         "acquisition": "LipschitzPenalizedUCB",
