@@ -44,7 +44,6 @@ import tempfile
 
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 
@@ -227,9 +226,7 @@ print(robust.recommend(again) == robust.recommend(client))
 
 # %%
 optimizer = robust.optimizer(client)
-profile = optimizer.robustness_profile(
-    torch.tensor([lucky]).double(), other=torch.tensor([chosen]).double()
-)
+profile = optimizer.robustness_profile({"setting": lucky}, {"setting": chosen})
 print(f"expected cost of the best trial, by the model: {profile.expected_value:.2f}")
 print(f"it falls behind the robust decision from radius {profile.falls_behind} on")
 print(optimizer.recommend())

@@ -12,7 +12,7 @@ from ax.core.generator_run import GeneratorRunType
 from ax.core.trial_status import TrialStatus
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
-from botorch_drbo.integrations._ax_parameters import Columns, encode
+from botorch_drbo.integrations._ax_parameters import Translation
 
 _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
@@ -35,7 +35,7 @@ def is_attached(trial: BaseTrial) -> bool:
 
 
 def events_of(
-    experiment: Experiment, columns: Columns, outcomes: Mapping[_Arm, _Outcome]
+    experiment: Experiment, words: Translation, outcomes: Mapping[_Arm, _Outcome]
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
     events: list[dict[str, Any]] = []
@@ -50,8 +50,9 @@ def events_of(
         for arm in trial.arms:
             outcome = None if failed else outcomes.get((trial.index, arm.name))
             pending = outcome is None and trial.status in ON_THE_WAY
-            x = encode(columns.decisions, arm.parameters)
-            c = encode(columns.contexts, arm.parameters)  # None where it is not known
+            where = f"trial {trial.index}"
+            x = words.decisions(arm.parameters, where)
+            c = words.contexts(arm.parameters, where)
             if asked:
                 some_known = any(value is not None for value in c)
                 record("ask", x=[x], **({"context": c} if some_known else {}))
@@ -66,7 +67,7 @@ def events_of(
                     continue
                 raise InputDataError(
                     f"Trial {trial.index} has an outcome and not its context "
-                    f"({[column.name for column in columns.contexts]}). Say which one "
+                    f"({list(words.space.contexts)}). Say which one "
                     f"came: `tell(client, {trial.index}, context, raw_data)`."
                 )
             told = {"x": [x], "c": [c], "closes_pending": False}

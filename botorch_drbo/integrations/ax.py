@@ -49,14 +49,13 @@ from ax.generation_strategy.external_generation_node import ExternalGenerationNo
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.storage.botorch_modular_registry import register_acquisition_function
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
 from botorch_drbo.algorithms import (
     Algorithm,
     ModelBasedAlgorithm,
-    Recommendation,
     algorithm_from_dict,
 )
 from botorch_drbo.integrations._ax_experiment import (
@@ -67,11 +66,7 @@ from botorch_drbo.integrations._ax_experiment import (
     objective_of,
     outcomes_of,
 )
-from botorch_drbo.integrations._ax_parameters import (
-    Columns,
-    bounds_of,
-    decode,
-)
+from botorch_drbo.integrations._ax_parameters import Translation
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
@@ -138,7 +133,7 @@ def generation_strategy(
 def tell(
     client: Client,
     trial_index: int,
-    context: Mapping[str, float],
+    context: Mapping[str, float | str],
     raw_data: Mapping[str, float | tuple[float, float]] | None = None,
 ) -> int:
     r"""Report the context that came, and the outcome if it is there already.
@@ -174,6 +169,11 @@ def tell(
         )
     trial = experiment.trials[trial_index]
     _check_context(context, node.context_names, experiment)
+    missing = [name for name in node.context_names if name not in context]
+    if missing:
+        raise InputDataError(
+            f"`context` lacks {missing}: tell all of {node.context_names}."
+        )
     outcome = None
     if raw_data is not None:
         outcome = _checked_outcome(raw_data, objective_of(experiment)[0])
@@ -192,7 +192,7 @@ def tell(
 
 
 def recommend(
-    client: Client, context: Mapping[str, float] | None = None
+    client: Client, context: Mapping[str, float | str] | None = None
 ) -> TParameterization:
     r"""The decision with the best robust value of the posterior mean.
 
@@ -220,9 +220,8 @@ def optimizer(client: Client) -> RobustOptimizer:
         client: The client.
 
     Returns:
-        A copy: what it is told, the experiment does not know. Its columns stand in the
-        order of the experiment's parameters and of ``context_names``; those with a log
-        scale are logarithms.
+        A copy: what it is told, the experiment does not know. Its columns have the
+        names and units of the experiment.
 
     Raises:
         InputDataError: The strategy of the client is none of ours.
@@ -264,7 +263,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         self.num_initial = num_initial
         self.seed = seed
         self._known: TParameterization = {}
-        self._current: tuple[Columns, RobustOptimizer] | None = None
+        self._current: tuple[Translation, RobustOptimizer] | None = None
 
     def gen(
         self, *, fixed_features: ObservationFeatures | None = None, **arguments: Any
@@ -276,40 +275,50 @@ class RobustGenerationNode(ExternalGenerationNode):
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         """Read the experiment as it is now."""
-        columns = Columns.of(experiment.search_space, self.context_names)
-        self._current = columns, self.optimizer(experiment)
+        self._current = self.words(experiment), self.optimizer(experiment)
 
     def get_next_candidate(
         self, pending_parameters: list[TParameterization]
     ) -> TParameterization:
         """The next decision. Those asked before it in one call are pending already."""
         assert self._current is not None  # Ax updates first
-        columns, current = self._current
-        known = columns.known(self._known)
-        x = current.ask(candidates=columns.candidates(), context=known)
-        return {**decode(columns.decisions, x[0]), **columns.fixed, **self._known}
+        words, current = self._current
+        for name in self._known:
+            if name not in self.context_names:
+                raise UnsupportedError(
+                    f"{name!r} cannot be held fixed: it is no context, and a recipe "
+                    "chooses all of the decision. What can be known before are the "
+                    f"contexts {self.context_names}."
+                )
+        x = current.ask(context=words.named(self._known) or None)
+        return {**words.for_ax(x.to_dict("records")[0]), **self._known}
 
     def recommend(
-        self, experiment: Experiment, known: Mapping[str, float]
+        self, experiment: Experiment, known: Mapping[str, float | str]
     ) -> TParameterization:
         """The decision with the best robust value, given what is known."""
-        columns = Columns.of(experiment.search_space, self.context_names)
-        best: Recommendation = self.optimizer(experiment).recommend(
-            candidates=columns.candidates(), context=columns.known(known)
-        )
-        return {**decode(columns.decisions, best.x), **columns.fixed}
+        words = self.words(experiment)
+        _check_context(known, self.context_names, experiment)
+        best = self.optimizer(experiment).recommend(context=words.named(known) or None)
+        return words.for_ax(best.x.to_dict("records")[0])
+
+    def words(self, experiment: Experiment) -> Translation:
+        """The space of the experiment as one of ours."""
+        metric, _ = objective_of(experiment)
+        return Translation.of(experiment.search_space, self.context_names, metric)
 
     def optimizer(self, experiment: Experiment) -> RobustOptimizer:
         """The optimizer that has seen what the experiment has seen."""
-        columns = Columns.of(experiment.search_space, self.context_names)
+        words = self.words(experiment)
         metric, minimize = objective_of(experiment)
         recipe = algorithm_from_dict(self.algorithm)
         if isinstance(recipe, ModelBasedAlgorithm) and recipe.reference is not None:
-            recipe = replace(recipe, reference=columns.reference(recipe.reference))
+            given = recipe.reference
+            reference = words.space.context_set(given.points, given.weights)
+            recipe = replace(recipe, reference=reference)
         fresh = RobustOptimizer(
             recipe,
-            bounds_of(columns.decisions),
-            bounds_of(columns.contexts),
+            words.space,
             seed=self.seed,
             maximize=not minimize,
             num_initial=self.num_initial,
@@ -317,7 +326,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         outcomes = outcomes_of(experiment, metric)
         if any(variance is not None for _, variance in outcomes.values()):
             recipe.check_uses_contexts("a standard error")
-        events = events_of(experiment, columns, outcomes)
+        events = events_of(experiment, words, outcomes)
         return RobustOptimizer.from_state_dict(
             write_state(fresh["config"], fresh["environment"], events)
         )
@@ -365,7 +374,7 @@ def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
 
 
 def _check_context(
-    context: Mapping[str, float], names: Sequence[str], experiment: Experiment
+    context: Mapping[str, float | str], names: Sequence[str], experiment: Experiment
 ) -> None:
     for name in context:
         if name not in names:
@@ -373,10 +382,7 @@ def _check_context(
                 f"`context` has {name!r}, which is no context."
                 f"{did_you_mean(name, names)} The contexts are {list(names)}."
             )
-    missing = [name for name in names if name not in context]
-    if missing:
-        raise InputDataError(f"`context` lacks {missing}: tell all of {list(names)}.")
-    for name in names:
+    for name in context:
         parameter = experiment.search_space.parameters[name]
         if not parameter.validate(context[name]):
             raise InputDataError(
@@ -412,7 +418,7 @@ def _checked_outcome(
 
 
 def _check_goes_on(
-    trial: BaseTrial, names: Sequence[str], context: Mapping[str, float]
+    trial: BaseTrial, names: Sequence[str], context: Mapping[str, float | str]
 ) -> None:
     """Raise unless this context can be told of the trial."""
     shown = {n: v for n, v in trial.arms[0].parameters.items() if n in names}

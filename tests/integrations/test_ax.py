@@ -24,8 +24,9 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
-from botorch_drbo.integrations._ax_parameters import Columns
+from botorch_drbo.integrations._ax_parameters import Translation
 
 pytestmark = pytest.mark.filterwarnings("ignore::ax.exceptions.core.AxParameterWarning")
 logging.getLogger("ax").setLevel(logging.ERROR)
@@ -144,7 +145,8 @@ def test_the_client_asks_and_recommends_what_an_optimizer_does(
         assert opt.ask().item() == x
         told(opt, x, world(t), cost(x, world(t)))
     assert robust.recommend(uninterrupted[0]) == {"x": opt.recommend().x.item()}
-    assert torch.equal(robust.optimizer(uninterrupted[0]).history.Y, opt.history.Y)
+    table = robust.optimizer(uninterrupted[0]).history
+    assert table["cost"].tolist() == opt.history.Y.flatten().tolist()
 
 
 @pytest.mark.slow
@@ -208,7 +210,7 @@ def test_parallel_trials_spread_and_contexts_come_in_any_order() -> None:
     last = list(trials)[-1]
     robust.tell(client, last, {"c": 11.0}, {"cost": cost(xs[-1], 11.0)})
     told(opt, xs[-1], 11.0, cost(xs[-1], 11.0))
-    assert robust.optimizer(client).pending.flatten().tolist() == xs[:2]
+    assert robust.optimizer(client).pending["x"].tolist() == xs[:2]
     assert ask(client)[1]["x"] == opt.ask().item()
 
 
@@ -217,7 +219,7 @@ def test_a_context_counts_before_its_outcome_and_a_failed_trial_keeps_it() -> No
     index, decision = ask(client)
     goes_on = robust.tell(client, index, {"c": 11.0})
     seen = robust.optimizer(client)
-    assert seen.pending.item() == decision["x"]
+    assert seen.pending["x"].tolist() == [decision["x"]]
     assert [trial.c.tolist() for trial in seen.trials if trial.c is not None] == [
         [11.0]
     ]
@@ -226,9 +228,9 @@ def test_a_context_counts_before_its_outcome_and_a_failed_trial_keeps_it() -> No
     assert robust.tell(client, goes_on, {"c": 11.0}, {"cost": 1.0}) == goes_on
     other = robust.tell(client, ask(client)[0], {"c": 11.5})
     client.mark_trial_failed(other)
-    history = robust.optimizer(client).history
-    assert history.C.tolist() == [[11.0]]
-    assert history.contexts.tolist() == [[11.0], [11.5]]
+    table = robust.optimizer(client).history
+    assert table["c"].tolist() == [11.0, 11.5]
+    assert table["cost"].isna().tolist() == [False, True]
     assert len(robust.optimizer(client).pending) == 0
 
 
@@ -237,7 +239,7 @@ def test_what_was_abandoned_is_avoided_and_what_failed_is_not() -> None:
     (failed, _), (abandoned, decision) = ask(client), ask(client)
     client.mark_trial_failed(failed)
     client.mark_trial_abandoned(abandoned)
-    assert robust.optimizer(client).pending.flatten().tolist() == [decision["x"]]
+    assert robust.optimizer(client).pending["x"].tolist() == [decision["x"]]
 
 
 def test_a_context_known_before_is_a_fixed_parameter() -> None:
@@ -263,18 +265,17 @@ def test_an_outcome_without_its_context_is_refused_until_it_is_told() -> None:
     with pytest.raises(InputDataError, match=f"Trial {index} .*not its context"):
         ask(client)
     robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
-    history = robust.optimizer(client).history
-    assert history.X.tolist() == [[decision["x"]]]
-    assert history.C.tolist() == [[11.0]]
+    table = robust.optimizer(client).history
+    assert table[["x", "c"]].to_numpy().tolist() == [[decision["x"], 11.0]]
 
 
 def test_a_standard_error_is_the_noise_of_its_outcome() -> None:
     client = make()
     for error in (0.5, 0.1):
         robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": (1.0, error)})
-    noise = robust.optimizer(client).history.Yvar
-    assert noise is not None
-    assert noise.flatten().tolist() == pytest.approx([0.25, 0.01])
+    trials = robust.optimizer(client).trials
+    noise = [trial.y_variance for trial in trials if trial.y is not None]
+    assert noise == pytest.approx([0.25, 0.01])
     robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": 1.0})
     with pytest.raises(InputDataError, match="no standard error"):
         ask(client)
@@ -287,18 +288,52 @@ def test_a_recipe_of_decisions_alone_refuses_standard_errors() -> None:
         ask(client)
 
 
-def test_discrete_decisions_are_chosen_from_their_list() -> None:
-    count = RangeParameterConfig(name="x", parameter_type="int", bounds=(1, 4))
+@pytest.mark.slow
+def test_every_kind_of_decision_is_asked_as_ax_has_it_and_constraints_hold() -> None:
+    count = RangeParameterConfig(name="n", parameter_type="int", bounds=(1, 4))
     size = ChoiceParameterConfig(
-        name="size", parameter_type="float", values=[0.5, 2.0], is_ordered=True
+        name="size", parameter_type="int", values=[1, 5], is_ordered=True
     )
-    client = make(parameters=(count, size, C))
+    kind = ChoiceParameterConfig(
+        name="kind", parameter_type="str", values=["a", "b", "d"]
+    )
+    fixed = ChoiceParameterConfig(name="site", parameter_type="str", values=["here"])
+    client = make(
+        "erbo",
+        parameters=(X, count, size, kind, fixed, C),
+        parameter_constraints=["x + n <= 3"],
+    )
     for t in range(5):
         index, decision = ask(client)
-        assert decision["x"] in {1, 2, 3, 4} and decision["size"] in {0.5, 2.0}
-        y = cost(decision["x"], world(t)) + decision["size"]
+        assert {name: type(value) for name, value in decision.items()} == {
+            "x": float,
+            "n": int,
+            "size": int,
+            "kind": str,
+            "site": str,
+        }
+        assert decision["size"] in {1, 5} and decision["kind"] in {"a", "b", "d"}
+        assert decision["x"] + decision["n"] <= 3 + 1e-9
+        y = cost(decision["x"], world(t)) + decision["n"]
         robust.tell(client, index, {"c": world(t)}, {"cost": y})
-    assert robust.recommend(client)["size"] == 0.5
+    assert robust.recommend(client)["n"] == 1
+
+
+def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
+    weather = ChoiceParameterConfig(
+        name="c", parameter_type="str", values=["sun", "rain", "snow"]
+    )
+    ball = TotalVariation(0.4)
+    client = make("dro", parameters=(X, weather), ambiguity_set=ball)
+    for c in ("sun", "rain", "sun", "snow"):
+        index, decision = ask(client)
+        robust.tell(client, index, {"c": c}, {"cost": decision["x"] * len(c)})
+    assert robust.optimizer(client).history["c"].tolist()[-1] == "snow"
+    assert set(ask(client, c="rain")[1]) == {"x", "c"}
+    with pytest.raises(InputDataError, match="c = 'hail', outside"):
+        robust.tell(client, ask(client)[0], {"c": "hail"}, {"cost": 1.0})
+    with pytest.raises(UnsupportedError):
+        ask(make("wdrbo", parameters=(X, weather)))
 
 
 @pytest.mark.slow
@@ -318,29 +353,6 @@ def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> Non
     [
         ({"contexts": ["d"]}, InputDataError, "no parameter 'd'"),
         ({"contexts": ["x", "c"]}, InputDataError, "none is left to decide"),
-        (
-            {
-                "parameters": (
-                    X,
-                    ChoiceParameterConfig(
-                        name="c", parameter_type="str", values=["sun", "rain"]
-                    ),
-                )
-            },
-            UnsupportedError,
-            "no order",
-        ),
-        (
-            {
-                "parameters": (
-                    X,
-                    RangeParameterConfig(name="n", parameter_type="int", bounds=(1, 3)),
-                    C,
-                )
-            },
-            UnsupportedError,
-            r"\['n'\] take some values only and \['x'\]",
-        ),
         ({"objective": "-cost, -time"}, UnsupportedError, "optimise one metric"),
         ({"objective": "-cost - 2*time"}, UnsupportedError, "optimise one metric"),
         (
@@ -349,17 +361,14 @@ def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> Non
             "outcome constraints",
         ),
         (
-            {
-                "parameters": (X, real("z", 0.0, 1.0), C),
-                "parameter_constraints": ["x + z <= 1"],
-            },
-            UnsupportedError,
-            "parameter constraints",
+            {"parameter_constraints": ["x + c <= 11"]},
+            InputDataError,
+            "names \\['c'\\], which are no decisions",
         ),
         (
             {"reference": ContextSet(torch.tensor([[0.25]]).double())},
             InputDataError,
-            "`reference` has rows outside",
+            "must lie between 10 and 12",
         ),
     ],
 )
@@ -384,8 +393,8 @@ def test_what_recipes_cannot_do_is_refused_at_the_first_ask(
             "'c' is a fidelity",
         ),
         (
-            ChoiceParameter("c", ParameterType.INT, [1, 2, 3], is_ordered=False),
-            "no order",
+            ChoiceParameter("c", ParameterType.STRING, ["a", "b"], is_ordered=True),
+            "an ordered choice among names",
         ),
         (FixedParameter("c", ParameterType.FLOAT, 0.5), "'c' is a FixedParameter"),
     ],
@@ -395,7 +404,7 @@ def test_a_context_that_is_no_plain_number_is_refused(
 ) -> None:
     x = RangeParameter("x", ParameterType.FLOAT, 0.0, 1.0)
     with pytest.raises(UnsupportedError, match=match):
-        Columns.of(SearchSpace([x, parameter]), ["c"])
+        Translation.of(SearchSpace([x, parameter]), ["c"], "cost")
 
 
 def test_a_decision_cannot_be_held_fixed() -> None:
