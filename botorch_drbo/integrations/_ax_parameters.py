@@ -157,8 +157,9 @@ def _variable(parameter: Parameter) -> Variable:
 
 def _as_ours(value: TParamValue, choice: ChoiceParameter) -> float | str:
     """A choice as the space has it: Ax also has numbers without order."""
-    ordered = choice.is_ordered and isinstance(value, (int, float))
-    return float(value) if ordered else str(value)
+    if choice.is_ordered and isinstance(value, (int, float)):
+        return float(value)
+    return str(value)
 
 
 def _refused(name: str, what: str) -> UnsupportedError:
