@@ -77,8 +77,8 @@ def a_night(shift=0.0):
 # bounds. That it is a context, says the strategy. `wdrbo` is the recipe of
 # [Micheli et al. (2025)](https://arxiv.org/abs/2503.20341); every other recipe of this
 # library goes by its name in its place. Its radius is a share of the width of the
-# context's bounds: 0.05 of 30 degrees, patterns of nights that are one and a half degrees
-# off.
+# context's bounds: 0.05 of 30 degrees, patterns of nights that are one and a half
+# degrees off.
 
 # %%
 client = Client()
