@@ -46,6 +46,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
+from ax.utils.common.logger import set_ax_logger_levels
 
 from botorch_drbo.integrations import ax as robust
 
@@ -53,7 +54,7 @@ SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 NIGHTS = 9 if SMOKE_TEST else 24
 BUDGET = {"num_restarts": 2, "raw_samples": 32} if SMOKE_TEST else {}
 
-logging.getLogger("ax").setLevel(logging.WARNING)
+set_ax_logger_levels(logging.WARNING)  # it would report each trial
 plt.rcParams.update({"figure.dpi": 110, "font.size": 9})
 world = np.random.default_rng(3)
 
