@@ -35,7 +35,7 @@ demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
 	tests botorch_drbo docs/index.md docs/ax.md docs/conventions.md docs/objectives.md \
-	docs/optuna.md docs/radius.md docs/spaces.md docs/tables.md docs/xopt.md
+	docs/optuna.md docs/radius.md docs/rounds.md docs/spaces.md docs/tables.md docs/xopt.md
 
 test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
 	$(PYTEST)
