@@ -48,9 +48,9 @@ class RobustTestFunction(BaseTestProblem, ABC):
     :math:`F(x) = E_{c \sim P}[f(x, \mathrm{clip}(c))]`; contexts are clipped to
     ``context_bounds``. Subclasses give ``_evaluate``.
 
-    *BoTorch's part.* This is a ``BaseTestProblem`` of the decision: ``dim``, ``bounds``,
-    ``evaluate_true``, ``optimizers`` and ``optimal_value`` are about ``F``, so calling
-    it, ``function(X)``, gives ``F`` with noise, which nobody observes in the world.
+    *BoTorch's part.* This is a ``BaseTestProblem`` of the decision: ``dim``,
+    ``bounds``, ``evaluate_true``, ``optimizers`` and ``optimal_value`` are about ``F``,
+    and calling it, ``function(X)``, adds noise to that: nobody in the world sees it.
     Outcomes at a context are ``evaluate(X, C)`` and ``observe(X, C)``. ``.to`` moves
     bounds and reference; what is evaluated follows dtype and device of ``X``.
 
@@ -74,6 +74,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
 
     num_objectives: ClassVar[int] = 1
     _is_minimization_by_default = False
+    bounds: Tensor
     context_bounds: Tensor
     # Pairs (x, c) evaluated at once: bounds the memory of large batches.
     _pairs_at_once: ClassVar[int] = 2**18
