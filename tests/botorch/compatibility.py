@@ -58,6 +58,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.posterior.models import some_inputs
 from tests.models import UNIT, known_model, uniform, variational_model
 
 RO = UncertaintyObjective.ro()
@@ -75,6 +76,12 @@ Make = Callable[..., AcquisitionFunction]
 
 def contexts() -> ContextSet:
     return ContextSet.empirical(uniform(5, 1, seed=2))
+
+
+def tried(model: Model) -> Tensor:
+    """Decisions of a model that has seen some."""
+    inputs = some_inputs(model)
+    return uniform(4, 2, seed=8) if inputs is None else inputs[..., :-1]
 
 
 # --- our acquisition functions, in three families. `q` is how many decisions are asked
@@ -113,7 +120,7 @@ FAMILIES: dict[str, dict[str, Make]] = {
         ),
         "qLogDistributionallyRobustNoisyExpectedImprovement": (
             lambda model, q, **o: qLogDistributionallyRobustNoisyExpectedImprovement(
-                model, uniform(4, 2, seed=8), contexts(), RO, **PATHS, **o
+                model, tried(model), contexts(), RO, **PATHS, **o
             )
         ),
     },
