@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,24 +19,31 @@ from tests.botorch.compatibility import (
     contexts,
     plain,
 )
+from tests.botorch.own_tests import REASONS
 from tests.models import botorch_moments, join, uniform
 
 PAGE = Path(__file__).parents[2] / "docs" / "botorch.md"
 
 
-def cells(rows):
+def cells(rows: Sequence[Row]) -> list:
     """Every row with every acquisition function."""
-    for row in rows:
-        for family, answer in zip(FAMILIES, row.cells, strict=True):
-            for name, make in FAMILIES[family].items():
-                label = f"{row.run.__name__}-{name}"
-                yield pytest.param(row, answer, make, id=label)
+    return [
+        pytest.param(row, answer, make, id=f"{row.run.__name__}-{name}")
+        for row in rows
+        for family, answer in zip(FAMILIES, row.cells, strict=True)
+        for name, make in FAMILIES[family].items()
+    ]
 
 
 def test_the_page_has_the_tables():
     page = PAGE.read_text()
     for first, rows in (("BoTorch's", TOOLS), ("model", MODELS)):
         assert as_markdown(first, rows) in page, "run tests.botorch.compatibility"
+
+
+def test_the_page_says_why_tests_of_botorch_fail():
+    page = " ".join(PAGE.read_text().split())
+    assert [reason for reason in REASONS.values() if reason not in page] == []
 
 
 @pytest.mark.parametrize("row, answer, make", cells(TOOLS))
