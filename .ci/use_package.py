@@ -51,6 +51,9 @@ def main(kind: str) -> None:
         assert not missing, f"[all] lacks {missing}"
         import botorch_drbo.plotting  # noqa: F401
 
+        command = Path(sys.executable).with_name("botorch-drbo")
+        assert "Usage" in subprocess.check_output([command, "--help"], text=True)
+
     f = torch.tensor([0.0, 1.0, 4.0], dtype=torch.double)
     p, ball = torch.full((3,), 1 / 3, dtype=torch.double), TotalVariation(0.3)
     by_cvxpy = ball.worst_case(f, p, solver="cvxpylayers").value
