@@ -27,14 +27,14 @@ venv: $(STAMP)  ## make .venv with everything but Ax (again whenever pyproject.t
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install torch==2.13.0
-	$(PIP) install -e '.[benchmarks,cli,docs,dev]'
+	$(PIP) install -e '.[optuna,xopt,benchmarks,cli,docs,dev]'
 	touch $@
 
 demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 	$(BIN)/python -m benchmarks demo
 
 # Whose examples are run.
-PAGES := botorch conventions index objectives radius spaces tables
+PAGES := botorch conventions index objectives optuna radius spaces tables xopt
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
