@@ -34,7 +34,7 @@ demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 	$(BIN)/python -m benchmarks demo
 
 # Whose examples are run.
-PAGES := botorch conventions index objectives optuna radius spaces tables xopt
+PAGES := botorch conventions index objectives optuna radius rounds spaces tables xopt
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \

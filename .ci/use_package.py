@@ -58,7 +58,9 @@ def main(kind: str) -> None:
         for c in torch.rand(3, 1, dtype=torch.double).split(1):
             x = optimizer.ask()
             optimizer.tell(x, c, 1 - (x - 0.6).square() - (c - x).square())
-        best = RobustOptimizer.resume(journal).recommend()
+        optimizer.close()
+        with RobustOptimizer.resume(journal) as resumed:
+            best = resumed.recommend()
     assert best.worst_case_value <= best.expected_value
 
     alone = seconds("import botorch")

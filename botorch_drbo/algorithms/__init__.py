@@ -19,6 +19,7 @@ from botorch_drbo.algorithms.bocu import (
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
+from botorch_drbo.algorithms.given_model import ModelMaker
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
@@ -76,6 +77,7 @@ __all__ = [
     "ImprovementERBO",
     "ImprovementWDRBO",
     "ModelBasedAlgorithm",
+    "ModelMaker",
     "PhasedState",
     "PhasedUncertaintySampling",
     "RandomSearch",

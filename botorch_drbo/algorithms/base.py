@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import (
@@ -23,6 +23,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_inside
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.given_model import note_of
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.round import Round
@@ -289,7 +290,7 @@ class Algorithm(ABC):
         space: SearchSpace,
         *,
         decides: bool,
-    ) -> tuple[Algorithm, History, SearchSpace]:
+    ) -> tuple[Self, History, SearchSpace]:
         r"""Turn what is known about a round into a recipe and a problem without it.
 
         A reference and a radius are options of the recipe. Known columns of the context
@@ -457,6 +458,8 @@ def _encode(value: object, name: str) -> Any:
         return value
     if isinstance(value, tuple):  # comes back as a list: the recipe makes a tuple of it
         return [_encode(entry, name) for entry in value]
+    if name == "model" and callable(value):
+        return note_of(value)
     raise InputDataError(
         f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
         "number, a string, a tuple, a Schedule, a ContextSet, an AmbiguitySet or "

@@ -17,6 +17,7 @@ from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.feasible import sample
+from botorch_drbo.algorithms.given_model import ModelMaker
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
@@ -178,6 +179,7 @@ class RandomSearch(Algorithm):
         half_life: After how many further contexts one counts half, for the
             recommendation; None: nothing is forgotten.
         hyperparameters: Those of the model if they are known, for the recommendation.
+        model: A function that makes the model in place of all this, the same.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -196,6 +198,7 @@ class RandomSearch(Algorithm):
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -209,6 +212,7 @@ class RandomSearch(Algorithm):
             reference=self.reference,
             half_life=self.half_life,
             hyperparameters=self.hyperparameters,
+            model=self.model,
             num_restarts=self.num_restarts,
             raw_samples=self.raw_samples,
             max_iterations=self.max_iterations,

@@ -15,6 +15,7 @@ from botorch_drbo._validation import (
     coarser_eps,
     rounding,
 )
+from botorch_drbo.algorithms.stability import Stability
 from botorch_drbo.algorithms.summary import summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
@@ -384,6 +385,9 @@ class Recommendation:
             those of the reference are all.
         worst_case_status: Whether ``worst_case_value`` is the exact minimum over the
             context set, or a certified lower bound of it.
+        stability: From which radius another decision has the better worst case: one
+            that was told, or with ``candidates`` one of the list. None for recipes
+            without a radius.
     """
 
     x: Tensor
@@ -394,6 +398,7 @@ class Recommendation:
     context_set: ContextSet
     worst_case_box: Tensor | None
     worst_case_status: SolverStatus
+    stability: Stability | None = None
 
     def report(
         self,
@@ -420,6 +425,9 @@ class Recommendation:
         d_x, d_c = len(self.x), places.shape[-1]
         decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
         contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
+        rival = None
+        if self.stability is not None and self.stability.rival is not None:
+            rival = dict(zip(decisions, self.stability.rival.tolist(), strict=True))
         return summary(
             dict(zip(decisions, self.x.tolist(), strict=True)),
             "value",
@@ -429,6 +437,8 @@ class Recommendation:
             before.tolist(),
             after.tolist(),
             exact=self.worst_case_status is SolverStatus.EXACT,
+            stability=self.stability,
+            rival=rival,
         )
 
     def __str__(self) -> str:

@@ -11,8 +11,8 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.optim import optimize_acqf
-from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
@@ -26,13 +26,20 @@ from botorch_drbo.algorithms.data import (
     check_values,
 )
 from botorch_drbo.algorithms.feasible import feasible, sample
+from botorch_drbo.algorithms.given_model import (
+    ModelMaker,
+    check_model_maker,
+    make_model,
+)
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.mixed_search import climb
 from botorch_drbo.algorithms.model_inputs import model_inputs
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
 from botorch_drbo.algorithms.randomness import isolated_rng
-from botorch_drbo.algorithms.separation import best_apart
+from botorch_drbo.algorithms.rivals import against_rivals
+from botorch_drbo.algorithms.round import Round
+from botorch_drbo.algorithms.separation import SEPARATION, best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
@@ -40,7 +47,7 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
-from botorch_drbo.posterior import with_known_columns
+from botorch_drbo.posterior import joint_moments, with_known_columns
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Constant, ContextRule, as_rule
 
@@ -73,6 +80,14 @@ class ModelBasedAlgorithm(Algorithm):
             ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
+        model: A function that makes the model in place of all this: it is called with
+            ``train_X`` (``t x d``: decisions and contexts, or decisions alone if the
+            recipe models nothing else), ``train_Y`` (``t x 1``, minus the outcome if
+            you minimise), ``train_Yvar`` (``t x 1``, None if no variances were told)
+            and ``bounds`` (``2 x d``), all in your own units, as BoTorch's models take
+            them: use its ``Normalize(d, bounds=bounds)`` and ``Standardize(m=1)``. It
+            returns a fitted BoTorch model of one output, an ensemble if you like, which
+            the recipe keeps. What it draws at random is drawn under the seed.
         num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
             each hill of the acquisition function.
         raw_samples: Sobol points among which the hills are looked for.
@@ -85,6 +100,7 @@ class ModelBasedAlgorithm(Algorithm):
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -102,6 +118,12 @@ class ModelBasedAlgorithm(Algorithm):
             raise InputDataError(
                 "`hyperparameters` must be FixedHyperparameters or None, got "
                 f"{type(self.hyperparameters).__name__}."
+            )
+        check_model_maker(self.model)
+        if self.model is not None and self.hyperparameters is not None:
+            raise InputDataError(
+                "Got `model` and `hyperparameters`, which are those of the recipe's "
+                "own model. Give one of them."
             )
         if self.half_life is not None:  # a tensor cannot be saved
             half_life = check_positive(self.half_life, "half_life")
@@ -201,6 +223,7 @@ class ModelBasedAlgorithm(Algorithm):
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         seed: int = 0,
+        this_round: Round | None = None,
     ) -> RobustnessProfile:
         r"""The worst case of any decision as a recommendation has it, by radius.
 
@@ -215,6 +238,7 @@ class ModelBasedAlgorithm(Algorithm):
             ambiguity_set: Another set around the same contexts, with the radius that
                 ``radii`` follow if they are None; None for the recipe's own.
             seed: Decides every random draw.
+            this_round: What is known about this round alone; None for nothing.
 
         Returns:
             The profile, in the sign of ``history.Y``.
@@ -223,18 +247,21 @@ class ModelBasedAlgorithm(Algorithm):
             InputDataError: There is no outcome yet, a set without a radius, or radii
                 that do not ascend.
             BotorchTensorDimensionError: A set that knows other contexts.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
         """
         self._check(history, space, needs_data=True)
+        recipe, history, space = self.facing(this_round, history, space, decides=False)
         with isolated_rng(seed, space.bounds.device):
-            model = self._model(history, space, True)
+            model = recipe._model(history, space, True)
             if ambiguity_set is None:
-                judge = self.judge(model, history, space, seed=seed)
+                judge = recipe.judge(model, history, space, seed=seed)
             else:
-                contexts = self.data_contexts(history, space)
+                contexts = recipe.data_contexts(history, space)
                 judge = Judge.of(contexts, ambiguity_set, space)
 
             def mean_at(row: Tensor) -> Score:
-                return lambda contexts: at_contexts(model, row, contexts).mean.flatten()
+                return lambda contexts: moments_at(model, row, contexts)[0]
 
             means = [mean_at(row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
@@ -328,7 +355,7 @@ class ModelBasedAlgorithm(Algorithm):
         joint = model if self.uses_contexts else self._model(history, space, True)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
-            return at_contexts(joint, x, contexts).mean.flatten()
+            return moments_at(joint, x, contexts)[0]
 
         judge = self.judge(joint, history, space, seed=seed)
         with torch.no_grad():
@@ -344,6 +371,16 @@ class ModelBasedAlgorithm(Algorithm):
             context_set=contexts,
             worst_case_box=judge.box,
             worst_case_status=robust.status,
+            stability=against_rivals(
+                judge,
+                contexts,
+                joint,
+                x,
+                _others(x, history, space)
+                if candidates is None
+                else without(candidates, x.unsqueeze(0)),
+                seed=seed,
+            ),
         )
 
     def _best(
@@ -389,14 +426,13 @@ class ModelBasedAlgorithm(Algorithm):
         for row in x:
 
             def pessimistic(contexts: Tensor, row: Tensor = row) -> Tensor:
-                at = at_contexts(model, row, contexts)
-                deviation = at.variance.clamp_min(least).sqrt()
-                return (at.mean - _PESSIMISM * deviation).flatten()
+                mean, variance = moments_at(model, row, contexts)
+                return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
 
             contexts, robust = worst_case(judge, pessimistic, seed=seed)
             points = contexts.points[robust.weights > _CARRIES]
             with torch.no_grad():
-                variance = at_contexts(model, row, points).variance.flatten()
+                variance = moments_at(model, row, points)[1]
             chosen.append(space.with_known(points[variance.argmax()]))
         return torch.stack(chosen)
 
@@ -410,7 +446,10 @@ class ModelBasedAlgorithm(Algorithm):
         if uses_contexts:
             inputs = torch.cat([history.X, history.C], dim=-1)
             bounds, categories = space.joint_bounds, space.joint_categories
-        if self.hyperparameters is not None:
+        if self.model is not None:
+            made = make_model(self.model, inputs, history.Y, Yvar, bounds)
+            model = cast(SingleTaskGP, made)
+        elif self.hyperparameters is not None:
             model = self.hyperparameters.model(
                 inputs,
                 history.Y,
@@ -472,10 +511,17 @@ class ModelBasedAlgorithm(Algorithm):
         return maxima, score(acqf, maxima)
 
 
-def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> GPyTorchPosterior:
-    """The posterior at one decision ``d_x`` and ``n x d_c`` contexts, ``n x 1 x 1``."""
-    Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-    return cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
+def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
+    """Decisions told that may be taken and are apart from ``x``, ``m x d_x``."""
+    told = history.X.unique(dim=0)
+    told = told[feasible(space, told)]
+    lower, upper = space.bounds
+    return told[((told - x).abs() > SEPARATION * (upper - lower)).any(-1)]
+
+
+def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance at one decision ``d_x`` and ``n x d_c`` contexts, ``n``."""
+    return joint_moments(model, torch.cat([x.expand(len(contexts), -1), contexts], -1))
 
 
 def _knowing(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:

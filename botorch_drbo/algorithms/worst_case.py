@@ -106,7 +106,7 @@ def worst_case(
             return judge.contexts, robust
         sample, sampled = given, score(given)
         if not judge.fills_box:
-            others = _filling(judge.box, judge.values, seed)
+            others = filling(judge.box, judge.values, seed)
             sample = torch.cat([given, others])
             sampled = torch.cat([sampled, score(others)])
         points, values = sample, sampled
@@ -224,7 +224,7 @@ def _apart(unit: Tensor) -> Tensor:
     return unit[first[first < len(unit)].sort().values]
 
 
-def _filling(box: Tensor, values: Values, seed: int) -> Tensor:
+def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     """Contexts that fill a box, ``m x d_c``.
 
     Sobol points and corners of the columns in between whose values there is something,
@@ -235,7 +235,7 @@ def _filling(box: Tensor, values: Values, seed: int) -> Tensor:
     free = [j for j in range(d_c) if j not in values]
     listed = prod(len(column) for column in values.values())
     if listed > (_MAX_LISTED if not free else _MAX_COMBINED):
-        return snapped(_filling(box, {}, seed), values)
+        return snapped(filling(box, {}, seed), values)
     unit = sobol(64 * 2 ** min(len(free), 3), len(free), seed) if free else None
     if unit is None:
         unit = torch.empty(1, 0)

@@ -12,6 +12,7 @@ from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     Algorithm,
+    ModelMaker,
     SearchSpace,
     algorithm_from_dict,
 )
@@ -129,7 +130,11 @@ class Configuration:
 
     @classmethod
     def from_dict(
-        cls, config: object, device: torch.device | str, named: Space | None = None
+        cls,
+        config: object,
+        device: torch.device | str,
+        named: Space | None = None,
+        model: ModelMaker | None = None,
     ) -> Configuration:
         r"""Read what ``to_dict`` has written.
 
@@ -137,12 +142,13 @@ class Configuration:
             config: Anything that JSON can hold.
             device: Where to compute.
             named: The space of the run, for one whose constraints are functions.
+            model: The function that makes the model of the recipe, if it has one.
 
         Returns:
             The configuration.
 
         Raises:
-            InputDataError: It is damaged.
+            InputDataError: It is damaged, or ``model`` is missing.
             BotorchTensorDimensionError: Bounds that are not ``2 x d``.
         """
         if not isinstance(config, dict):
@@ -156,7 +162,7 @@ class Configuration:
             check_count(rest["num_initial"], "num_initial", 0)  # None is not stored
             # Runs of version 0.1.0 know one design only.
             rest["initial_design"] = config.get("initial_design", "sobol")
-            algorithm = algorithm_from_dict(config["algorithm"])
+            algorithm = algorithm_from_dict(config["algorithm"], model)
             space = _stored_space(config.get("space"), named)
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,

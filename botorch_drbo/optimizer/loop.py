@@ -17,6 +17,7 @@ from torch import Tensor
 from botorch_drbo.algorithms import (
     Algorithm,
     History,
+    ModelMaker,
     Round,
     SearchSpace,
 )
@@ -49,6 +50,7 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.tables import Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.posterior import joint_moments
 from botorch_drbo.space import Space, Variable
 from botorch_drbo.space.constraints import Constraint
 
@@ -590,8 +592,7 @@ class RobustOptimizer:
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
         model = self._fitted_model()
         with torch.no_grad():
-            posterior = model.posterior(joint.unsqueeze(-2))
-            mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
+            mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
     def _fitted_model(self) -> SingleTaskGP:
@@ -609,6 +610,9 @@ class RobustOptimizer:
         target: float | None = None,
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
 
@@ -623,6 +627,9 @@ class RobustOptimizer:
                 zero to four times the recipe's own radius.
             ambiguity_set: Another set around the same contexts than the recipe's own,
                 which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
+            context_set: As for ``recommend``: the distribution of this round's context.
+            radius: As for ``recommend``: that from which ``radii`` follow.
+            context: As for ``recommend``: what is known of this round's context.
 
         Returns:
             The profile: the worst-case values, the expected value, and the radii from
@@ -633,7 +640,8 @@ class RobustOptimizer:
                 set without a radius, or radii that do not ascend.
             BotorchTensorDimensionError: Not one decision, or a set that knows other
                 contexts.
-            UnsupportedError: A recipe without a model of its own (``random``).
+            UnsupportedError: A recipe without a model of its own (``random``), or one
+                that can make nothing of what is known.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -648,6 +656,7 @@ class RobustOptimizer:
             self._run,
             self._tables.read_decisions(x, "x"),
             None if other is None else self._tables.read_decisions(other, "other"),
+            self._tables.this_round(context_set, radius, context),
             target=target,
             radii=radii,
             ambiguity_set=ambiguity_set,
@@ -665,6 +674,7 @@ class RobustOptimizer:
         *,
         journal: str | os.PathLike[str] | None = None,
         space: Space | None = None,
+        model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -673,6 +683,7 @@ class RobustOptimizer:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
+            model: The function that makes the model, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -682,7 +693,9 @@ class RobustOptimizer:
             InputDataError: Not a state, another version, or damaged.
         """
         config, written_under, events = read_state(state)
-        run = Run.replayed(config, events, device, "the state", named=space)
+        run = Run.replayed(
+            config, events, device, "the state", named=space, model=model
+        )
         compare_environment(written_under, "the state")
         if journal is not None:
             config = run.configuration.to_dict()
@@ -784,6 +797,7 @@ class RobustOptimizer:
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
         space: Space | None = None,
+        model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -796,6 +810,8 @@ class RobustOptimizer:
             space: The same for named variables. It has to be given if a constraint is a
                 function, which no journal can hold: its name is checked, not what it
                 computes.
+            model: The function that makes the model, if the run had one: a journal
+                cannot hold it, and cannot know whether it still is the same.
             device: Where to compute.
 
         Returns:
@@ -805,7 +821,8 @@ class RobustOptimizer:
         Raises:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
-                problem or version. It is left as it is.
+                problem or version, or of a run with a ``model`` that is not given.
+                It is left as it is.
             OSError: The file cannot be read.
         """
         journal, header, events = Journal.open(path)
@@ -813,7 +830,13 @@ class RobustOptimizer:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
             run = Run.replayed(
-                header["config"], events, device, name, in_lines=True, named=space
+                header["config"],
+                events,
+                device,
+                name,
+                in_lines=True,
+                named=space,
+                model=model,
             )
             configuration = run.configuration
             compare_bounds(bounds, configuration.space.bounds, "bounds", name)

@@ -15,7 +15,7 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.algorithms import Round
+from botorch_drbo.algorithms import ModelMaker, Round
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import check_values
 from botorch_drbo.optimizer.checks import (
@@ -52,6 +52,7 @@ class Run:
         *,
         in_lines: bool = False,
         named: Space | None = None,
+        model: ModelMaker | None = None,
     ) -> Run:
         """A run rebuilt from its stored configuration and events, without a journal.
 
@@ -62,12 +63,13 @@ class Run:
             source: Where they were stored, for the error messages.
             in_lines: Whether each event is a line of a file, the first the second line.
             named: The space of the run, for one whose constraints are functions.
+            model: The function that makes the model of the recipe, if it has one.
 
         Raises:
             InputDataError: They are damaged.
         """
         try:
-            run = cls(Configuration.from_dict(config, device, named))
+            run = cls(Configuration.from_dict(config, device, named, model))
         except BotorchError as error:
             raise InputDataError(
                 f"The configuration in {source} cannot be used: {error}"
