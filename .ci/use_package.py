@@ -63,11 +63,13 @@ def main(kind: str) -> None:
             best = resumed.recommend()
     assert best.worst_case_value <= best.expected_value
 
+    if kind != "core":
+        return
     alone = seconds("import botorch")
     package = seconds("import botorch, botorch_drbo") - alone
     loop = seconds("import botorch; from botorch_drbo import RobustOptimizer") - alone
     print(
-        f"{kind}: import botorch {alone:.2f} s; import botorch_drbo {package:+.2f} s, "
+        f"import botorch {alone:.2f} s; import botorch_drbo {package:+.2f} s, "
         f"from it RobustOptimizer {loop:+.2f} s"
     )
 
