@@ -181,6 +181,13 @@ def _search(options: argparse.Namespace) -> int:
     return run_search(writable(options.out), Sizes(options.histories))
 
 
+def _constraints(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.constraints import run_constraints
+
+    out = RESULTS / "constraints.md" if options.out is None else options.out
+    return run_constraints(out, seeds=options.seeds, rounds=options.rounds)
+
+
 def _batches(options: argparse.Namespace) -> int:
     from benchmarks.experiments.batches import run_batches
     from benchmarks.experiments.pending import run_pending
@@ -399,6 +406,16 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=RESULTS / "search.md", help="report file"
     )
     search.add_argument("--histories", type=int, default=16, help="on each problem")
+
+    constraints = commands.add_parser(
+        "constraints", help="outcome constraints: ambiguity heeded, and ignored"
+    )
+    constraints.set_defaults(command=_constraints)
+    constraints.add_argument("--seeds", type=int, default=5, help="how many: 0, 1, ...")
+    constraints.add_argument("--rounds", type=int, default=10, help="after the design")
+    constraints.add_argument(
+        "--out", type=Path, help="report file (results/constraints.md)"
+    )
 
     batches = commands.add_parser(
         "batches", help="batches chosen jointly against decision by decision"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast, final
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
@@ -20,6 +21,7 @@ from botorch_drbo.algorithms.baselines import GPUCB
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
+from botorch_drbo.algorithms.given_model import ModelMaker, check_exact
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.confidence import (
@@ -138,6 +140,9 @@ class PhasedUncertaintySampling(Algorithm):
         half_life: After how many further contexts one counts half, for the values of
             the recommendation; None: nothing is forgotten. Outcomes are not.
         hyperparameters: Those of the model if they are known: then nothing is fitted.
+        model: A function that makes the model in place of all this, as for the other
+            recipes: a ``SingleTaskGP`` with noise that it learns, whose kernel, mean
+            and noise are those of the next episode.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -171,6 +176,7 @@ class PhasedUncertaintySampling(Algorithm):
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -273,9 +279,15 @@ class PhasedUncertaintySampling(Algorithm):
         return self._judge()._fit(history, space)
 
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
-        return self._judge()._decide(model, history, space, seed=seed)
+        return self._judge()._decide(model, constraints, history, space, seed=seed)
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
@@ -328,8 +340,9 @@ class PhasedUncertaintySampling(Algorithm):
             return self._judge()._model(before, space, uses_contexts=False)
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
-        kind = (X.shape, str(X.dtype), str(X.device))
-        return _fitted(_FitTask((*content, *kind), before, space))
+        kind = (X.shape, str(X.dtype), str(X.device), id(self.model))
+        prior = _fitted(_FitTask((*content, *kind), before, space, self._judge()))
+        return prior if self.model is None else check_exact(prior, self.name)
 
     def _prior_norm(
         self, prior: SingleTaskGP, decisions: Tensor, mean_norm: float
@@ -362,6 +375,7 @@ class PhasedUncertaintySampling(Algorithm):
             reference=self.reference,
             half_life=self.half_life,
             hyperparameters=self.hyperparameters,
+            model=self.model,
             num_restarts=self.num_restarts,
             raw_samples=self.raw_samples,
             max_iterations=self.max_iterations,
@@ -375,6 +389,7 @@ class _FitTask:
     content: tuple[object, ...]
     history: History = field(compare=False)
     space: SearchSpace = field(compare=False)
+    recipe: GPUCB = field(compare=False)
 
 
 # A replay fits the model of each episode so far. The fit is a function of the data, so
@@ -383,7 +398,7 @@ class _FitTask:
 def _fitted(task: _FitTask) -> SingleTaskGP:
     # Fitting may draw random numbers: the same ones at each replay.
     with isolated_rng(0, task.space.bounds.device):
-        return GPUCB()._model(task.history, task.space, uses_contexts=False)
+        return task.recipe._model(task.history, task.space, uses_contexts=False)
 
 
 def _greedy(prior: SingleTaskGP, points: Tensor) -> GreedyVariance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from botorch.acquisition import AcquisitionFunction
 from scipy.spatial import KDTree
 from torch import Tensor
@@ -32,21 +33,34 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
     Returns:
         Starts, ``k x 1 x d_x`` with ``1 <= k <= num``.
     """
+    return unit[hills(unit, score(acqf, unit), num)].unsqueeze(-2)
+
+
+def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
+    """Which points are higher than their neighbours, the most promising first.
+
+    Args:
+        unit: Points that fill the unit cube, ``m x d_x``.
+        values: Their heights, ``m``.
+        num: How many, at most.
+
+    Returns:
+        Row numbers, ``k`` with ``1 <= k <= num``.
+    """
     num_samples, d_x = unit.shape
-    heights = score(acqf, unit)
-    finite = heights[heights.isfinite()]  # a moat is as deep as the lowest of the rest
-    heights = heights.nan_to_num(neginf=finite.min().item() if len(finite) else 0.0)
+    finite = values[values.isfinite()]  # a moat is as deep as the lowest of the rest
+    values = values.nan_to_num(neginf=finite.min().item() if len(finite) else 0.0)
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
     places = unit.cpu().numpy()
     _, near = KDTree(places).query(places, k=neighbours + 1)
-    height = heights.tolist()
-    saddles = _hills(height, near.reshape(num_samples, -1).tolist())
+    height = values.tolist()
+    saddles = _saddles(height, near.reshape(num_samples, -1).tolist())
     best = sorted(saddles, key=lambda i: saddles[i] - 2 * height[i])
-    return unit[best[:num]].unsqueeze(-2)
+    return torch.tensor(best[:num], device=values.device)
 
 
-def _hills(height: list[float], near: list[list[int]]) -> dict[int, float]:
+def _saddles(height: list[float], near: list[list[int]]) -> dict[int, float]:
     """The hilltops, highest first, and the height of the saddle of each.
 
     The points emerge from a falling sea, highest first. One without a neighbour on land

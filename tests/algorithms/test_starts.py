@@ -10,7 +10,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.algorithms.starts import _hills, hilltops
+from botorch_drbo.algorithms.starts import _saddles, hilltops
 from botorch_drbo.sampling import sobol
 
 
@@ -104,7 +104,7 @@ def test_saddles_by_all_paths() -> None:
                 higher = [lowest[i][j] for j in range(n) if height[j] > height[i]]
                 reached = max(higher, default=-1.0)
                 expected[i] = reached if reached >= 0 else min(height)
-        assert _hills(height, near) == expected
+        assert _saddles(height, near) == expected
 
 
 def test_points_decide_the_dtype() -> None:
