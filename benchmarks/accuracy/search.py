@@ -134,7 +134,8 @@ def report(rows: pd.DataFrame, histories: int, sizes: Sizes) -> str:
         "| recipe | problem | " + " | ".join(head) + " |",
         "|---|---" + "|---:" * len(head) + "|",
     ]
-    for (recipe, problem), group in rows.groupby(["recipe", "problem"], sort=False):
+    for key, group in rows.groupby(["recipe", "problem"], sort=False):
+        recipe, problem = cast(tuple[str, str], key)
         lines.append(f"| {recipe} | {problem} | {_cells(group, sizes)} |")
     for recipe, group in rows.groupby("recipe", sort=False):
         lines.append(f"| **{recipe}** | all | {_cells(group, sizes)} |")
