@@ -21,6 +21,7 @@ from botorch_drbo._validation import check_count, check_inside, check_positive
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.fitting import minimise_in_logarithms
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
@@ -409,7 +410,8 @@ class ModelBasedAlgorithm(Algorithm):
             model = scaled_model(
                 inputs, history.Y, *units, Yvar, input_transform=transform
             )
-            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+            fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)
             model.eval()
         model = model.requires_grad_(False)  # only x is differentiated from here on
         return _knowing(model, space) if uses_contexts else model

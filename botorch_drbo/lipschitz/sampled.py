@@ -265,7 +265,8 @@ class LipschitzConstant(Module):
             at = torch.addcdiv(at, slope, torch.maximum(-bend, least))
             at = at.clamp(low, high)
         share = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # of the line
-        return torch.lerp(*self.bounds.to(norms), share)
+        bounds = self.bounds.to(norms)
+        return torch.lerp(bounds[0], bounds[1], share)
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
