@@ -332,7 +332,8 @@ def test_values_of_all_paths_are_never_there_together(kind, graph, monkeypatch):
         X = batches(b, 4).requires_grad_(graph)
         acqf(X)
         monkeypatch.undo()
-        assert sum(sizes) == 8 * 4 * b * n
+        # Once, and with a graph one decision more for each path (see in_blocks).
+        assert sum(sizes) in (8 * 4 * b * n, 8 * (4 * b + 1) * n)
         assert 8 * 20 * max(sizes) <= budget
         # Not once for each decision: the work of contexts is shared.
         assert sum(angles) <= 8 * 64 * n * (1 + 4 * b / 200)
