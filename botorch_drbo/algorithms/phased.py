@@ -15,19 +15,18 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_nonnegative
-from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.baselines import GPUCB
 from botorch_drbo.algorithms.candidates import check_candidates
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
-from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.judged import JudgedAlgorithm
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.confidence import (
     GreedyVariance,
     information_gain,
     nonadaptive_confidence_width,
 )
-from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.sampling import sobol_in_box
 
@@ -70,7 +69,7 @@ class PhasedState:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PhasedUncertaintySampling(Algorithm):
+class PhasedUncertaintySampling(JudgedAlgorithm):
     r"""``phased_gp_us``: sample where the model knows least, discard, begin again.
 
     Algorithm 2 of [Bogunovic2021misspecified]_. It keeps a low regret if the objective
@@ -134,13 +133,6 @@ class PhasedUncertaintySampling(Algorithm):
         delta: The probability of failure of the non-adaptive width, between 0 and 1.
         norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
             scaled to at most 1; None for a guess.
-        reference: The context distribution if it is known, for the recommendation.
-        half_life: After how many further contexts one counts half, for the values of
-            the recommendation; None: nothing is forgotten. Outcomes are not.
-        hyperparameters: Those of the model if they are known: then nothing is fitted.
-        num_restarts: Starting points of the gradient ascent of the recommendation.
-        raw_samples: Sobol points from which the starting points are picked.
-        max_iterations: L-BFGS-B iterations per ascent.
 
     Raises:
         InputDataError: An option outside its range.
@@ -162,17 +154,12 @@ class PhasedUncertaintySampling(Algorithm):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
+    judged_by: ClassVar[type[ModelBasedAlgorithm]] = GPUCB
 
     num_decisions: int = 1024
     confidence_width: float | ConfidenceWidth | None = 3.0
     delta: float = 0.1
     norm_bound: float | None = None
-    reference: ContextSet | None = None
-    half_life: float | None = None
-    hyperparameters: FixedHyperparameters | None = None
-    num_restarts: int = 10
-    raw_samples: int = 1024
-    max_iterations: int = 200
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -195,7 +182,7 @@ class PhasedUncertaintySampling(Algorithm):
                 "them."
             )
         self._proven_width(0.0, 1, 1)  # checks delta
-        self._judge()
+        super().__post_init__()
 
     def state(
         self,
@@ -257,29 +244,6 @@ class PhasedUncertaintySampling(Algorithm):
             same = (points == row).all(-1)
             greedy.observe(int(same.nonzero()[0]))
         return points[greedy.extend(q, own)]
-
-    def _recommend(
-        self,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-        candidates: Tensor | None,
-    ) -> Recommendation:
-        return self._judge().recommend(history, space, seed=seed, candidates=candidates)
-
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
-        return self._judge()._fit(history, space)
-
-    def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Tensor:
-        return self._judge()._decide(model, history, space, seed=seed)
-
-    def _choose_contexts(
-        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
-    ) -> Tensor:
-        return self._judge()._choose_contexts(history, space, x, seed=seed)
 
     def _replay(
         self,
@@ -353,16 +317,6 @@ class PhasedUncertaintySampling(Algorithm):
     def _sobol_set(self, space: SearchSpace) -> Tensor:
         # The set may not depend on the seed of a call, which is another at each call.
         return sobol_in_box(self.num_decisions, space.bounds, seed=0)
-
-    def _judge(self) -> GPUCB:
-        return GPUCB(
-            reference=self.reference,
-            half_life=self.half_life,
-            hyperparameters=self.hyperparameters,
-            num_restarts=self.num_restarts,
-            raw_samples=self.raw_samples,
-            max_iterations=self.max_iterations,
-        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from botorch_drbo.algorithms import (
     algorithm_from_dict,
     make_algorithm,
 )
+from botorch_drbo.algorithms.fitting import minimise_in_logarithms
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 
@@ -190,7 +191,8 @@ def test_recommendation_beats_every_decision_tried(name: str) -> None:
         inputs, bounds = torch.cat([data.X, data.C], dim=-1), SPACE.joint_bounds
     transform = Normalize(inputs.shape[-1], bounds=bounds)
     model = SingleTaskGP(inputs, data.Y, input_transform=transform)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, optimizer=minimise_in_logarithms)
     for seed in range(3):
         best = algorithm.recommend(data, SPACE, seed=seed)
         acqf = algorithm.acquisition(
