@@ -45,7 +45,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 MODULES = [module_name(path) for path in SOURCES]
 PACKAGES = [module_name(path) for path in SOURCES if path.name == "__init__.py"]
 PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name)]
-OPTIONAL = ("botorch_drbo.plotting",)  # matplotlib is its business alone
+# matplotlib is their business alone, and pandas and typer that of the second
+OPTIONAL = ("botorch_drbo.plotting", "botorch_drbo.cli")
 HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
-import pandas as pd
 import torch
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
@@ -16,18 +16,18 @@ from torch import Tensor
 from benchmarks.run.config import BenchmarkConfig
 from benchmarks.run.display import report_failures, run_with_lines
 from benchmarks.run.problems import make_problem
-from benchmarks.run.report import LAST, curves, estimate, summarise
+from benchmarks.run.report import estimate
 from benchmarks.run.storage import collect, load
-from botorch_drbo.contexts import ContextSet
-from botorch_drbo.plotting import plot_regret, plot_surface
+from botorch_drbo.plotting import COLOURS, DASHES, MARKERS
 from botorch_drbo.test_functions import RobustTestFunction
 
 MEANING = {
-    "wdrbo": "robust: guards against a shift of demand",
-    "erbo": "trusts the demands that it saw",
+    "wdrbo_exact": "robust: prepares for every demand pattern near the days it saw",
+    "erbo": "trusts the days it saw",
     "gp_ucb": "looks at profits, never at demand",
-    "random": "orders at random",
 }
+WORLDS = {"stays as it was": 1.0, "falls by a third": 2 / 3, "halves": 1 / 2}
+SCALE = 1000.0  # the problem counts in thousands of copies and of coins
 
 
 def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
@@ -40,120 +40,139 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     # A demo shows the run, not the memory of the last one.
     shutil.rmtree(out / "runs", ignore_errors=True)
     problem = make_problem(config.problems[0])
+    days = config.initial + config.iterations
     console.print(
-        "A shop orders stock in the morning; the demand shows during the day. A unit "
-        "costs 5, sells for 9, and brings back 1 if it is left over. Each method "
-        f"places {config.initial} random orders, then chooses {config.iterations} "
-        f"orders itself, in {len(config.seeds)} imagined worlds. All methods meet the "
-        "same demands.\n"
+        "A shop orders newspapers in the evening; how many people want one shows the "
+        "next day. A copy costs 5, sells for 9, and brings back 1 if it is left over. "
+        f"Each method runs {len(config.seeds)} shops for {days} days ({config.initial} "
+        "orders at random), then says what to order from now on. All meet the same "
+        "demands.\n"
     )
+    width = max(len(algorithm.label) for algorithm in config.algorithms)
     for algorithm in config.algorithms:
-        console.print(f"  {algorithm.label:8} {MEANING[algorithm.name]}")
+        console.print(f"  {algorithm.label:{width}} {MEANING[algorithm.name]}")
     console.print()
-    shifted = shifted_contexts(problem)
     failures = run_with_lines(config, out, workers=workers, console=console)
     if failures:
         return report_failures(failures)
-    rows, about = load(collect(config, out))
-    table = Table(
-        title="Profit lost against always ordering the best stock",
-        caption="Lower is better. Mean ± standard error over the worlds.",
-    )
-    table.add_column("method")
-    for name in (
-        f"all {config.iterations}\norders",
-        f"one of the\nlast {LAST}",
-        "the same, if demand\nfalls by a third",
-        "seconds\nper choice",
-    ):
-        table.add_column(name, justify="right")
-    for row in summarise(rows, pd.DataFrame(about["recommended"]), config.baseline):
-        runs = rows[rows.algorithm == row.label].groupby("seed")["x"]
-        losses = [
-            loss_under(shifted, problem, as_matrix(decisions)[-LAST:])
-            for _, decisions in runs
-        ]
-        table.add_row(
-            row.label,
-            str(row.cumulative),
-            str(row.last),
-            str(estimate(losses)),
-            f"{row.seconds:.2g}",
-        )
-    console.print(table)
+    _, about = load(collect(config, out))
+    advice = {
+        algorithm.label: torch.tensor(
+            [r["x"] for r in about["recommended"] if r["algorithm"] == algorithm.label]
+        )  # shops x 1
+        for algorithm in config.algorithms
+    }
+    console.print(profit_table(problem, advice))
     console.print(
-        f"The best stock is {problem.optimal_decision.item():.3f}: it earns "
-        f"{problem.optimal_value:.3f} per day on average."
-    )
-    console.print(
-        "The two columns in the middle: what a method loses while demand stays as it "
-        "was, and after a fall that no data announced. Three worlds are few: where the "
-        "errors overlap, no method is better. `python -m benchmarks run` has more."
+        "Mean ± standard error over the shops. The first column is what robustness "
+        "costs if nothing happens, the others are what it saves: the robust orders are "
+        "smaller, and fewer copies are left over on bad days. No method was told of "
+        "any fall."
     )
     picture = out / "demo.png"
-    draw_demo(config, rows, picture)
+    draw_demo(problem, advice, picture)
     console.print(f"Picture: {picture}", soft_wrap=True)
     return 0
 
 
-def shifted_contexts(problem: RobustTestFunction) -> Tensor:
-    """The true demands, each a third lower, ``n x 1``."""
-    return problem.true_contexts() * (2 / 3)
-
-
-def as_matrix(points: Iterable[Iterable[float]]) -> Tensor:
-    """The decisions or contexts of a run, ``t x d``."""
-    return torch.tensor([list(point) for point in points], dtype=torch.double)
-
-
-def loss_under(
-    contexts: Tensor, problem: RobustTestFunction, decisions: Tensor
-) -> float:
-    """Mean profit that decisions lose if contexts come from another distribution.
+def profits(problem: RobustTestFunction, orders: Tensor, factor: float) -> Tensor:
+    """Coins a day that orders earn if every demand is multiplied by a factor.
 
     Args:
-        contexts: That distribution, ``n x 1``, equally weighted.
-        problem: A problem with one decision.
-        decisions: The decisions, ``t x 1``.
+        problem: The shop.
+        orders: The orders in thousands of copies, ``n x 1``.
+        factor: One for the demand of the days that were seen.
 
     Returns:
-        The best mean profit on a fine grid of decisions less the mean of theirs.
+        The mean profits, ``n``.
     """
-    low, high = problem.bounds[:, 0].tolist()
-    grid = torch.linspace(low, high, 1001, dtype=torch.double).unsqueeze(-1)  # m x 1
-
-    def profits(x: Tensor) -> Tensor:
-        return problem.evaluate(x.unsqueeze(-2), contexts).mean(-1)
-
-    return (profits(grid).max() - profits(decisions).mean()).item()
+    demands = factor * problem.true_contexts()  # m x 1
+    return SCALE * problem.evaluate(orders.unsqueeze(-2), demands).mean(-1)
 
 
-def draw_demo(config: BenchmarkConfig, rows: pd.DataFrame, path: Path) -> None:
-    """Save the regret curves beside what the first method has seen of the problem."""
-    problem = make_problem(config.problems[0])
-    label = config.algorithms[0].label
-    first = rows[(rows.algorithm == label) & (rows.seed == config.seeds[0])]
-    X, C = as_matrix(first["x"]), as_matrix(first["c"])
+def profit_table(problem: RobustTestFunction, advice: Mapping[str, Tensor]) -> Table:
+    """A row per method: what its orders earn in each world."""
+    table = Table(title="Coins a day that the recommended order earns, if demand ...")
+    table.add_column("method")
+    table.add_column("copies", justify="right")
+    for world in WORLDS:
+        table.add_column(world, justify="right")
+    for label, orders in advice.items():
+        earned = (profits(problem, orders, factor) for factor in WORLDS.values())
+        cells = [(SCALE * orders).flatten(), *earned]
+        table.add_row(label, *(str(estimate(cell.tolist())) for cell in cells))
+    return table
+
+
+def draw_demo(
+    problem: RobustTestFunction, advice: Mapping[str, Tensor], path: Path
+) -> None:
+    """Save what the orders earn in each world beside the reason for it."""
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(12.0, 4.6), layout="constrained"
     )
-    plot_regret(curves(rows, "cumulative"), left, ylabel="profit lost in all")
-    left.set_title("Profit lost, mean and standard error")
-    left.set_xlabel("order")
-    plot_surface(
-        problem.evaluate,
-        problem.bounds,
-        problem.context_bounds,
-        right,
-        X=X,
-        C=C,
-        context_set=ContextSet.empirical(C),
-        decision=problem.optimal_decision.item(),
-        decision_label="best stock",
-        value_label="profit",
-    )
-    right.set_xlabel("stock ordered")
-    right.set_ylabel("demand")
-    right.set_title(f"The profit, and the days of {label}", pad=24)
+    _draw_worlds(problem, advice, left)
+    _draw_orders(problem, advice, right)
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def _draw_worlds(
+    problem: RobustTestFunction, advice: Mapping[str, Tensor], axes: Axes
+) -> None:
+    """For each world a mark per method, with its standard error."""
+    for i, (label, orders) in enumerate(advice.items()):
+        found = [
+            estimate(profits(problem, orders, factor).tolist())
+            for factor in WORLDS.values()
+        ]
+        places = torch.arange(len(WORLDS)) + 0.16 * (i - (len(advice) - 1) / 2)
+        axes.errorbar(
+            places,
+            [each.mean for each in found],
+            yerr=[each.error or 0.0 for each in found],
+            fmt=MARKERS[i],
+            color=COLOURS[i],
+            markersize=9,
+            capsize=3,
+            label=label,
+        )
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(WORLDS)), list(WORLDS))
+    axes.set_ylabel("coins a day, mean ± standard error")
+    axes.set_title("What the recommended orders earn, if demand ...")
+    axes.legend(frameon=False)
+
+
+def _draw_orders(
+    problem: RobustTestFunction, advice: Mapping[str, Tensor], axes: Axes
+) -> None:
+    """Profit against order in each world, the orders of each method as a row below."""
+    largest = 1.1 * max(orders.max().item() for orders in advice.values())
+    grid = torch.linspace(0.0, largest, 201, dtype=torch.double).unsqueeze(-1)
+    lowest = 0.0
+    for dash, (world, factor) in zip(DASHES, WORLDS.items(), strict=False):
+        earned = profits(problem, grid, factor)
+        lowest = min(lowest, earned.min().item())
+        axes.plot(SCALE * grid, earned, color="0.25", linestyle=dash, label=world)
+    for i, (label, orders) in enumerate(advice.items()):
+        row = torch.full_like(orders, lowest - 90 * (i + 1))
+        axes.plot(
+            SCALE * orders,
+            row,
+            MARKERS[i],
+            color=COLOURS[i],
+            alpha=0.6,
+            linestyle="none",
+        )
+        place = (-0.03 * SCALE * largest, row[0].item())
+        axes.annotate(label, place, ha="right", va="center", color=COLOURS[i])
+    axes.set_xlim(left=-0.3 * SCALE * largest)  # room for the names
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.set_xlabel("order (copies)")
+    axes.set_ylabel("coins a day")
+    axes.set_title("Why: too large an order costs most when demand falls")
+    below = (0.0, 0.5)
+    axes.legend(
+        frameon=False, title="demand ...", loc="upper left", bbox_to_anchor=below
+    )

@@ -34,6 +34,25 @@ from botorch_drbo.ambiguity import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.schedules import Rule, schedule_from_dict
 
+# Said to those whose recipe cannot; a test compares it with the registry.
+_TAKE_CATEGORIES = (
+    "dro",
+    "wdrbo_exact",
+    "erbo",
+    "ts_erbo",
+    "ei_erbo",
+    "ts_wdrbo",
+    "ei_wdrbo",
+    "ts_bocu",
+    "ucb_bocu_1",
+    "ucb_bocu_2",
+    "ucb_so",
+    "ucb_ro",
+    "gp_ucb",
+    "ec_gp_ucb",
+    "random",
+)
+
 _SCHEDULE, _CONTEXT_SET = "__schedule__", "__context_set__"
 _AMBIGUITY_SET, _HYPERPARAMETERS = "__ambiguity_set__", "__hyperparameters__"
 
@@ -54,6 +73,10 @@ class Algorithm(ABC):
     """Whether its decisions depend on which contexts are to be expected."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
+    context_order: ClassVar[str | None] = None
+    """What needs contexts that are numbers, in words; None if categories will do."""
+    needs_box: ClassVar[bool] = False
+    """Whether decisions have to fill a box: none discrete, and no constraints."""
 
     def propose(
         self,
@@ -368,7 +391,31 @@ class Algorithm(ABC):
     ) -> Tensor:
         """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
 
+    def check_space(self, space: SearchSpace) -> None:
+        r"""Refuse a space that the recipe cannot search.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Raises:
+            UnsupportedError: Contexts are categories and the recipe needs numbers, or
+                decisions fill no box and the recipe needs one.
+        """
+        if space.context_categories and self.context_order is not None:
+            raise UnsupportedError(
+                f"`{self.name}` needs contexts that are numbers: {self.context_order}, "
+                "and categories know no order. These recipes take them: "
+                f"{', '.join(_TAKE_CATEGORIES)}."
+            )
+        if not space.is_box and self.needs_box:
+            raise UnsupportedError(
+                f"`{self.name}` needs decisions that fill a box, without discrete ones "
+                "and without constraints. Take another recipe, for example "
+                "`ec_gp_ucb`, or give it a box and the decisions as `candidates`."
+            )
+
     def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
+        self.check_space(space)
         if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
             raise BotorchTensorDimensionError(
                 f"The history has {history.X.shape[1]} decision and "

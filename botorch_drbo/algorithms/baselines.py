@@ -15,6 +15,7 @@ from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
 from botorch_drbo.algorithms.candidates import best_rows
 from botorch_drbo.algorithms.data import History, SearchSpace
+from botorch_drbo.algorithms.feasible import sample
 from botorch_drbo.algorithms.judged import JudgedAlgorithm
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
@@ -76,6 +77,9 @@ class StableOpt(RobustSetAlgorithm):
     """
 
     name: ClassVar[str] = "stable_opt"
+    context_order: ClassVar[str | None] = (
+        "its contexts are a mean and a standard deviation around it"
+    )
 
     num_contexts: int = 1024
 
@@ -100,10 +104,16 @@ class StableOpt(RobustSetAlgorithm):
         low = space.with_known((data.mean - data.std).clamp(lower, upper))
         high = space.with_known((data.mean + data.std).clamp(lower, upper))
         unit = sobol(self.num_contexts, space.d_c, seed).to(low)
+        box = space.snap_contexts(torch.stack([low, high]))
+        values = {
+            j: tuple(v for v in column if box[0, j] <= v <= box[1, j])
+            for j, column in space.context_values.items()
+        }
         return Judge(
-            contexts=ContextSet(low + unit * (high - low)),
+            contexts=ContextSet(space.snap_contexts(low + unit * (high - low))),
             ball=lambda points: FullSimplex(),
-            box=torch.stack([low, high]),
+            box=box,
+            values=values,
         )
 
 
@@ -190,6 +200,8 @@ class RandomSearch(JudgedAlgorithm):
             return best_rows(candidates, order, q, X_pending)
         # One draw is skipped per pending decision: the same seed goes on, not again.
         skipped = 0 if X_pending is None else len(X_pending)
+        if not space.is_box:
+            return sample(space, skipped + q, seed)[skipped:]
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
         unit = unit.to(space.bounds)
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])

@@ -8,7 +8,8 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite, check_inside
-from botorch_drbo.algorithms.data import SearchSpace
+from botorch_drbo.algorithms.data import SearchSpace, check_values
+from botorch_drbo.algorithms.feasible import feasible
 
 _ROWS = 1024  # as many as an optimiser scores at once by default
 
@@ -30,7 +31,15 @@ def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tens
             "search the whole box."
         )
     check_inside(rows, space.bounds, "candidates", "bounds")
-    rows = rows.to(space.bounds).clamp(*space.bounds)
+    check_values(rows, space.bounds, space.values, "candidates")
+    rows = space.snap(rows.to(space.bounds).clamp(*space.bounds))
+    allowed = feasible(space, rows)
+    if not allowed.all():
+        wrong = (~allowed).nonzero().flatten().tolist()
+        raise InputDataError(
+            f"`candidates` has rows that violate the constraints: rows {wrong[:5]}, "
+            f"the first is {rows[wrong[0]].tolist()}. Leave them out."
+        )
     # Adding zero turns -0.0 to 0.0: they are the same decision.
     different = len(rows) if q == 1 else len((rows + 0.0).unique(dim=0))
     if q > different:

@@ -10,12 +10,13 @@ from typing import Any, final
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize
 from gpytorch.constraints import Positive
 from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
+from botorch_drbo.algorithms.data import Categories
+from botorch_drbo.algorithms.model_inputs import model_inputs, num_columns
 from botorch_drbo.algorithms.outcome_units import scaled_model
 
 
@@ -92,6 +93,7 @@ class FixedHyperparameters:
         bounds: Tensor,
         num_joint: int,
         Yvar: Tensor | None = None,
+        categories: Categories | None = None,
     ) -> SingleTaskGP:
         r"""Condition the prior on data.
 
@@ -103,6 +105,8 @@ class FixedHyperparameters:
                 decisions alone takes the first lengthscales.
             Yvar: The variances of the noise in the outcomes, ``t x 1``, in place of
                 ``noise_variance``; None for that.
+            categories: Inputs that are categories, and how many there are; each of
+                the one-hot columns of one has its lengthscale.
 
         Returns:
             The model, in the dtype of the inputs.
@@ -116,8 +120,9 @@ class FixedHyperparameters:
                 f"`lengthscale` has {len(lengthscale)} numbers for {num_joint} "
                 "decision and context variables. Give one number, or one for each."
             )
-        d = inputs.shape[-1]
-        kernel = RBFKernel(ard_num_dims=d)
+        d, categories = inputs.shape[-1], categories or {}
+        widths = num_columns(d, categories)
+        kernel = RBFKernel(ard_num_dims=int(widths.sum()))
         likelihood = None  # one for the given variances
         if Yvar is None:
             # The default constraint would not let the noise below 1e-4.
@@ -132,9 +137,10 @@ class FixedHyperparameters:
             Yvar,
             likelihood=likelihood,
             covar_module=kernel,
-            input_transform=Normalize(d, bounds=bounds),
+            input_transform=model_inputs(bounds, categories),
         ).to(inputs)
-        kernel.lengthscale = lengthscale.expand(num_joint)[:d].to(inputs)
+        each = lengthscale.expand(num_joint)[:d].repeat_interleave(widths)
+        kernel.lengthscale = each.to(inputs)
         if likelihood is not None:
             ratio = self.noise_variance / self.outputscale
             likelihood.noise = torch.tensor(ratio, dtype=torch.double).to(inputs)

@@ -22,6 +22,8 @@ from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
 
+_DENSITY = "it smooths the contexts seen to a density"
+
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,6 +43,7 @@ class SBOKDE(RobustSetAlgorithm):
     """
 
     name: ClassVar[str] = "sbo_kde"
+    context_order: ClassVar[str | None] = _DENSITY
 
     num_contexts: int = 1024
 
@@ -67,6 +70,8 @@ class KernelDensityBall(ModelBasedAlgorithm):
         num_outside: Sobol contexts in the context bounds, where the lowest score is
             looked for beside the draws.
     """
+
+    context_order: ClassVar[str | None] = _DENSITY
 
     radius: Schedule | float | None = None
     num_contexts: int = 1024
@@ -97,7 +102,8 @@ class KernelDensityBall(ModelBasedAlgorithm):
         return TotalVariation(self.radius_of(radius, history, space))
 
     def _outside(self, space: SearchSpace, seed: int) -> Tensor:
-        return sobol_in_box(self.num_outside, space.context_reach, seed)
+        outside = sobol_in_box(self.num_outside, space.context_reach, seed)
+        return space.snap_contexts(outside)
 
 
 @final
@@ -167,9 +173,12 @@ def _density(
     if algorithm.reference is not None:
         return algorithm.data_contexts(history, space)
     seen = algorithm.data_contexts(history, space)
-    return ContextSet.kernel_density(
+    density = ContextSet.kernel_density(
         seen.points if algorithm.half_life is None else seen,
         num_samples=num_contexts,
         bounds=space.context_bounds,
         seed=seed,
     )
+    if not space.context_values:
+        return density
+    return ContextSet(space.snap_contexts(density.points), density.weights)

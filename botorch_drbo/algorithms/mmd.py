@@ -29,6 +29,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
 
+_GRID = "it puts a grid of equal steps over them"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MMDBall(ModelBasedAlgorithm):
@@ -38,6 +40,8 @@ class MMDBall(ModelBasedAlgorithm):
         radius: A number, or a schedule in the number of contexts seen.
         num_contexts: The size of the grid, rounded up to a power ``d_c``.
     """
+
+    context_order: ClassVar[str | None] = _GRID
 
     radius: Schedule | float = MMDRadius()
     num_contexts: int = 100
@@ -127,6 +131,7 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
     """
 
     name: ClassVar[str] = "drbo_mmd_minimax"
+    context_order: ClassVar[str | None] = _GRID
 
     radius: Schedule | float = MMDRadius()
     num_contexts: int = 1024
@@ -189,6 +194,11 @@ def _judge(
     data = algorithm.data_contexts(history, space)
     grid = ContextSet.grid(space.context_bounds, counts, data)
     contexts = ContextSet(space.with_known(grid.points), grid.weights)
+    if space.context_values:  # grid points that become one have their weights together
+        rows = space.snap_contexts(contexts.points)
+        rows, place = rows.unique(dim=0, return_inverse=True)
+        weights = torch.zeros_like(rows[:, 0]).index_add(0, place, contexts.weights)
+        contexts = ContextSet(rows, weights)
     size = algorithm.radius_of(radius, history, space)
     kernel = context_kernel(model, space, contexts.points)
 
@@ -204,6 +214,7 @@ def _judge(
         between=kernel,
         box=space.context_reach,
         fills_box=True,
+        values=space.context_values,
     )
 
 

@@ -11,7 +11,6 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
@@ -20,9 +19,17 @@ from torch import Tensor
 from botorch_drbo._validation import check_count, check_inside, check_positive
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import (
+    History,
+    Recommendation,
+    SearchSpace,
+    check_values,
+)
+from botorch_drbo.algorithms.feasible import feasible, sample
 from botorch_drbo.algorithms.fitting import minimise_in_logarithms
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.mixed_search import climb
+from botorch_drbo.algorithms.model_inputs import model_inputs
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
 from botorch_drbo.algorithms.randomness import isolated_rng
@@ -35,6 +42,7 @@ from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.posterior import with_known_columns
+from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Constant, ContextRule, as_rule
 
 _PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
@@ -48,11 +56,12 @@ _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 class ModelBasedAlgorithm(Algorithm):
     r"""Model the outcome of ``[x, c]``, maximise an acquisition function in ``x``.
 
-    The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds and
-    outcomes standardised, fitted from scratch at each call: what a call returns does
-    not depend on the calls before it. The ascent sees the box of decisions as the unit
-    cube and the acquisition function in units of the model's prior: what a call returns
-    does not depend on the units of ``x``, ``c`` and ``y`` either.
+    The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds,
+    categories as one-hot vectors and outcomes standardised, fitted from scratch at each
+    call: what a call returns does not depend on the calls before it. The ascent sees
+    the box of decisions as the unit cube and the acquisition function in units of the
+    model's prior: what a call returns does not depend on the units of ``x``, ``c`` and
+    ``y`` either.
 
     Args:
         reference: The context distribution if it is known (the general setting);
@@ -248,8 +257,9 @@ class ModelBasedAlgorithm(Algorithm):
             )
         points = self.reference.points.to(space.bounds)
         check_inside(points, space.context_bounds, "reference", "context_bounds")
-        weights = self.reference.weights.to(space.bounds)
-        return ContextSet(space.with_known(points), weights)
+        points = space.with_known(points)
+        check_values(points, space.context_bounds, space.context_values, "reference")
+        return ContextSet(points, self.reference.weights.to(space.bounds))
 
     def radius_of(
         self, rule: ContextRule | float, history: History, space: SearchSpace
@@ -263,8 +273,7 @@ class ModelBasedAlgorithm(Algorithm):
                 "The world has shown no context yet, so a radius that follows from "
                 f"them, {rule}, has no value. Give `radius` a number."
             )
-        box = space.context_bounds
-        seen = (history.contexts - box[0]) / (box[1] - box[0])
+        seen = space.embed_contexts(history.contexts)
         if self.half_life is None:
             return rule.of(seen)
         return rule.of(seen, half_life_weights(len(seen), self.half_life, seen))
@@ -350,9 +359,11 @@ class ModelBasedAlgorithm(Algorithm):
         acqf = self.exploiting(model, history, space, seed=seed)
         if candidates is None:
             # The best decision tried so far is a start too: the answer is never worse.
-            tried = history.X.unique(dim=0)
-            start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
-            start = start.clamp(space.bounds[0], space.bounds[1])
+            tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
+            tried = tried[feasible(space, tried)]
+            start = None
+            if len(tried):
+                start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
             maxima, values = self._ascend(acqf, space, seed, start)
             maxima = maxima.clamp(space.bounds[0], space.bounds[1])
         else:
@@ -396,16 +407,21 @@ class ModelBasedAlgorithm(Algorithm):
         """The fitted model; of ``[x, c]`` one that is constant in known columns."""
         # Of x alone the context is noise too, of a size that nobody knows.
         Yvar = history.Yvar if uses_contexts else None
-        inputs, bounds = history.X, space.bounds
+        inputs, bounds, categories = history.X, space.bounds, space.categories
         if uses_contexts:
             inputs = torch.cat([history.X, history.C], dim=-1)
-            bounds = space.joint_bounds
+            bounds, categories = space.joint_bounds, space.joint_categories
         if self.hyperparameters is not None:
             model = self.hyperparameters.model(
-                inputs, history.Y, bounds, space.d_x + space.d_c, Yvar
+                inputs,
+                history.Y,
+                bounds,
+                space.d_x + space.d_c,
+                Yvar,
+                categories,
             )
         else:
-            transform = Normalize(inputs.shape[-1], bounds=bounds)
+            transform = model_inputs(bounds, categories)
             units = level_and_unit(history.Y)
             model = scaled_model(
                 inputs, history.Y, *units, Yvar, input_transform=transform
@@ -425,12 +441,23 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
         cube = InUnitCube(acqf, space.bounds)
+        if space.is_box:
+            unit = sobol(self.raw_samples, space.d_x, seed).to(space.bounds)
+        else:
+            unit = cube.to_cube(sample(space, self.raw_samples, seed))
         ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
-        starts = hilltops(
-            ranking, cube.bounds, self.num_restarts, self.raw_samples, seed
-        )
+        starts = hilltops(ranking, unit, self.num_restarts)
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
+        if not space.is_box:
+            maxima = climb(
+                cube,
+                space,
+                starts,
+                raw_samples=self.raw_samples,
+                max_iterations=self.max_iterations,
+            )
+            return maxima, score(acqf, maxima)
         candidates, _ = optimize_acqf(
             cube,
             bounds=cube.bounds,

@@ -151,6 +151,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
     """
 
     name: ClassVar[str] = "phased_gp_us"
+    needs_box: ClassVar[bool] = True
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True

@@ -175,6 +175,7 @@ class RegretBalancing(ModelBasedAlgorithm):
     """
 
     name: ClassVar[str] = "regret_balancing"
+    needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
 
     horizon: int = 300

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside, check_nonnegative
-from botorch_drbo.algorithms.data import SearchSpace
+from botorch_drbo.algorithms.data import SearchSpace, check_values
 from botorch_drbo.contexts import ContextSet
 
 
@@ -81,7 +81,8 @@ class Round:
                 )
             given = contexts.points.to(box.device)
             check_inside(given, box, "context_set", "context_bounds")
-            points = given.to(box).clamp(*box)
+            check_values(given, box, space.context_values, "context_set")
+            points = space.snap_contexts(given.to(box).clamp(*box))
             if given.dtype != box.dtype or not torch.equal(points, given):
                 contexts = ContextSet(points, contexts.weights.to(box))
         if self.known_context is not None:
@@ -91,10 +92,12 @@ class Round:
                     f"known, got {len(self.known_context)}."
                 )
             known = self.known_context.to(box.device)
-            # What is not known is checked as the middle of its side.
-            filled = torch.where(known.isnan(), box.mean(0).to(known), known)
-            check_inside(filled.unsqueeze(0), box, "context", "context_bounds")
-            known = known.to(box).clamp(*box)  # NaN stays NaN
+            # What is not known is checked as an end of its side.
+            filled = torch.where(known.isnan(), box[0].to(known), known).unsqueeze(0)
+            check_inside(filled, box, "context", "context_bounds")
+            check_values(filled, box, space.context_values, "context")
+            snapped = space.snap_contexts(known.to(box).clamp(*box))
+            known = torch.where(known.isnan(), known.to(box), snapped)
         return replace(self, context_set=contexts, known_context=known)
 
 

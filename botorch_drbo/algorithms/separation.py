@@ -7,6 +7,8 @@ from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from botorch_drbo.algorithms.data import SearchSpace
+from botorch_drbo.algorithms.feasible import feasible
+from botorch_drbo.algorithms.feasible import sample as feasible_sample
 from botorch_drbo.sampling import sobol
 
 # Decisions nearer than this (largest coordinate difference, in sides of the box) are
@@ -41,7 +43,14 @@ def best_apart(
         return best
     unit = sobol(num_samples, space.d_x, seed).to(lower)
     near = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
-    sample = torch.cat([near, lower + unit * side]).clamp(lower, space.bounds[1])
+    near = near.clamp(lower, space.bounds[1])
+    if space.is_box:
+        anywhere = (lower + unit * side).clamp(lower, space.bounds[1])
+    else:
+        near = space.snap(near)
+        near = near[feasible(space, near)]
+        anywhere = feasible_sample(space, num_samples, seed)
+    sample = torch.cat([near, anywhere])
     with torch.no_grad():
         values = torch.cat([values, acqf(sample.unsqueeze(-2))])
     sample = torch.cat([candidates, sample])

@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import torch
-from torch import Tensor
-
-_DIGITS = 4  # significant
 _NUM_CONTEXTS = 3
+_WIDTH = 20  # of the names of the lines, at least
 
 
-def named(values: Tensor, names: Sequence[str]) -> str:
-    """One row of numbers with their names, ``d``."""
-    pairs = zip(names, values.tolist(), strict=True)
-    return ", ".join(f"{name} = {value:.{_DIGITS}g}" for name, value in pairs)
-
-
-def hurting_contexts(
-    points: Tensor, weights: Tensor, worst: Tensor, names: Sequence[str]
-) -> list[str]:
-    """The contexts that gain the most weight in the worst case, one line each.
+def summary(
+    decision: Mapping[str, object],
+    outcome: str,
+    expected: float,
+    worst_case: float,
+    contexts: Sequence[Mapping[str, object]],
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    exact: bool,
+) -> str:
+    """The decision, its values, and the contexts that gain most in the worst case.
 
     Args:
-        points: ``n x d_c``.
-        weights: Of the reference, ``n``.
-        worst: Of the worst case, ``n``.
-        names: Of the columns.
+        decision: Its values by name.
+        outcome: The name of the outcome.
+        expected: Its expectation.
+        worst_case: The same under the worst distribution.
+        contexts: ``n`` different contexts, by name.
+        before: Their weights in the reference, ``n``.
+        after: Their weights in the worst case, ``n``.
+        exact: Whether the worst case is exact.
     """
-    places, inverse = points.unique(dim=0, return_inverse=True)  # atoms may coincide
-    nothing = torch.zeros(len(places)).to(weights)
-    before = nothing.index_add(0, inverse, weights)
-    after = nothing.index_add(0, inverse, worst)
-    gain, order = (after - before).sort(descending=True, stable=True)
-    hurting = order[gain > 1e-6][:_NUM_CONTEXTS]
-    if not len(hurting):
-        return ["none: the worst case is the reference"]
-    return [
-        f"{named(places[i], names)}: weight {after[i].item():.3f}, "
-        f"{before[i].item():.3f} in the reference"
-        for i in hurting.tolist()
+    gains = [b - a for a, b in zip(before, after, strict=True)]
+    order = sorted(range(len(gains)), key=lambda i: -gains[i])
+    hurt = [
+        f"{_row(contexts[i])}: weight {after[i]:.3f}, {before[i]:.3f} in the reference"
+        for i in order[:_NUM_CONTEXTS]
+        if gains[i] > 1e-6
     ]
+    note = "exact" if exact else "a bound: the solver did not converge"
+    rows = {
+        "decision": [_row(decision)],
+        f"expected {outcome}": [_shown(expected)],
+        f"worst-case {outcome}": [f"{_shown(worst_case)} ({note})"],
+        "contexts that hurt": hurt or ["none: the worst case is the reference"],
+    }
+    width = max(_WIDTH, *(len(name) + 2 for name in rows))
+    lines = [f"{name:<{width}}" + texts[0] for name, texts in rows.items()]
+    return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
+
+
+def _row(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
+
+
+def _shown(value: object) -> str:
+    """A float with four significant digits, and all of those before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"

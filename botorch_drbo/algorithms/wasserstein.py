@@ -44,6 +44,8 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
             give a number together with ``reference``.
     """
 
+    context_order: ClassVar[str | None] = "it penalises the slope in the context"
+
     radius: ContextRule | float = SpreadRadius()
 
     def __post_init__(self) -> None:
@@ -135,6 +137,8 @@ class WassersteinBall(ModelBasedAlgorithm):
         data = self.data_contexts(history, space)
         num = self.num_candidates  # none cannot be drawn, only left out
         candidates = sobol_in_box(max(1, num), space.context_reach, seed)[:num]
+        if space.context_values:
+            candidates = space.snap_contexts(candidates).unique(dim=0)
         contexts = ContextSet(
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
@@ -163,7 +167,8 @@ class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
     The adversary may move the contexts of ``p`` to each other and to a Sobol set in the
     context bounds. ``wdrbo`` replaces this minimum by a bound below it, which supposes
     that the steepest slope anywhere is met everywhere on the way; this one follows the
-    scores as they are, and needs no slope at all. For the worst case of a
+    scores as they are, and needs no slope at all. Two different categories are one
+    apart, as far as the ends of the box of a number. For the worst case of a
     recommendation the best contexts of the whole box are searched for, so that it may
     be a little lower than the objective.
 
@@ -189,15 +194,14 @@ class WDRBOExact(WassersteinBall, RobustSetAlgorithm):
 
 
 def _judge(contexts: ContextSet, space: SearchSpace, radius: float) -> Judge:
-    box = space.context_bounds
-
-    def metric(first: Tensor, second: Tensor) -> Tensor:  # in units of the box
-        a, b = ((c - box[0]) / (box[1] - box[0]) for c in (first, second))
-        # The matrix-product form of cdist would leave rounding errors on the diagonal.
-        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-
     def ball(points: Tensor) -> Wasserstein:
-        return Wasserstein(radius, metric(points, points))
+        return Wasserstein(radius, space.context_distances(points, points))
 
-    reach = space.context_reach
-    return Judge(contexts=contexts, ball=ball, between=metric, box=reach)
+    return Judge(
+        contexts=contexts,
+        ball=ball,
+        between=space.context_distances,
+        box=space.context_reach,
+        values=space.context_values,
+        categories=tuple(space.context_categories),
+    )

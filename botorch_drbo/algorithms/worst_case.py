@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.algorithms.data import SearchSpace
+from botorch_drbo.algorithms.data import SearchSpace, Values, snapped
 from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol
@@ -21,6 +22,8 @@ Between = Callable[[Tensor, Tensor], Tensor]
 """A metric or kernel: contexts ``... a x d_c`` and ``... b x d_c`` to ``... a x b``."""
 
 _MAX_CORNER_DIMENSIONS = 6
+_MAX_LISTED = 4096  # combinations of values that are all looked at
+_MAX_COMBINED = 64  # the same, each with a sample of the other columns
 _MAX_ROUNDS = 8
 _NUM_STARTS = 32  # contexts that descend; at least one for each reduced cost
 _NUM_STEPS = 12  # of a descent; the last ones are far below the spacing of the sample
@@ -39,6 +42,8 @@ class Judge:
         box: The contexts that the adversary may use, ``2 x d_c``; None for those of
             ``contexts`` alone.
         fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
+        values: Columns of contexts that take these values only: integers, categories.
+        categories: Those of them that know no order.
     """
 
     contexts: ContextSet
@@ -46,6 +51,8 @@ class Judge:
     between: Between | None = None
     box: Tensor | None = None
     fills_box: bool = False
+    values: Values = field(default_factory=dict)
+    categories: Collection[int] = ()
 
     @classmethod
     def of(
@@ -54,7 +61,13 @@ class Judge:
         """Let the adversary use what the definition of the set lets it use."""
         ball = ambiguity.original()
         box = space.context_reach if ball.reaches_unseen else None
-        return cls(contexts=contexts, ball=lambda points: ball, box=box)
+        return cls(
+            contexts=contexts,
+            ball=lambda points: ball,
+            box=box,
+            values=space.context_values,
+            categories=tuple(space.context_categories),
+        )
 
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
         """The contexts, and the set on these alone."""
@@ -68,6 +81,10 @@ def worst_case(
 
     Over a box this is column generation. The worst case is found on the contexts of
     the judge, a Sobol set and the corners (these two unless the contexts fill the box).
+    Of columns that take some values only, all combinations are on the list unless there
+    are too many. A descent leaves categories as they are, and what it ends at takes the
+    nearest values.
+
     Another context lowers it only if its reduced cost, its score and what the set
     charges for mass there (see ``Prices``), is less than on the list. So contexts
     descend on that cost from where it is least, those that gain are added, and the
@@ -89,7 +106,7 @@ def worst_case(
             return judge.contexts, robust
         sample, sampled = given, score(given)
         if not judge.fills_box:
-            others = _filling(judge.box, seed)
+            others = _filling(judge.box, judge.values, seed)
             sample = torch.cat([given, others])
             sampled = torch.cat([sampled, score(others)])
         points, values = sample, sampled
@@ -113,7 +130,7 @@ def worst_case(
             if last - robust.value < least_gain:
                 break
             last = robust.value
-            new = _below(target, cost, score, judge.box, sample, sampled)
+            new = _below(target, cost, score, judge, judge.box, sample, sampled)
             if not len(new):
                 break
             points = torch.cat([points, new])
@@ -141,6 +158,7 @@ def _below(
     target: Tensor,
     cost: _ReducedCost,
     score: Score,
+    judge: Judge,
     box: Tensor,
     sample: Tensor,
     sampled: Tensor,
@@ -149,6 +167,8 @@ def _below(
     lower, side = box[0], box[1] - box[0]
     costs = cost(sample, sampled)  # K x m
     num = max(1, _NUM_STARTS // len(costs))
+    moves = torch.ones_like(side)
+    moves[list(judge.categories)] = 0.0  # there is nothing between two of them
     starts = costs.topk(min(num, costs.shape[-1]), largest=False).indices  # K x s
 
     def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,15 +179,18 @@ def _below(
             scores = score(contexts.flatten(0, 1)).reshape(unit.shape[:-1])
             costs = cost(contexts, scores)
             (slopes,) = torch.autograd.grad(costs.sum(), unit)
-        return costs.detach(), slopes
+        return costs.detach(), slopes * moves
 
     width = torch.where(side > 0, side, 1.0)  # a reference without spread has none
     unit = ((sample[starts] - lower) / width).clamp(0.0, 1.0)
     spacing = len(sample) ** (-1.0 / len(side))
-    unit, costs = _descend(evaluate, unit, spacing)
+    if moves.any():
+        unit, costs = _descend(evaluate, unit, spacing)
+    else:
+        costs = costs.gather(-1, starts)
     gain, order = (target - costs).flatten().sort(descending=True, stable=True)
     unit = unit.flatten(0, 1)[order[gain > 0]]
-    return (lower + side * _apart(unit)).clamp(lower, box[1])
+    return snapped((lower + side * _apart(unit)).clamp(lower, box[1]), judge.values)
 
 
 def _descend(
@@ -201,11 +224,29 @@ def _apart(unit: Tensor) -> Tensor:
     return unit[first[first < len(unit)].sort().values]
 
 
-def _filling(box: Tensor, seed: int) -> Tensor:
-    """Sobol contexts that fill a box, and its corners, ``m x d_c``."""
+def _filling(box: Tensor, values: Values, seed: int) -> Tensor:
+    """Contexts that fill a box, ``m x d_c``.
+
+    Sobol points and corners of the columns in between whose values there is something,
+    with each combination of the values of the others; with the nearest values of a
+    Sobol set where these are too many.
+    """
     d_c = box.shape[-1]
-    unit = sobol(64 * 2 ** min(d_c, 3), d_c, seed)
-    if d_c <= _MAX_CORNER_DIMENSIONS:
-        corners = torch.tensor(list(product((0.0, 1.0), repeat=d_c)))
+    free = [j for j in range(d_c) if j not in values]
+    listed = prod(len(column) for column in values.values())
+    if listed > (_MAX_LISTED if not free else _MAX_COMBINED):
+        return snapped(_filling(box, {}, seed), values)
+    unit = sobol(64 * 2 ** min(len(free), 3), len(free), seed) if free else None
+    if unit is None:
+        unit = torch.empty(1, 0)
+    elif len(free) <= _MAX_CORNER_DIMENSIONS:
+        corners = torch.tensor(list(product((0.0, 1.0), repeat=len(free))))
         unit = torch.cat([unit, corners.to(unit)])
-    return torch.lerp(box[0], box[1], unit.to(box))
+    points = torch.lerp(box[0, free], box[1, free], unit.to(box))  # m x f
+    if not values:
+        return points
+    combinations = box.new_tensor(list(product(*values.values())))  # l x v
+    filled = box.new_empty(len(combinations), len(points), d_c)
+    filled[..., free] = points
+    filled[..., list(values)] = combinations.unsqueeze(1)
+    return filled.flatten(0, 1)

@@ -22,6 +22,7 @@ from botorch_drbo.optimizer.dtypes import (
     stored_dtype,
 )
 from botorch_drbo.optimizer.events import as_matrix
+from botorch_drbo.space import Space
 
 INITIAL_DESIGNS = ("sobol", "sobol_joint")
 
@@ -31,8 +32,10 @@ class Configuration:
 
     Args:
         algorithm: The recipe.
-        bounds: Lower and upper bounds of the decision, ``2 x d_x``.
-        context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``, or a space of
+            named variables.
+        context_bounds: Lower and upper bounds of the context, ``2 x d_c``; None with a
+            space.
         seed: Decides every random draw.
         maximize: False if low outcomes are good.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
@@ -46,14 +49,29 @@ class Configuration:
     def __init__(
         self,
         algorithm: Algorithm,
-        bounds: Tensor,
-        context_bounds: Tensor,
+        bounds: Tensor | Space,
+        context_bounds: Tensor | None,
         *,
         seed: int,
         maximize: bool,
         num_initial: int | None,
         initial_design: str = "sobol",
     ) -> None:
+        self.named = bounds if isinstance(bounds, Space) else None
+        space = None
+        if isinstance(bounds, Space):
+            if context_bounds is not None:
+                raise InputDataError(
+                    "Got a Space and `context_bounds`: a Space says what the contexts "
+                    "are. Leave out `context_bounds`."
+                )
+            space = bounds.search_space
+            bounds, context_bounds = space.bounds, space.context_bounds
+        if context_bounds is None:
+            raise InputDataError(
+                "`context_bounds` is missing. Give both bounds, or a Space of named "
+                "variables."
+            )
         check_bounds(bounds, "bounds")
         check_bounds(context_bounds, "context_bounds")
         if bounds.dtype not in (torch.float32, torch.float64):
@@ -63,9 +81,10 @@ class Configuration:
         if not isinstance(maximize, bool):
             raise InputDataError(f"`maximize` must be True or False, got {maximize!r}.")
         self.algorithm = algorithm
-        self.space = SearchSpace(
+        self.space = space or SearchSpace(
             bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
         )
+        algorithm.check_space(self.space)
         self.context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
         self.maximize = maximize
         self.seed = check_count(seed, "seed", 0)
@@ -105,15 +124,19 @@ class Configuration:
             "maximize": self.maximize,
             "num_initial": self.num_initial,
             "initial_design": self.initial_design,
+            **({} if self.named is None else {"space": self.named.to_dict()}),
         }
 
     @classmethod
-    def from_dict(cls, config: object, device: torch.device | str) -> Configuration:
+    def from_dict(
+        cls, config: object, device: torch.device | str, named: Space | None = None
+    ) -> Configuration:
         r"""Read what ``to_dict`` has written.
 
         Args:
             config: Anything that JSON can hold.
             device: Where to compute.
+            named: The space of the run, for one whose constraints are functions.
 
         Returns:
             The configuration.
@@ -134,6 +157,7 @@ class Configuration:
             # Runs of version 0.1.0 know one design only.
             rest["initial_design"] = config.get("initial_design", "sobol")
             algorithm = algorithm_from_dict(config["algorithm"])
+            space = _stored_space(config.get("space"), named)
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,
             AttributeError,
@@ -145,6 +169,29 @@ class Configuration:
             raise InputDataError(
                 f"{error!r}. It is damaged: restore it from a copy."
             ) from error
+        if space is not None:
+            return cls(algorithm, space, None, **rest)
         return cls(
             algorithm, bounds.to(device, dtype), context_bounds.to(device, own), **rest
         )
+
+
+def _stored_space(stored: Any, named: Space | None) -> Space | None:
+    """The space of a stored run; one that is given must be the same."""
+    if named is None:
+        return None if stored is None else Space.from_dict(stored)
+    if not isinstance(named, Space):
+        raise InputDataError(f"`space` must be a Space, got {type(named).__name__}.")
+    if stored is None:
+        raise InputDataError(
+            "`space` was given, but the run has no named variables. Leave it out."
+        )
+    now = named.to_dict()
+    different = [key for key in now if now[key] != stored.get(key)]
+    if different:
+        key = different[0]
+        raise InputDataError(
+            f"it is the journal of another problem: its {key} are {stored.get(key)}, "
+            f"not {now[key]}."
+        )
+    return named

@@ -7,12 +7,13 @@ from torch import Tensor
 
 from botorch_drbo.algorithms import SearchSpace
 from botorch_drbo.algorithms.candidates import best_rows
+from botorch_drbo.algorithms.feasible import joint_sample, sample
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.sampling import sobol_in_box
 
 
 class InitialDesign:
-    """A scrambled Sobol sequence in the box, or a shuffled list of decisions.
+    """A scrambled Sobol sequence of what may be decided, or a shuffled list.
 
     Args:
         space: The boxes of decisions and contexts.
@@ -74,7 +75,10 @@ class InitialDesign:
         if self._joint:
             return self._sequence(first, num)[:, self._space.d_x :]
         box = self._space.context_bounds
-        return sobol_in_box(num, box, self._seed + 1, skip=first) if num else box[:0]
+        if num == 0:
+            return box[:0]
+        points = sobol_in_box(num, box, self._seed + 1, skip=first)
+        return self._space.snap_contexts(points)
 
     def _sequence(self, first: int, num: int) -> Tensor:
         """``num x d_x``, or ``num x (d_x + d_c)``."""
@@ -82,6 +86,9 @@ class InitialDesign:
         bounds = space.joint_bounds if self._joint else space.bounds
         if num == 0:
             return bounds[:0]
+        if not space.is_box or (self._joint and space.context_values):
+            points = joint_sample if self._joint else sample
+            return points(space, first + num, self._seed)[first:]
         return sobol_in_box(num, bounds, self._seed, skip=first)
 
     def rows(

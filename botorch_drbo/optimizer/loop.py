@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -16,7 +17,6 @@ from torch import Tensor
 from botorch_drbo.algorithms import (
     Algorithm,
     History,
-    Recommendation,
     Round,
     SearchSpace,
 )
@@ -47,7 +47,13 @@ from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
+from botorch_drbo.optimizer.tables import Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.space import Space, Variable
+from botorch_drbo.space.constraints import Constraint
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class RobustOptimizer:
@@ -78,8 +84,12 @@ class RobustOptimizer:
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
             a recipe.
-        bounds: Lower and upper bounds of the decision, ``2 x d_x``.
-        context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``, or a ``Space`` of
+            named variables. Then all methods speak of tables in your units: they
+            return DataFrames, and take DataFrames, dictionaries of columns (or of one
+            row), or tensors with the columns in order, a category as its index.
+        context_bounds: Lower and upper bounds of the context, ``2 x d_c``; to be left
+            out with a ``Space``.
         seed: Decides every random draw.
         journal: A new file for the run, or None.
         maximize: False if low outcomes are good. Outcomes and recommended values are
@@ -114,8 +124,8 @@ class RobustOptimizer:
     def __init__(
         self,
         algorithm: str | Algorithm,
-        bounds: Tensor,
-        context_bounds: Tensor,
+        bounds: Tensor | Space,
+        context_bounds: Tensor | None = None,
         *,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
@@ -154,28 +164,47 @@ class RobustOptimizer:
         )
 
     @property
+    def _tables(self) -> Tables:
+        return Tables(self._run.configuration.named)
+
+    @property
     def algorithm(self) -> Algorithm:
         """The recipe."""
         return self._run.configuration.algorithm
 
     @property
     def space(self) -> SearchSpace:
-        """The boxes of decisions and contexts."""
+        """The boxes of decisions and contexts, as recipes see them."""
         return self._run.configuration.space
 
     @property
-    def pending(self) -> Tensor:
+    def named_space(self) -> Space | None:
+        """The space of named variables that was given, or None."""
+        return self._run.configuration.named
+
+    @property
+    def pending(self) -> Any:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
-        return self._run.ledger.X_pending.clone()
+        return self._tables.decisions(self._run.ledger.X_pending.clone())
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k."""
+        """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k.
+
+        Their tensors are as the model sees them: see ``SearchSpace``.
+        """
         return copy.deepcopy(self._run.ledger.trials)
 
     @property
-    def history(self) -> History:
-        """What has been told, in your sign."""
+    def history(self) -> Any:
+        """What has been told, in your sign: a ``History``.
+
+        With named variables a DataFrame with a row for each trial whose context is
+        known, labelled by its number; an outcome that is out, or will never come, is
+        NaN.
+        """
+        if self._tables.space is not None:
+            return self._tables.history(self._run.ledger.trials)
         history = self._run.ledger.history
         return History(
             X=history.X.clone(),
@@ -185,43 +214,17 @@ class RobustOptimizer:
             Yvar=None if history.Yvar is None else history.Yvar.clone(),
         )
 
-    @overload
-    def ask(
-        self,
-        q: int = ...,
-        candidates: Tensor | None = ...,
-        *,
-        actions: Tensor | None = ...,
-        context_set: ContextSet | None = ...,
-        radius: float | None = ...,
-        context: Tensor | None = ...,
-        choose_context: Literal[False] = ...,
-    ) -> Tensor: ...
-
-    @overload
-    def ask(
-        self,
-        q: int = ...,
-        candidates: Tensor | None = ...,
-        *,
-        actions: Tensor | None = ...,
-        context_set: ContextSet | None = ...,
-        radius: float | None = ...,
-        context: Tensor | None = ...,
-        choose_context: Literal[True],
-    ) -> tuple[Tensor, Tensor]: ...
-
     def ask(
         self,
         q: int = 1,
-        candidates: Tensor | None = None,
+        candidates: Any = None,
         *,
-        actions: Tensor | None = None,
+        actions: Any = None,
         context_set: ContextSet | None = None,
         radius: float | None = None,
-        context: Tensor | None = None,
+        context: Any = None,
         choose_context: bool = False,
-    ) -> Tensor | tuple[Tensor, Tensor]:
+    ) -> Any:
         r"""Propose the next decisions.
 
         They differ from each other and from the pending ones; with ``candidates`` from
@@ -255,13 +258,13 @@ class RobustOptimizer:
             radius: That of this round's ambiguity set, in the algorithm's units; None
                 for its own.
             context: This round's context, ``d_c``, NaN in columns that are not known;
-                None if none is.
+                None if none is. With named variables what is known by its name.
             choose_context: Whether to choose the context too.
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
             rows of the list. With ``choose_context`` a pair: these, and their contexts,
-            ``q x d_c``.
+            ``q x d_c``. With named variables DataFrames.
 
         Raises:
             InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
@@ -291,7 +294,7 @@ class RobustOptimizer:
                 "Got `context` and `choose_context=True`: a context that is known "
                 "cannot be chosen. Leave one out."
             )
-        this_round = Round(context_set, radius, context)
+        this_round = self._tables.this_round(context_set, radius, context)
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if actions is not None:
@@ -300,16 +303,21 @@ class RobustOptimizer:
                     "Got `candidates` and `actions`: give one list. `actions` also "
                     "binds what is told."
                 )
-            candidates = actions
+            candidates = actions = self._tables.read_decisions(actions, "actions")
+        elif candidates is not None:
+            candidates = self._tables.read_decisions(candidates, "candidates")
         x, chosen, dtypes = next_decisions(
             self._run, q, candidates, this_round, choose_context=choose_context
         )
         self._run.asked(
             x, actions, dtypes, this_round=this_round, chosen_contexts=chosen
         )
-        return x if chosen is None else (x, chosen)
+        decisions = self._tables.decisions(x)
+        if chosen is None:
+            return decisions
+        return decisions, self._tables.contexts(chosen)
 
-    def design_contexts(self, x: Tensor) -> Tensor:
+    def design_contexts(self, x: Any) -> Any:
         r"""The contexts at which a joint design wants its decisions evaluated.
 
         Evaluate there and tell these contexts: like all contexts told they stay in the
@@ -333,17 +341,18 @@ class RobustOptimizer:
             ...     c = torch.where(wanted.isnan(), shown, wanted)
             ...     opt.tell(x, c, -(x - c).square())
         """
+        x = self._tables.read_decisions(x, "x")
         x = as_rows(x, self.space.bounds, "x", "bounds")
         design = design_of(self._run.configuration)
-        return design.contexts(x, self._run.ledger.num_asked)
+        return self._tables.contexts(design.contexts(x, self._run.ledger.num_asked))
 
     def tell(
         self,
-        x: Tensor,
-        c: Tensor,
-        y: Tensor | float | None = None,
+        x: Any,
+        c: Any,
+        y: Any = None,
         *,
-        y_variance: Tensor | float | None = None,
+        y_variance: Any = None,
         failed: bool = False,
         closes_pending: bool = True,
     ) -> None:
@@ -367,7 +376,8 @@ class RobustOptimizer:
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
             c: The contexts that occurred, ``d_c`` or ``m x d_c``.
-            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
+            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out. With
+                named variables also a list, a Series or a table.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
             failed: True if these trials will never have an outcome.
@@ -396,6 +406,10 @@ class RobustOptimizer:
                 "Got `y_variance` without `y`: it belongs to an outcome. Tell both "
                 "together."
             )
+        x = self._tables.read_decisions(x, "x")
+        c = self._tables.read_contexts(c, "c")
+        y = self._tables.read_outcomes(y, "y")
+        y_variance = self._tables.read_outcomes(y_variance, "y_variance")
         x, c = self._run.rows(x, c)
         if y_variance is not None:
             y_variance = as_variances(y_variance, len(x))
@@ -441,12 +455,12 @@ class RobustOptimizer:
 
     def recommend(
         self,
-        candidates: Tensor | None = None,
+        candidates: Any = None,
         *,
         context_set: ContextSet | None = None,
         radius: float | None = None,
-        context: Tensor | None = None,
-    ) -> Recommendation:
+        context: Any = None,
+    ) -> Any:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
         Calling it changes nothing: the decisions asked later are the same.
@@ -458,12 +472,13 @@ class RobustOptimizer:
             radius: That of the ambiguity set, in the algorithm's units; None for its
                 own.
             context: What is known of the context, ``d_c``, NaN in columns that are not
-                known; None if nothing is.
+                known; None if nothing is. With named variables as for ``ask``.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
             contexts and weights of the worst case. Both values are the model's; see
-            ``Recommendation`` for the distributions that the worst case is over.
+            ``Recommendation`` for the distributions that the worst case is over. With
+            named variables a ``NamedRecommendation``.
 
         Raises:
             InputDataError: There is no outcome yet, the list is empty or leaves the
@@ -472,26 +487,33 @@ class RobustOptimizer:
                 other numbers of context columns.
             UnsupportedError: The algorithm can make nothing of what is known.
         """
-        return recommended(self._run, candidates, Round(context_set, radius, context))
+        if candidates is not None:
+            candidates = self._tables.read_decisions(candidates, "candidates")
+        this_round = self._tables.this_round(context_set, radius, context)
+        return self._tables.recommendation(
+            recommended(self._run, candidates, this_round)
+        )
 
     def policy(
         self,
-        contexts: Tensor,
+        contexts: Any,
         *,
         context_set: ContextSet | None = None,
         radius: float | None = None,
-    ) -> Tensor:
+    ) -> Any:
         r"""The decision to implement in each of many contexts: a table to look up.
 
         Row by row what ``recommend(context=...)`` says; the model is fitted once.
 
         Args:
-            contexts: ``m x d_c``, NaN where a context is not known.
+            contexts: ``m x d_c``, NaN where a context is not known. With named
+                variables a table with the columns that are known.
             context_set: As for ``recommend``: the distribution of what is not known.
             radius: As for ``recommend``.
 
         Returns:
-            Decisions, ``m x d_x``.
+            Decisions, ``m x d_x``. With named variables a DataFrame of the contexts and
+            the decisions.
 
         Raises:
             InputDataError: There is no outcome yet, or a context leaves the bounds.
@@ -507,6 +529,7 @@ class RobustOptimizer:
             >>> opt.policy(ContextSet.grid(unit, 3).points).shape
             torch.Size([3, 1])
         """
+        contexts = self._tables.read_known(contexts, "contexts")
         if not isinstance(contexts, Tensor) or contexts.ndim != 2 or not len(contexts):
             got = (
                 f"shape {tuple(contexts.shape)}"
@@ -517,7 +540,9 @@ class RobustOptimizer:
                 f"`contexts` must be `m x {self.space.d_c}`, one context in each row, "
                 f"got {got}."
             )
-        return policy_for(self._run, contexts, Round(context_set, radius))
+        this_round = self._tables.this_round(context_set, radius, None)
+        found = policy_for(self._run, contexts, this_round)
+        return self._tables.policy(contexts, found)
 
     @property
     def model(self) -> SingleTaskGP:
@@ -527,7 +552,7 @@ class RobustOptimizer:
         """
         return copy.deepcopy(self._fitted_model())
 
-    def predict(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, x: Any, c: Any) -> tuple[Tensor, Tensor]:
         r"""What the model believes of the outcome, noise not included.
 
         Args:
@@ -552,6 +577,8 @@ class RobustOptimizer:
             torch.Size([12])
         """
         space = self.space
+        x = self._tables.read_decisions(x, "x")
+        c = self._tables.read_contexts(c, "c")
         x = as_rows(x, space.bounds, "x", "bounds").to(space.bounds)
         c = as_rows(c, space.context_bounds, "c", "context_bounds").to(space.bounds)
         if len(x) != len(c) and 1 not in (len(x), len(c)):
@@ -576,8 +603,8 @@ class RobustOptimizer:
 
     def robustness_profile(
         self,
-        x: Tensor,
-        other: Tensor | None = None,
+        x: Any,
+        other: Any = None,
         *,
         target: float | None = None,
         radii: Tensor | None = None,
@@ -619,8 +646,8 @@ class RobustOptimizer:
         """
         return profiled(
             self._run,
-            x,
-            other,
+            self._tables.read_decisions(x, "x"),
+            None if other is None else self._tables.read_decisions(other, "other"),
             target=target,
             radii=radii,
             ambiguity_set=ambiguity_set,
@@ -637,6 +664,7 @@ class RobustOptimizer:
         state: dict[str, Any],
         *,
         journal: str | os.PathLike[str] | None = None,
+        space: Space | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -644,6 +672,7 @@ class RobustOptimizer:
         Args:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
+            space: The run's space, as for ``resume``.
             device: Where to compute.
 
         Returns:
@@ -653,7 +682,7 @@ class RobustOptimizer:
             InputDataError: Not a state, another version, or damaged.
         """
         config, written_under, events = read_state(state)
-        run = Run.replayed(config, events, device, "the state")
+        run = Run.replayed(config, events, device, "the state", named=space)
         compare_environment(written_under, "the state")
         if journal is not None:
             config = run.configuration.to_dict()
@@ -663,12 +692,98 @@ class RobustOptimizer:
         return cls._of(run)
 
     @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        algorithm: str | Algorithm = "wdrbo",
+        constraints: Sequence[Constraint] = (),
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        **options: Any,
+    ) -> RobustOptimizer:
+        r"""Go on from a table of what was tried.
+
+        A row without an outcome is pending: with its context, or without it, as long as
+        the world has not shown any. Other columns are left alone.
+
+        Args:
+            df: The trials, one in each row; it may be empty.
+            decisions: The columns that you choose, as for ``Space``.
+            contexts: The columns that you meet, the same.
+            outcome: The column of the outcome.
+            algorithm: The name of a recipe, or a recipe.
+            constraints: Of decisions, as for ``Space``. Rows may violate them.
+            maximize: False if low outcomes are good.
+            seed: Decides every random draw.
+            journal: A new file for the run, or None.
+            num_initial: Size of the initial design, of which the table counts.
+            options: Options of the named recipe.
+
+        Returns:
+            The optimizer that has been told all rows.
+
+        Raises:
+            InputDataError: A missing column, or a value that is missing or that its
+                variable cannot take; the message names the row and the column.
+
+        Example:
+            >>> import pandas as pd
+            >>> df = pd.DataFrame(
+            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
+            ... )
+            >>> opt = RobustOptimizer.from_dataframe(
+            ...     df,
+            ...     decisions={"price": (10, 90)},
+            ...     contexts={"demand": (0, 100)},
+            ...     outcome="profit",
+            ... )
+            >>> opt.ask().columns.tolist()
+            ['price']
+        """
+        space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
+        rows = read_trials(df, space)
+        optimizer = cls(
+            algorithm,
+            space,
+            seed=seed,
+            maximize=maximize,
+            num_initial=num_initial,
+            **options,
+        )
+        run = optimizer._run
+        for told in rows:
+            if told.y is not None:
+                check_can_be_modelled(told.y, run.ledger.history.Y)
+            if told.asked:
+                run.asked(told.x, None, {}, this_round=Round(), chosen_contexts=None)
+            if told.c is not None:
+                run.told(
+                    told.x,
+                    told.c,
+                    told.y,
+                    None,
+                    failed=False,
+                    closes_pending=told.asked,
+                    dtypes={},
+                )
+        if journal is None:
+            return optimizer
+        return cls.from_state_dict(optimizer.state_dict(), journal=journal, space=space)
+
+    @classmethod
     def resume(
         cls,
         path: str | os.PathLike[str],
         *,
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
+        space: Space | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -678,6 +793,9 @@ class RobustOptimizer:
             bounds: If given, they must be the journal's: a check that it is the
                 journal of this problem.
             context_bounds: The same for the contexts.
+            space: The same for named variables. It has to be given if a constraint is a
+                function, which no journal can hold: its name is checked, not what it
+                computes.
             device: Where to compute.
 
         Returns:
@@ -694,7 +812,9 @@ class RobustOptimizer:
         with ExitStack() as on_failure:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
-            run = Run.replayed(header["config"], events, device, name, in_lines=True)
+            run = Run.replayed(
+                header["config"], events, device, name, in_lines=True, named=space
+            )
             configuration = run.configuration
             compare_bounds(bounds, configuration.space.bounds, "bounds", name)
             compare_bounds(

@@ -104,7 +104,7 @@ def match(
                 fits = fits & ~((told.c[i] - expected).abs() > c_slack).any(-1)
             if not fits.any():
                 continue
-            distance = (gap / (space.bounds[1] - space.bounds[0])).norm(dim=-1)
+            distance = space.gaps(told.x[i], x).norm(dim=-1)
             j = int(torch.where(fits, distance, torch.inf).argmin())
             matches[i] = Match(trials[j].number, equal)
             free[j] = False

@@ -17,6 +17,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_count
 from botorch_drbo.algorithms import Round
 from botorch_drbo.algorithms.candidates import check_candidates
+from botorch_drbo.algorithms.data import check_values
 from botorch_drbo.optimizer.checks import (
     as_outcomes,
     as_rows,
@@ -26,6 +27,7 @@ from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import read_event
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.space import Space
 
 
 class Run:
@@ -49,6 +51,7 @@ class Run:
         source: str,
         *,
         in_lines: bool = False,
+        named: Space | None = None,
     ) -> Run:
         """A run rebuilt from its stored configuration and events, without a journal.
 
@@ -58,12 +61,13 @@ class Run:
             device: Where to compute.
             source: Where they were stored, for the error messages.
             in_lines: Whether each event is a line of a file, the first the second line.
+            named: The space of the run, for one whose constraints are functions.
 
         Raises:
             InputDataError: They are damaged.
         """
         try:
-            run = cls(Configuration.from_dict(config, device))
+            run = cls(Configuration.from_dict(config, device, named))
         except BotorchError as error:
             raise InputDataError(
                 f"The configuration in {source} cannot be used: {error}"
@@ -85,6 +89,9 @@ class Run:
         configuration = self.configuration
         x = as_rows(x, configuration.space.bounds, "x", "bounds")
         c = as_rows(c, configuration.context_bounds, "c", "context_bounds")
+        space = configuration.space
+        check_values(x, space.bounds, space.values, "x")
+        check_values(c, space.context_bounds, space.context_values, "c")
         if len(x) != len(c):
             raise BotorchTensorDimensionError(
                 f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
@@ -129,6 +136,7 @@ class Run:
                 raise BotorchTensorDimensionError(
                     f"There are {len(x)} decisions and {len(chosen)} chosen contexts."
                 )
+            check_values(chosen, space.context_bounds, space.context_values, "c")
             event["chosen_contexts"] = chosen.to(space.bounds).tolist()
         self._record(event)
 
@@ -149,8 +157,10 @@ class Run:
         space = self.configuration.space
         event = {
             "event": "fail" if failed else "tell",
-            "x": x.to(space.bounds).clamp(*space.bounds).tolist(),
-            "c": c.to(space.bounds).clamp(*space.context_bounds).tolist(),
+            "x": space.snap(x.to(space.bounds).clamp(*space.bounds)).tolist(),
+            "c": space.snap_contexts(
+                c.to(space.bounds).clamp(*space.context_bounds)
+            ).tolist(),
             "closes_pending": closes_pending,
             **dtypes,
         }
@@ -183,6 +193,7 @@ class Run:
         dtypes = {"dtypes": fields["dtypes"]} if "dtypes" in fields else {}
         if kind == "ask":
             x = as_rows(x, bounds, "x", "bounds").to(bounds)
+            check_values(x, bounds, self.configuration.space.values, "x")
             this_round = Round(
                 context_set=fields.get("context_set"),
                 radius=fields.get("radius"),

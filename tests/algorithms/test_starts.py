@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.algorithms.starts import hilltops
+from botorch_drbo.sampling import sobol
 
 
 class Landscape(AcquisitionFunction):
@@ -23,10 +24,6 @@ class Landscape(AcquisitionFunction):
         return self.height(X.squeeze(-2))
 
 
-def cube(d: int) -> Tensor:
-    return torch.stack([torch.zeros(d), torch.ones(d)]).double()
-
-
 def hill(X: Tensor, centre: float, width: float) -> Tensor:
     return (-((X - centre) / width).square().sum(-1)).exp()
 
@@ -35,14 +32,14 @@ def test_a_narrow_hill_beside_a_broad_one_gets_its_start() -> None:
     # By chance, the higher the likelier, the broad hill would get nearly all.
     two = Landscape(lambda X: hill(X, 0.3, 0.3) + 0.8 * hill(X, 0.8, 0.06))
     for seed in range(20):
-        starts = hilltops(two, cube(2), 4, 512, seed).squeeze(-2)
+        starts = hilltops(two, sobol(512, 2, seed), 4).squeeze(-2)
         gaps = torch.cdist(starts, torch.tensor([[0.3, 0.3], [0.8, 0.8]]).double())
         assert (gaps.amin(0) < 0.1).all(), seed
 
 
 def test_one_hill_gets_few_starts_and_the_best_comes_first() -> None:
     one = Landscape(lambda X: hill(X, 0.6, 0.5))
-    starts = hilltops(one, cube(3), 10, 512, 0)
+    starts = hilltops(one, sobol(512, 3, 0), 10)
     assert 1 <= len(starts) <= 3
     assert starts.shape[1:] == (1, 3)
     values = one(starts)
@@ -54,10 +51,10 @@ def test_one_hill_gets_few_starts_and_the_best_comes_first() -> None:
 @pytest.mark.parametrize("num_samples", [1, 2, 5, 64])
 def test_a_plain_has_starts_too(num_samples: int) -> None:
     flat = Landscape(lambda X: torch.zeros_like(X[:, 0]))
-    starts = hilltops(flat, cube(2), 4, num_samples, 0)
+    starts = hilltops(flat, sobol(num_samples, 2, 0), 4)
     assert len(starts) == min(4, num_samples)
 
 
-def test_bounds_decide_the_dtype() -> None:
+def test_points_decide_the_dtype() -> None:
     one = Landscape(lambda X: hill(X, 0.6, 0.5))
-    assert hilltops(one, cube(2).float(), 4, 64, 0).dtype == torch.float32
+    assert hilltops(one, sobol(64, 2, 0).float(), 4).dtype == torch.float32

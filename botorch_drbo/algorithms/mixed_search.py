@@ -1,0 +1,138 @@
+"""The best decision where some variables are discrete or decisions are constrained."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from botorch.exceptions.errors import CandidateGenerationError
+from botorch.optim import optimize_acqf
+from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from torch import Tensor
+
+from botorch_drbo.algorithms.data import SearchSpace
+from botorch_drbo.algorithms.feasible import all_decisions, feasible
+from botorch_drbo.algorithms.unit_cube import InUnitCube
+
+
+def climb(
+    cube: InUnitCube,
+    space: SearchSpace,
+    starts: Tensor,
+    *,
+    raw_samples: int,
+    max_iterations: int,
+) -> Tensor:
+    r"""Decisions that may be taken, the best found of them among them.
+
+    - If there are few decisions in all, each is looked at.
+    - Discrete variables and at most linear constraints are BoTorch's
+      ``optimize_acqf_mixed_alternating``: steps between values and ascents in turn.
+    - With functions as constraints each start keeps its discrete values, and
+      ``optimize_acqf`` climbs in the others.
+
+    Args:
+        cube: The acquisition function in the unit cube.
+        space: The space.
+        starts: Feasible starts in the unit cube, ``k x 1 x d_x``.
+        raw_samples: How many samples the alternating search chooses its starts from.
+        max_iterations: Of an ascent.
+
+    Returns:
+        Decisions, ``m x d_x``; the starts are among them.
+    """
+    listed = all_decisions(space)
+    if listed is not None:
+        return listed
+    linear = _linear_in_cube(space) or None
+    if space.values and not space.nonlinear_inequality_constraints:
+        with warnings.catch_warnings():
+            # Robust objectives have kinks, at which a line search may give up. Where it
+            # stopped is a candidate all the same.
+            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+            found, _ = optimize_acqf_mixed_alternating(
+                cube,
+                bounds=cube.bounds,
+                discrete_dims={
+                    j: _in_cube(space, j, v) for j, v in space.discrete.items()
+                },
+                cat_dims={
+                    j: _in_cube(space, j, tuple(map(float, range(k))))
+                    for j, k in space.categories.items()
+                },
+                q=1,
+                raw_samples=raw_samples,
+                num_restarts=len(starts),
+                inequality_constraints=linear,
+                options={"maxiter_continuous": min(max_iterations, 32)},
+            )
+        found = found.reshape(-1, space.d_x)
+    else:
+        groups = _by_discrete_values(starts, list(space.values))
+        ascents = [
+            _ascent(cube, space, group, linear, max_iterations) for group in groups
+        ]
+        found = torch.cat(ascents)
+    X = space.snap(cube.to_box(torch.cat([found, starts.squeeze(-2)])))
+    return X[feasible(space, X)]
+
+
+def _ascent(
+    cube: InUnitCube,
+    space: SearchSpace,
+    starts: Tensor,
+    linear: list[tuple[Tensor, Tensor, float]] | None,
+    max_iterations: int,
+) -> Tensor:
+    """From starts with the same discrete values, ``k x 1 x d_x`` to ``k x d_x``."""
+    fixed = {j: starts[0, 0, j].item() for j in space.values}
+    if len(fixed) == space.d_x:
+        return starts.squeeze(-2)
+    nonlinear = [
+        (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
+        for g in space.nonlinear_inequality_constraints
+    ]
+    try:
+        found, _ = optimize_acqf(
+            cube,
+            bounds=cube.bounds,
+            q=1,
+            num_restarts=len(starts),
+            batch_initial_conditions=starts,
+            inequality_constraints=linear,
+            nonlinear_inequality_constraints=nonlinear or None,
+            fixed_features=fixed or None,
+            return_best_only=False,
+            retry_on_optimization_warning=False,
+            # SLSQP takes nonlinear constraints from one start at a time.
+            options={"maxiter": max_iterations, "batch_limit": 1},
+        )
+    except CandidateGenerationError:  # every ascent ended outside: the starts stand
+        return starts.squeeze(-2)
+    return found.squeeze(-2)
+
+
+def _by_discrete_values(starts: Tensor, columns: list[int]) -> list[Tensor]:
+    if not columns:
+        return [starts]
+    _, group = starts[:, 0, columns].unique(dim=0, return_inverse=True)
+    return [starts[group == g] for g in range(int(group.max()) + 1)]
+
+
+def _in_cube(space: SearchSpace, j: int, values: tuple[float, ...]) -> list[float]:
+    lower, upper = space.bounds[:, j]
+    column = space.bounds.new_tensor(values)
+    return ((column - lower) / (upper - lower)).tolist()
+
+
+def _linear_in_cube(space: SearchSpace) -> list[tuple[Tensor, Tensor, float]]:
+    """BoTorch's linear constraints, of decisions in the unit cube."""
+    lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
+    return [
+        (
+            indices,
+            coefficients * side[indices],
+            rhs - float((coefficients * lower[indices]).sum()),
+        )
+        for indices, coefficients, rhs in space.inequality_constraints
+    ]

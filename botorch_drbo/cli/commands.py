@@ -1,0 +1,199 @@
+"""The commands: suggest, recommend, plot."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from botorch.exceptions.errors import BotorchError
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperCommand
+
+from botorch_drbo.cli.columns import HELP
+from botorch_drbo.cli.problem import WEIGHT, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+_LISTS = ("--decisions", "--contexts", "--known")
+
+
+class _ListCommand(TyperCommand):
+    """A command whose lists are written ``--decisions price=1:2 stock=0:9``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the option before each entry of its list."""
+        spread: list[str] = []
+        option = None
+        for word in args:
+            if word.startswith("-"):
+                option = word if word in _LISTS else None
+                if option is None:
+                    spread.append(word)
+            elif option is not None:
+                spread += [option, word]
+            else:
+                spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+app = typer.Typer(
+    help="Robust decisions from a CSV file of decisions, contexts and outcomes.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[
+    Path, typer.Argument(help="The CSV file, with the names of the columns first.")
+]
+Decisions = Annotated[
+    list[str], typer.Option("--decisions", help=f"Columns that you choose. {HELP}")
+]
+Contexts = Annotated[
+    list[str],
+    typer.Option("--contexts", help="Columns that you meet, written the same way."),
+]
+Outcome = Annotated[str, typer.Option("--outcome", help="The column to be improved.")]
+Minimize = Annotated[
+    bool, typer.Option("--minimize", help="Low outcomes are good, as for costs.")
+]
+AlgorithmName = Annotated[str, typer.Option("--algorithm", help="The recipe's name.")]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        help="What decisions have to satisfy, such as 'price + 2*stock <= 100'. "
+        "May be given several times.",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
+Forecast = Annotated[
+    Path | None,
+    typer.Option(
+        "--forecast",
+        help="A CSV file of contexts that may come, in place of those seen so far; "
+        f"with a column `{WEIGHT}` if some are likelier.",
+    ),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option("--radius", help="How far the forecast may be off, for this call."),
+]
+Known = Annotated[
+    list[str] | None,
+    typer.Option("--known", help="What is known of the context: NAME=VALUE."),
+]
+
+
+@app.command(cls=_ListCommand)
+def suggest(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
+    q: Annotated[int, typer.Option("-q", help="How many decisions.")] = 1,
+    seed: Seed = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show them, and leave the file alone.")
+    ] = False,
+) -> None:
+    """Append the next decisions to the file, contexts and outcomes empty.
+
+    Fill in what happened. Rows without an outcome are pending: the next suggestions
+    keep apart from them.
+    """
+    with _errors():
+        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        x = opt.ask(q, **problem.this_round(forecast, radius, known))
+        if not dry_run:
+            problem.file.append(x.to_dict("records"))
+        _show(x, "Suggested" if dry_run else f"Appended to {data}")
+
+
+@app.command(cls=_ListCommand)
+def recommend(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
+    seed: Seed = 0,
+) -> None:
+    """Show the decision to implement now, and what to expect of it."""
+    with _errors():
+        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        best = opt.recommend(**problem.this_round(forecast, radius, known))
+        Console().print(str(best), highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command(cls=_ListCommand)
+def plot(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The picture; by default beside DATA.")
+    ] = None,
+) -> None:
+    """Draw the outcomes so far, and what the recommended decision promises."""
+    from botorch_drbo.cli.picture import draw
+
+    with _errors():
+        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        best = opt.recommend(**problem.this_round(forecast, radius, known))
+        path = data.with_suffix(".png") if out is None else out
+        draw(opt.history, best, path)
+        Console().print(f"Wrote {path}", highlight=False, markup=False)
+
+
+def main() -> None:
+    """The entry point ``botorch-drbo``."""
+    app()
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Say what was wrong, without a traceback."""
+    try:
+        yield
+    except (BotorchError, OSError) as error:
+        Console(stderr=True).print(f"Error: {error}", style="red", markup=False)
+        raise typer.Exit(2) from error
+
+
+def _show(x: pd.DataFrame, title: str) -> None:
+    table = Table(title=title)
+    for name in x.columns:
+        table.add_column(str(name))
+    for row in x.itertuples(index=False):
+        cells = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in row]
+        table.add_row(*cells)
+    Console().print(table)

@@ -1,0 +1,39 @@
+"""The picture of ``botorch-drbo plot``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from botorch_drbo.space import NamedRecommendation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
+    """Outcomes in their order, and the values of the recommended decision.
+
+    Args:
+        history: The trials.
+        best: The recommended decision.
+        path: Where the picture is written; its ending decides the format.
+    """
+    outcomes = history[best.outcome].dropna()
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    ax = figure.subplots()
+    ax.plot(range(1, len(outcomes) + 1), outcomes, "o", label="outcomes")
+    ax.axhline(best.expected_value, linestyle="-", label="recommended: expected")
+    ax.axhline(
+        best.worst_case_value,
+        color="C3",
+        linestyle="--",
+        label="recommended: worst case",
+    )
+    ax.set_title(str(best).splitlines()[0].removeprefix("decision").strip())
+    ax.set_xlabel("trial")
+    ax.set_ylabel(best.outcome)
+    ax.legend()
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,115 @@
+"""A CSV file and the words of a command line as a problem that can be optimised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.cli.columns import parse_constraint, parse_known, parse_variable
+from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.space import Space, Variable
+
+WEIGHT = "weight"
+"""The column of a forecast that says how likely a context is."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The trials of a file, and what its columns are.
+
+    Attributes:
+        file: The file.
+        space: Its variables and constraints.
+    """
+
+    file: CsvFile
+    space: Space
+
+    @classmethod
+    def parse(
+        cls,
+        decisions: Sequence[str],
+        contexts: Sequence[str],
+        outcome: str,
+        constraints: Sequence[str] | None,
+        data: Path,
+    ) -> Problem:
+        """Read the words of a command line, and the file.
+
+        Raises:
+            InputDataError: A word or a file that cannot be read.
+        """
+        file = CsvFile.read(data)
+        chosen = _variables(decisions, file)
+        limits = [parse_constraint(text, chosen) for text in constraints or ()]
+        met = _variables(contexts, file)
+        return cls(file, Space(chosen, met, outcome=outcome, constraints=limits))
+
+    def optimizer(
+        self, *, minimize: bool, algorithm: str, seed: int
+    ) -> RobustOptimizer:
+        """One that knows all rows of the file."""
+        space, file = self.space, self.file
+        variables: Mapping[str, Variable | None] = {
+            **space.decisions,
+            **space.contexts,
+            space.outcome: None,
+        }
+        with _lines_of(file.path):
+            return RobustOptimizer.from_dataframe(
+                file.frame(variables),
+                decisions=space.decisions,
+                contexts=space.contexts,
+                outcome=space.outcome,
+                constraints=space.constraints,
+                algorithm=algorithm,
+                maximize=not minimize,
+                # Nothing is kept but the file: each length of it has its own design.
+                seed=seed + len(file.lines),
+            )
+
+    def this_round(
+        self, forecast: Path | None, radius: float | None, known: Sequence[str] | None
+    ) -> dict[str, Any]:
+        """What is known about the next round, as ``RobustOptimizer.ask`` takes it."""
+        contexts = dict(self.space.contexts)
+        pairs = [parse_known(text, contexts) for text in known or ()]
+        return {
+            "context_set": None if forecast is None else self._forecast(forecast),
+            "radius": radius,
+            "context": dict(pairs) or None,
+        }
+
+    def _forecast(self, path: Path) -> ContextSet:
+        file = CsvFile.read(path)
+        weights = WEIGHT if WEIGHT in file.header else None
+        numbers = {} if weights is None else {weights: None}
+        with _lines_of(path):
+            table = file.frame({**self.space.contexts, **numbers})
+            return self.space.context_set(table, weights)
+
+
+def _variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]:
+    found: dict[str, Variable] = {}
+    for word in words:
+        name = word.partition("=")[0].strip()
+        if name in found:
+            raise InputDataError(f"`{name}` is given twice.")
+        found.update([parse_variable(word, file.column(name))])
+    return found
+
+
+@contextmanager
+def _lines_of(path: Path) -> Iterator[None]:
+    """Say of which file the rows are, that an error names."""
+    try:
+        yield
+    except InputDataError as error:
+        raise InputDataError(f"{path} (rows are its lines): {error}") from error

@@ -1,0 +1,173 @@
+"""What an optimizer reads and returns: tables if its variables have names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo.algorithms import Recommendation, Round
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.space import NamedRecommendation, Space
+from botorch_drbo.space.table import row_names, to_frame, to_outcomes, to_tensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of a space; without one all tensors stay as they are.
+
+    Attributes:
+        space: The space of named variables, or None.
+    """
+
+    space: Space | None
+
+    def read_decisions(self, x: Any, name: str) -> Any:
+        """Decisions as the model sees them, ``m x d_x``."""
+        return x if self.space is None else to_tensor(x, self.space.decisions, name)
+
+    def read_contexts(self, c: Any, name: str) -> Any:
+        """Contexts as the model sees them, ``m x d_c``."""
+        return c if self.space is None else to_tensor(c, self.space.contexts, name)
+
+    def read_known(self, c: Any, name: str) -> Any:
+        """Contexts of which some columns are known, ``m x d_c``, NaN in the others."""
+        if self.space is None:
+            return c
+        return to_tensor(c, self.space.contexts, name, partly=True)
+
+    def this_round(
+        self, context_set: ContextSet | None, radius: float | None, context: Any
+    ) -> Round:
+        """What is known about a round."""
+        named = self.space is not None
+        if named and not (context_set is None or isinstance(context_set, ContextSet)):
+            raise InputDataError(
+                f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
+                " Make one of the table: `space.context_set(table, weights=...)`."
+            )
+        if context is not None:
+            context = self.read_known(context, "context")
+        return Round(context_set, radius, context)
+
+    def read_outcomes(self, y: Any, name: str) -> Any:
+        """Outcomes or their variances, ``m``."""
+        return y if self.space is None else to_outcomes(y, self.space.outcome, name)
+
+    def decisions(self, x: Tensor) -> Any:
+        """Decisions in the user's words."""
+        return x if self.space is None else to_frame(x, self.space.decisions)
+
+    def contexts(self, c: Tensor) -> Any:
+        """Contexts in the user's words."""
+        return c if self.space is None else to_frame(c, self.space.contexts)
+
+    def policy(self, contexts: Tensor, decisions: Tensor) -> Any:
+        """A decision for each context, beside it if there are names."""
+        if self.space is None:
+            return decisions
+        import pandas as pd
+
+        parts = [self.contexts(contexts), self.decisions(decisions)]
+        return pd.concat(parts, axis=1)
+
+    def recommendation(self, found: Recommendation) -> Any:
+        """A recommendation in the user's words."""
+        return (
+            found if self.space is None else NamedRecommendation.of(found, self.space)
+        )
+
+    def history(self, trials: Sequence[Trial]) -> pd.DataFrame:
+        """A row for each trial whose context is known, labelled by its number."""
+        import pandas as pd
+
+        space = self.space
+        if space is None:
+            raise InputDataError("Only named variables have a table.")
+        known = [t for t in trials if t.c is not None and t.status != "withdrawn"]
+        box = space.search_space
+        x = torch.stack([t.x for t in known]) if known else box.bounds[:0]
+        c = [t.c for t in known if t.c is not None]
+        contexts = torch.stack(c) if c else box.context_bounds[:0]
+        parts = [self.decisions(x), self.contexts(contexts)]
+        table = pd.concat(parts, axis=1)
+        y = [float("nan") if t.y is None else t.y for t in known]
+        table[space.outcome] = pd.Series(y, dtype="float64")
+        table.index = pd.Index([t.number for t in known], name="trial")
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a table that were told together.
+
+    Attributes:
+        x: Decisions, ``m x d_x``.
+        c: Contexts, ``m x d_c``; None if the world has not shown them.
+        y: Outcomes, ``m``; None if they are out.
+        asked: Whether they are pending.
+    """
+
+    x: Tensor
+    c: Tensor | None
+    y: Tensor | None
+    asked: bool
+
+
+def read_trials(df: Any, space: Space) -> list[Rows]:
+    r"""The trials of a table: those with an outcome, and those that are pending.
+
+    Args:
+        df: A DataFrame with a column for each variable and the outcome.
+        space: The variables.
+
+    Returns:
+        At most three groups: with an outcome, with a context, with neither.
+
+    Raises:
+        InputDataError: No DataFrame, a missing column, or a value that is missing or
+            wrong; the message names the row and the column.
+    """
+    if not hasattr(df, "columns") or not hasattr(df, "loc"):
+        raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
+    contexts = list(space.contexts)
+    names = [*space.decisions, *contexts, space.outcome]
+    missing = [name for name in names if name not in df.columns]
+    if missing:
+        raise InputDataError(
+            f"`df` has no column `{missing[0]}`. It has {list(df.columns)}."
+        )
+    has_y = df[space.outcome].notna()
+    has_c = df[contexts].notna()
+    partly = has_c.any(axis=1) & ~has_c.all(axis=1) | (has_y & ~has_c.all(axis=1))
+    if partly.any():
+        i = int(partly.to_numpy().argmax())
+        empty = next(name for name in contexts if not has_c[name].iloc[i])
+        rows = row_names(df)
+        raise InputDataError(
+            f"`df`, row {i if rows is None else rows[i]}, column `{empty}`: is empty, "
+            "but the row has other contexts or an outcome. Fill it in; only a row "
+            "whose context is not known at all may leave its contexts and its outcome "
+            "empty."
+        )
+    all_c = has_c.all(axis=1)
+    groups = [(df[has_y], True, True), (df[all_c & ~has_y], True, False)]
+    groups.append((df[~all_c], False, False))
+    return [
+        Rows(
+            x=to_tensor(part, space.decisions, "df"),
+            c=to_tensor(part, space.contexts, "df") if with_c else None,
+            y=to_outcomes(part[space.outcome], space.outcome, "df") if with_y else None,
+            asked=not with_y,
+        )
+        for part, with_c, with_y in groups
+        if len(part)
+    ]

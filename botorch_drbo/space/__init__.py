@@ -1,0 +1,25 @@
+"""Named variables of a real problem: their kinds, their units, their constraints."""
+
+from botorch_drbo.space.constraints import LinearConstraint
+from botorch_drbo.space.recommendation import NamedRecommendation
+from botorch_drbo.space.space import Space
+from botorch_drbo.space.variables import (
+    Category,
+    Continuous,
+    Integer,
+    Log,
+    Ordinal,
+    Variable,
+)
+
+__all__ = [
+    "Category",
+    "Continuous",
+    "Integer",
+    "LinearConstraint",
+    "Log",
+    "NamedRecommendation",
+    "Ordinal",
+    "Space",
+    "Variable",
+]

@@ -1,0 +1,191 @@
+"""Constraints of decisions, in the names and units of the user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo.space.variables import Category, Variable
+
+Function = Callable[[dict[str, Tensor]], Tensor]
+"""Columns of decisions by name, ``n`` each, to ``n``: feasible where not negative."""
+
+
+@final
+@dataclass(frozen=True)
+class LinearConstraint:
+    r"""A bound on a weighted sum of decisions, in the user's units.
+
+    .. math:: \mathrm{lower} \le \sum_j a_j x_j \le \mathrm{upper}
+
+    Args:
+        coefficients: The weight of each decision, by name.
+        upper: The largest sum, or None.
+        lower: The smallest sum, or None.
+
+    Raises:
+        InputDataError: No coefficient, no bound, something that is not finite, or
+            bounds that are not in order.
+
+    Example:
+        >>> within_budget = LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0)
+    """
+
+    coefficients: Mapping[str, float]
+    upper: float | None = None
+    lower: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not self.coefficients or not any(self.coefficients.values()):
+            raise InputDataError(
+                "A LinearConstraint needs a coefficient that is not zero, got "
+                f"{dict(self.coefficients)}."
+            )
+        if self.upper is None and self.lower is None:
+            raise InputDataError(
+                "A LinearConstraint needs `upper`, `lower` or both, got neither."
+            )
+        given = {**self.coefficients, "upper": self.upper, "lower": self.lower}
+        for name, value in given.items():
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (number and math.isfinite(value)):
+                raise InputDataError(
+                    f"A LinearConstraint takes finite numbers, got {name}={value!r}."
+                )
+        lower = -math.inf if self.lower is None else self.lower
+        if self.upper is not None and lower > self.upper:
+            raise InputDataError(
+                f"`lower` ({self.lower}) must not be above `upper` ({self.upper})."
+            )
+
+    def margins(self) -> list[tuple[dict[str, float], float]]:
+        """Each bound as weights whose sum is at least a number."""
+        weights = dict(self.coefficients)
+        found = [] if self.lower is None else [(weights, float(self.lower))]
+        if self.upper is not None:
+            opposite = {name: -a for name, a in weights.items()}
+            found.append((opposite, -float(self.upper)))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """In plain JSON types."""
+        return {
+            "kind": "linear",
+            "coefficients": dict(self.coefficients),
+            "upper": self.upper,
+            "lower": self.lower,
+        }
+
+
+Constraint = LinearConstraint | Function
+Linear = tuple[Tensor, Tensor, float]
+
+
+def function_name(constraint: Function) -> str:
+    """By what name a journal knows a function."""
+    return getattr(constraint, "__name__", type(constraint).__name__)
+
+
+def check_constraint(
+    constraint: object, decisions: Mapping[str, Variable], name: str
+) -> None:
+    """Refuse what is no constraint of these decisions.
+
+    Raises:
+        InputDataError: The message says what is wrong.
+    """
+    if isinstance(constraint, LinearConstraint):
+        unknown = [n for n in constraint.coefficients if n not in decisions]
+        if unknown:
+            raise InputDataError(
+                f"`{name}` names {unknown}, which are no decisions. The decisions are "
+                f"{list(decisions)}."
+            )
+        unordered = [
+            n for n in constraint.coefficients if isinstance(decisions[n], Category)
+        ]
+        if unordered:
+            raise InputDataError(
+                f"`{name}` has coefficients of the categories {unordered}, which are "
+                "no numbers. Write a function of the columns, where a category is its "
+                "index."
+            )
+        return
+    if not callable(constraint):
+        raise InputDataError(
+            f"`{name}` must be a LinearConstraint or a function of named columns, got "
+            f"{type(constraint).__name__}."
+        )
+    columns = {
+        n: v.units(torch.tensor(v.bounds, dtype=torch.double))
+        for n, v in decisions.items()
+    }
+    try:
+        value = constraint(columns)
+    except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+        raise InputDataError(
+            f"`{name}` cannot be evaluated: {error!r}. It is given the columns "
+            f"{list(decisions)} as a dictionary of tensors, one entry for each "
+            "decision, and returns as many numbers."
+        ) from error
+    if not isinstance(value, Tensor) or value.shape != (2,):
+        got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise InputDataError(
+            f"`{name}` must return one number for each decision, a tensor of shape "
+            f"(2,) for two decisions, got {got}."
+        )
+
+
+def model_constraints(
+    constraints: tuple[Constraint, ...], decisions: Mapping[str, Variable]
+) -> tuple[tuple[Linear, ...], tuple[Callable[[Tensor], Tensor], ...]]:
+    r"""Constraints of a model's decisions: linear ones in BoTorch's form, and others.
+
+    A sum with a logarithmic variable is not linear in what the model sees.
+    """
+    places = {name: j for j, name in enumerate(decisions)}
+    linear: list[Linear] = []
+    functions: list[Callable[[Tensor], Tensor]] = []
+    for constraint in constraints:
+        if not isinstance(constraint, LinearConstraint):
+            functions.append(_of_columns(constraint, decisions))
+            continue
+        for weights, least in constraint.margins():
+            if any(decisions[name].logarithmic for name in weights):
+                functions.append(_of_columns(_margin(weights, least), decisions))
+            else:
+                indices = torch.tensor([places[name] for name in weights])
+                values = torch.tensor(list(weights.values()), dtype=torch.double)
+                linear.append((indices, values, least))
+    return tuple(linear), tuple(functions)
+
+
+def _margin(weights: Mapping[str, float], least: float) -> Function:
+    """By how much a sum is above its least, relative to its terms."""
+    size = sum(abs(a) for a in weights.values()) + abs(least)
+
+    def margin(columns: dict[str, Tensor]) -> Tensor:
+        terms = [a * columns[name] for name, a in weights.items()]
+        return (torch.stack(terms).sum(0) - least) / size
+
+    return margin
+
+
+def _of_columns(
+    function: Function, decisions: Mapping[str, Variable]
+) -> Callable[[Tensor], Tensor]:
+    def of_model(X: Tensor) -> Tensor:  # n x d_x -> n
+        columns = {
+            name: variable.units(X[:, j])
+            for j, (name, variable) in enumerate(decisions.items())
+        }
+        return function(columns)
+
+    return of_model

@@ -1,0 +1,233 @@
+"""A problem as its user knows it: named decisions and contexts, and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, final
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo.algorithms import SearchSpace
+from botorch_drbo.algorithms.feasible import sample
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.space.constraints import (
+    Constraint,
+    LinearConstraint,
+    check_constraint,
+    function_name,
+    model_constraints,
+)
+from botorch_drbo.space.table import to_tensor, with_weights
+from botorch_drbo.space.variables import (
+    Category,
+    Variable,
+    as_variable,
+    variable_from_dict,
+)
+
+
+@final
+class Space:
+    r"""Named decisions and contexts with their kinds, and constraints of decisions.
+
+    Args:
+        decisions: What you choose: for each name a pair ``(lower, upper)``, an
+            ``Integer``, ``Ordinal``, ``Category`` or ``Log``.
+        contexts: What you meet, in the same way.
+        outcome: The name of the outcome.
+        constraints: ``LinearConstraint``, or functions that take a dictionary with a
+            column of numbers for each decision (in your units; a category is its
+            index) and return a tensor that is not negative where the decision is
+            allowed.
+
+    Raises:
+        InputDataError: No decision or no context, a name twice, a variable or a
+            constraint that is none, or no decision that satisfies the constraints.
+
+    Example:
+        >>> from botorch_drbo import Category, Integer, LinearConstraint, Space
+        >>> space = Space(
+        ...     decisions={"price": (10.0, 90.0), "stock": Integer(0, 40)},
+        ...     contexts={"weather": Category(["sun", "rain", "snow"])},
+        ...     outcome="profit",
+        ...     constraints=[LinearConstraint({"price": 1, "stock": 2}, upper=100)],
+        ... )
+        >>> space
+        Space(decisions=['price', 'stock'], contexts=['weather'], outcome='profit')
+    """
+
+    def __init__(
+        self,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        *,
+        outcome: str = "outcome",
+        constraints: Sequence[Constraint] = (),
+    ) -> None:
+        self.decisions = _variables(decisions, "decisions")
+        self.contexts = _variables(contexts, "contexts")
+        self.outcome = outcome
+        names = [*self.decisions, *self.contexts, outcome]
+        if not isinstance(outcome, str) or not outcome:
+            raise InputDataError(f"`outcome` must be a name, got {outcome!r}.")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputDataError(f"Names must differ, got {twice} more than once.")
+        if isinstance(constraints, LinearConstraint) or callable(constraints):
+            raise InputDataError("`constraints` must be a list. Write it in brackets.")
+        self.constraints = tuple(constraints)
+        for i, constraint in enumerate(self.constraints):
+            check_constraint(constraint, self.decisions, f"constraints[{i}]")
+        functions = self.function_names
+        if len(set(functions)) < len(functions):
+            raise InputDataError(
+                f"The functions among `constraints` must have names that differ, got "
+                f"{functions}: a journal knows them by name."
+            )
+        if self.constraints:
+            sample(self.search_space, 1, seed=0)  # raises if there is none
+
+    def __repr__(self) -> str:
+        """The names."""
+        return (
+            f"Space(decisions={list(self.decisions)}, contexts={list(self.contexts)}, "
+            f"outcome={self.outcome!r})"
+        )
+
+    @property
+    def function_names(self) -> list[str]:
+        """The names of the constraints that are functions."""
+        return [
+            function_name(constraint)
+            for constraint in self.constraints
+            if not isinstance(constraint, LinearConstraint)
+        ]
+
+    @cached_property
+    def search_space(self) -> SearchSpace:
+        """What recipes see."""
+        linear, functions = model_constraints(self.constraints, self.decisions)
+        discrete, categories = _kinds(self.decisions)
+        context_discrete, context_categories = _kinds(self.contexts)
+        return SearchSpace(
+            bounds=_bounds(self.decisions),
+            context_bounds=_bounds(self.contexts),
+            discrete=discrete,
+            categories=categories,
+            context_discrete=context_discrete,
+            context_categories=context_categories,
+            inequality_constraints=linear,
+            nonlinear_inequality_constraints=functions,
+        )
+
+    def context_set(
+        self, contexts: Any, weights: Tensor | Sequence[float] | str | None = None
+    ) -> ContextSet:
+        r"""A distribution of contexts, from a table.
+
+        Args:
+            contexts: A DataFrame, a dictionary of columns, or a tensor in their order.
+            weights: The weight of each row, with sum one; the name of a column whose
+                numbers are in proportion to them; None for equal weights.
+
+        Returns:
+            What recipes take as ``reference``, and ``ask`` as ``context_set``.
+
+        Raises:
+            InputDataError: A value that a context cannot have, or no weight.
+
+        Example:
+            >>> from botorch_drbo import Category, Space
+            >>> space = Space({"x": (0, 1)}, {"weather": Category(["sun", "rain"])})
+            >>> space.context_set({"weather": ["rain", "sun"]}, [0.3, 0.7]).points
+            tensor([[1.],
+                    [0.]], dtype=torch.float64)
+        """
+        if isinstance(weights, str):
+            contexts, weights = with_weights(contexts, weights, "contexts")
+        points = to_tensor(contexts, self.contexts, "contexts")
+        if weights is not None:
+            weights = torch.as_tensor(weights, dtype=torch.double)
+        return ContextSet(points, weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""Describe it in plain JSON types; of functions only the names.
+
+        Returns:
+            What ``from_dict`` reads.
+        """
+        return {
+            "decisions": [[n, v.to_dict()] for n, v in self.decisions.items()],
+            "contexts": [[n, v.to_dict()] for n, v in self.contexts.items()],
+            "outcome": self.outcome,
+            "constraints": [
+                constraint.to_dict()
+                if isinstance(constraint, LinearConstraint)
+                else {"kind": "function", "name": function_name(constraint)}
+                for constraint in self.constraints
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Space:
+        r"""Read what ``to_dict`` has written.
+
+        Args:
+            data: The dictionary, perhaps after a trip through JSON.
+
+        Returns:
+            The space.
+
+        Raises:
+            InputDataError: It is damaged, or a constraint is a function.
+        """
+        constraints: list[Constraint] = []
+        for entry in data["constraints"]:
+            fields = {name: value for name, value in entry.items() if name != "kind"}
+            if entry["kind"] != "linear":
+                raise InputDataError(
+                    f"the constraint `{fields.get('name')}` is a function, which is "
+                    "not stored. Give the space again: "
+                    "`RobustOptimizer.resume(path, space=space)`."
+                )
+            constraints.append(LinearConstraint(**fields))
+        return cls(
+            {name: variable_from_dict(v) for name, v in data["decisions"]},
+            {name: variable_from_dict(v) for name, v in data["contexts"]},
+            outcome=data["outcome"],
+            constraints=constraints,
+        )
+
+
+def _variables(given: object, name: str) -> dict[str, Variable]:
+    if not isinstance(given, Mapping) or not given:
+        raise InputDataError(
+            f"`{name}` must be a dictionary from names to variables with at least one "
+            f"entry, got {given!r}."
+        )
+    for key in given:
+        if not isinstance(key, str) or not key:
+            raise InputDataError(f"`{name}` must have strings as names, got {key!r}.")
+    return {key: as_variable(value, key) for key, value in given.items()}
+
+
+def _bounds(variables: Mapping[str, Variable]) -> Tensor:
+    columns = [variable.bounds for variable in variables.values()]
+    return torch.tensor(columns, dtype=torch.double).mT.contiguous()
+
+
+def _kinds(
+    variables: Mapping[str, Variable],
+) -> tuple[dict[int, tuple[float, ...]], dict[int, int]]:
+    """The discrete columns with their values, the categories with their numbers."""
+    discrete: dict[int, tuple[float, ...]] = {}
+    categories: dict[int, int] = {}
+    for j, variable in enumerate(variables.values()):
+        if isinstance(variable, Category):
+            categories[j] = len(variable.choices)
+        elif variable.values is not None:
+            discrete[j] = variable.values
+    return discrete, categories

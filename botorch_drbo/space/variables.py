@@ -1,0 +1,436 @@
+"""The kinds of variables: what values they take, and how a model sees them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, final
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import did_you_mean, rounding
+
+Cell = Callable[[int], str]
+"""Names the place of a value in a column, for error messages."""
+
+
+class Variable(ABC):
+    r"""A decision or context variable.
+
+    Users see its values; a model sees numbers between ``bounds``.
+    """
+
+    kind: ClassVar[str]
+    """Its name in a journal."""
+    logarithmic: ClassVar[bool] = False
+    """Whether a model sees the logarithm."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest number that a model sees."""
+
+    @property
+    @abstractmethod
+    def values(self) -> tuple[float, ...] | None:
+        """The numbers that a model may see, in increasing order; None for all."""
+
+    @abstractmethod
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        r"""From the user's values to those of a model.
+
+        Args:
+            column: Values, ``m``.
+            cell: Names the place of each in an error message.
+
+        Returns:
+            Numbers, ``m``, float64.
+
+        Raises:
+            InputDataError: A value that the variable cannot take.
+        """
+
+    @abstractmethod
+    def decode(self, numbers: Tensor) -> list[Any]:
+        r"""From a model's numbers, ``m``, to the user's values; NaN becomes None."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The variable in plain JSON types; ``variable_from_dict`` is the inverse."""
+
+    def units(self, numbers: Tensor) -> Tensor:
+        """A model's numbers in the user's units, differentiable; a category's index."""
+        return numbers.exp() if self.logarithmic else numbers
+
+
+@final
+@dataclass(frozen=True)
+class Continuous(Variable):
+    r"""Any number from ``lower`` to ``upper``; ``(lower, upper)`` is short for it.
+
+    Args:
+        lower: The lowest value.
+        upper: The highest one.
+
+    Raises:
+        InputDataError: Not finite, or not in order.
+    """
+
+    kind: ClassVar[str] = "continuous"
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        _check_order(self.lower, self.upper, "A variable")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds themselves."""
+        return float(self.lower), float(self.upper)
+
+    @property
+    def values(self) -> None:
+        """All in between."""
+
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        r"""The numbers themselves."""
+        return _inside(finite_numbers(column, cell), self.lower, self.upper, cell)
+
+    def decode(self, numbers: Tensor) -> list[Any]:
+        r"""The numbers themselves."""
+        return _listed(numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its kind and its bounds."""
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
+
+
+@final
+@dataclass(frozen=True)
+class Integer(Variable):
+    r"""A whole number from ``lower`` to ``upper``.
+
+    Args:
+        lower: The lowest value.
+        upper: The highest one.
+
+    Raises:
+        InputDataError: Not whole, or not in order.
+
+    Example:
+        >>> Integer(0, 3).values
+        (0.0, 1.0, 2.0, 3.0)
+    """
+
+    kind: ClassVar[str] = "integer"
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        for bound in (self.lower, self.upper):
+            if isinstance(bound, bool) or not isinstance(bound, int):
+                raise InputDataError(
+                    f"The bounds of an Integer must be whole numbers, got {bound!r}."
+                )
+        _check_order(self.lower, self.upper, "An Integer")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds themselves."""
+        return float(self.lower), float(self.upper)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Each whole number."""
+        return tuple(map(float, range(self.lower, self.upper + 1)))
+
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        r"""The numbers, which must be whole."""
+        numbers = _inside(finite_numbers(column, cell), self.lower, self.upper, cell)
+        for i, number in enumerate(numbers.tolist()):
+            if abs(number - round(number)) > 1e-6:
+                raise InputDataError(f"{cell(i)} must be a whole number, got {number}.")
+        return numbers.round()
+
+    def decode(self, numbers: Tensor) -> list[Any]:
+        r"""Whole numbers."""
+        return [None if math.isnan(v) else round(v) for v in numbers.tolist()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its kind and its bounds."""
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
+
+
+@final
+@dataclass(frozen=True)
+class Ordinal(Variable):
+    r"""One of some numbers, whose order and distances mean something.
+
+    Args:
+        choices: The numbers, two at least.
+
+    Raises:
+        InputDataError: Fewer than two, the same twice, or no finite numbers.
+
+    Example:
+        >>> Ordinal([10, 2.5, 40]).values
+        (2.5, 10.0, 40.0)
+    """
+
+    kind: ClassVar[str] = "ordinal"
+
+    choices: Sequence[float]
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        for choice in self.choices:
+            if not _is_finite(choice):
+                raise InputDataError(
+                    f"An Ordinal takes finite numbers, got {choice!r}. For names there "
+                    "is Category."
+                )
+        _check_choices(self.choices, "An Ordinal")
+        object.__setattr__(self, "choices", tuple(sorted(map(float, self.choices))))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest choice."""
+        return self.choices[0], self.choices[-1]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The choices, in increasing order."""
+        return tuple(self.choices)
+
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        r"""The numbers, which must be choices."""
+        numbers = finite_numbers(column, cell)
+        choices = torch.tensor(self.values, dtype=torch.double)
+        gaps = (numbers.unsqueeze(-1) - choices).abs()
+        nearest = gaps.argmin(-1)
+        slack = 1e-6 * (choices[1:] - choices[:-1]).min()
+        for i, gap in enumerate(gaps.amin(-1).tolist()):
+            if gap > slack:
+                raise InputDataError(
+                    f"{cell(i)} must be one of {list(self.choices)}, got "
+                    f"{numbers[i].item():g}."
+                )
+        return choices[nearest]
+
+    def decode(self, numbers: Tensor) -> list[Any]:
+        r"""The numbers themselves."""
+        return _listed(numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its kind and its choices."""
+        return {"kind": self.kind, "choices": list(self.choices)}
+
+
+@final
+@dataclass(frozen=True)
+class Category(Variable):
+    r"""One of some names, which know no order.
+
+    Args:
+        choices: The names, two at least.
+
+    Raises:
+        InputDataError: Fewer than two, the same twice, or no strings.
+
+    Example:
+        >>> Category(["sun", "rain"]).bounds
+        (0.0, 1.0)
+    """
+
+    kind: ClassVar[str] = "category"
+
+    choices: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        if isinstance(self.choices, str):
+            raise InputDataError(
+                f"A Category takes a list of names, got the string {self.choices!r}."
+            )
+        for choice in self.choices:
+            if not isinstance(choice, str) or not choice:
+                raise InputDataError(
+                    f"A Category takes names, got {choice!r}. For numbers there are "
+                    "Integer and Ordinal; write them as strings if they are names."
+                )
+        _check_choices(self.choices, "A Category")
+        object.__setattr__(self, "choices", tuple(self.choices))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The first index and the last one."""
+        return 0.0, float(len(self.choices) - 1)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The indices."""
+        return tuple(map(float, range(len(self.choices))))
+
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        r"""The index of each name."""
+        places = {choice: float(i) for i, choice in enumerate(self.choices)}
+        for i, name in enumerate(column):
+            if not isinstance(name, str) or name not in places:
+                near = did_you_mean(name, places) if isinstance(name, str) else ""
+                raise InputDataError(
+                    f"{cell(i)} must be one of {list(self.choices)}, got {name!r}."
+                    f"{near}"
+                )
+        indices = [places[str(name)] for name in column]
+        return torch.tensor(indices, dtype=torch.double)
+
+    def decode(self, numbers: Tensor) -> list[Any]:
+        r"""The names."""
+        return [
+            None if math.isnan(v) else self.choices[round(v)] for v in numbers.tolist()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its kind and its names."""
+        return {"kind": self.kind, "choices": list(self.choices)}
+
+
+@final
+@dataclass(frozen=True)
+class Log(Variable):
+    r"""A positive number of which factors count, not differences: a dose, a rate.
+
+    A model sees its logarithm.
+
+    Args:
+        lower: The lowest value, positive.
+        upper: The highest one.
+
+    Raises:
+        InputDataError: Not finite, not positive, or not in order.
+    """
+
+    kind: ClassVar[str] = "log"
+    logarithmic: ClassVar[bool] = True
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        _check_order(self.lower, self.upper, "A Log")
+        if self.lower <= 0:
+            raise InputDataError(
+                f"A Log must have positive bounds, got {self.lower}: zero has no "
+                "logarithm. Take the smallest value that matters, or `(lower, upper)`."
+            )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The logarithms of the bounds."""
+        return math.log(self.lower), math.log(self.upper)
+
+    @property
+    def values(self) -> None:
+        """All in between."""
+
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        r"""The logarithms."""
+        return _inside(finite_numbers(column, cell), self.lower, self.upper, cell).log()
+
+    def decode(self, numbers: Tensor) -> list[Any]:
+        r"""The numbers, never outside the bounds by rounding."""
+        return _listed(self.units(numbers).clamp(self.lower, self.upper))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its kind and its bounds."""
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
+
+
+_KINDS = {kind.kind: kind for kind in (Continuous, Integer, Ordinal, Category, Log)}
+
+
+def as_variable(given: object, name: str) -> Variable:
+    """A variable, or the pair of numbers that is short for a continuous one."""
+    if isinstance(given, Variable):
+        return given
+    try:
+        if isinstance(given, (tuple, list)) and len(given) == 2:
+            return Continuous(*given)
+    except InputDataError as error:
+        raise InputDataError(f"`{name}`: {error}") from error
+    raise InputDataError(
+        f"`{name}` must be a pair (lower, upper), an Integer, Ordinal, Category or "
+        f"Log, got {given!r}."
+    )
+
+
+def variable_from_dict(data: Mapping[str, Any]) -> Variable:
+    """Rebuild a variable from ``Variable.to_dict``.
+
+    Raises:
+        InputDataError: It is damaged.
+    """
+    fields = {name: value for name, value in data.items() if name != "kind"}
+    try:
+        return _KINDS[data["kind"]](**fields)
+    except (LookupError, TypeError) as error:
+        raise InputDataError(f"there is no variable {dict(data)!r}.") from error
+
+
+def _is_finite(value: object) -> bool:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return math.isfinite(float(value))
+
+
+def _check_order(lower: object, upper: object, what: str) -> None:
+    for bound in (lower, upper):
+        if not _is_finite(bound):
+            raise InputDataError(f"{what} has finite bounds, got {bound!r}.")
+    if not float(lower) < float(upper):  # pyright: ignore[reportArgumentType]
+        raise InputDataError(
+            f"{what} has its lower bound below its upper one, got {lower} and {upper}. "
+            "Leave out what is constant."
+        )
+
+
+def _check_choices(choices: Sequence[object], what: str) -> None:
+    if len(choices) < 2 or len(set(choices)) < len(choices):
+        raise InputDataError(
+            f"{what} takes at least two different choices, got {list(choices)}."
+        )
+
+
+def finite_numbers(column: Sequence[object], cell: Cell) -> Tensor:
+    """A column of finite numbers, ``m``, float64; others are refused."""
+    for i, value in enumerate(column):
+        if not _is_finite(value):
+            raise InputDataError(f"{cell(i)} must be a finite number, got {value!r}.")
+    return torch.tensor([float(v) for v in column], dtype=torch.double)  # pyright: ignore[reportArgumentType]
+
+
+def _inside(numbers: Tensor, lower: float, upper: float, cell: Cell) -> Tensor:
+    """Numbers in their bounds, where they are moved if rounding took them out."""
+    box = torch.tensor([[lower], [upper]], dtype=torch.double)
+    slack = rounding(box, torch.finfo(torch.float32).eps).item()
+    for i, number in enumerate(numbers.tolist()):
+        if not lower - slack <= number <= upper + slack:
+            raise InputDataError(
+                f"{cell(i)} must lie between {lower:g} and {upper:g}, got {number:g}. "
+                "Correct it, or widen the bounds."
+            )
+    return numbers.clamp(lower, upper)
+
+
+def _listed(numbers: Tensor) -> list[Any]:
+    return [None if math.isnan(v) else v for v in numbers.tolist()]

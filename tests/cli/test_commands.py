@@ -1,0 +1,201 @@
+"""The commands read a CSV file, and append to it and do nothing else to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from botorch.exceptions.errors import InputDataError
+from typer.testing import CliRunner
+
+from botorch_drbo.cli import app
+from botorch_drbo.cli.columns import parse_constraint, parse_variable
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    LinearConstraint,
+    Log,
+    Ordinal,
+    Variable,
+)
+
+CSV = """day,price,stock,weather,profit
+1,20.5,3,sun,1.5
+2,30,10,rain,2.5
+3,61,30,,
+"""
+COLUMNS = ["--decisions", "price=10:90", "stock=0:40:int", "--contexts"]
+COLUMNS += ["weather=sun,rain", "--outcome", "profit", "--algorithm", "dro"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.csv"
+    path.write_text(CSV)
+    return path
+
+
+def call(command: str, data: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [command, str(data), *words])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def test_suggestions_are_appended_without_context_and_outcome(data: Path) -> None:
+    code, shown = call("suggest", data, *COLUMNS, "-q", "2")
+    assert code == 0, shown
+    text = data.read_text()
+    assert text.startswith(CSV)
+    new = [line.split(",") for line in text[len(CSV) :].splitlines()]
+    assert len(new) == 2 and new[0] != new[1]
+    for day, price, stock, weather, profit in new:
+        assert (day, weather, profit) == ("", "", "")
+        assert 10 <= float(price) <= 90 and 0 <= int(stock) <= 40
+    # They are pending now: others are suggested.
+    assert call("suggest", data, *COLUMNS)[0] == 0
+    assert data.read_text().splitlines()[-1].split(",") not in new
+
+
+def test_a_last_line_without_an_end_is_ended(data: Path) -> None:
+    data.write_text(CSV.rstrip("\n"))
+    assert call("suggest", data, *COLUMNS)[0] == 0
+    assert data.read_text().startswith(CSV)
+
+
+def test_a_header_alone_is_a_start(data: Path) -> None:
+    data.write_text(CSV.splitlines()[0])
+    code, shown = call("suggest", data, *COLUMNS, "--dry-run")
+    assert code == 0 and "price" in shown
+    assert data.read_text() == CSV.splitlines()[0]
+
+
+@pytest.mark.slow
+def test_recommend_says_decision_and_worst_case(data: Path) -> None:
+    code, shown = call("recommend", data, *COLUMNS, "--minimize")
+    assert code == 0, shown
+    assert "decision price =" in shown and "worst-case profit" in shown
+    assert data.read_text() == CSV
+
+
+@pytest.mark.slow
+def test_plot_writes_a_picture(data: Path) -> None:
+    code, shown = call("plot", data, *COLUMNS)
+    assert code == 0, shown
+    assert data.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("2,30,10", "2,300,10", "row 3, column `price`: must lie between"),
+        ("2,30,10", "2,cheap,10", "row 3, column `price`: must be a finite"),
+        ("2,30,10,rain", "2,30,10,hail", "row 3, column `weather`"),
+        ("2,30,10,rain", "2,30,10", "line 3: has 4 cells"),
+        ("weather,", "wind,", "no column `weather`"),
+        ("day,", "price,", "more than once"),
+    ],
+)
+def test_a_wrong_cell_is_named_by_its_line(
+    data: Path, old: str, new: str, words: str
+) -> None:
+    data.write_text(CSV.replace(old, new, 1))
+    before = data.read_text()
+    code, shown = call("suggest", data, *COLUMNS)
+    assert code == 2 and words in shown
+    assert data.read_text() == before
+
+
+def test_bounds_are_never_guessed(data: Path) -> None:
+    words = [w.replace("price=10:90", "price") for w in COLUMNS]
+    code, shown = call("suggest", data, *words)
+    assert code == 2
+    assert "`price` has no bounds" in shown and "from 20.5 to 61" in shown
+    assert call("suggest", data.with_name("none.csv"), *COLUMNS)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [
+        ("a=-1:2.5", Continuous(-1.0, 2.5)),
+        ("a=0:40:int", Integer(0, 40)),
+        ("a=0.1:10:log", Log(0.1, 10.0)),
+        ("a=A, B", Category(["A", "B"])),
+        ("a=1,2:category", Category(["1", "2"])),
+        ("a=1,2,5:ordinal", Ordinal([1, 2, 5])),
+    ],
+)
+def test_variables_are_written_in_one_word(text: str, variable: Variable) -> None:
+    assert parse_variable(text) == ("a", variable)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a", "no bounds"),
+        ("a=", "no bounds"),
+        ("a=1", "cannot be read"),
+        ("a=1:2:3:4", "cannot be read"),
+        ("a=1:b", "numbers as bounds"),
+        ("a=1:2.5:int", "whole numbers"),
+        ("a=2:1", "below"),
+        ("a=1,2,5", "list of numbers"),
+        ("a=A,B:ordinal", "takes numbers"),
+        ("a=A,A", "two different"),
+        ("a=A,B:int", "cannot be read"),
+    ],
+)
+def test_other_words_are_refused(text: str, words: str) -> None:
+    with pytest.raises(InputDataError, match=words):
+        parse_variable(text)
+
+
+LIMIT = ["--constraint", "price + 2*stock <= 40"]
+
+
+def test_suggestions_satisfy_constraints_with_a_forecast_and_a_known_context(
+    data: Path,
+) -> None:
+    forecast = data.with_name("forecast.csv")
+    forecast.write_text("weather,weight\nrain,3\nsun,1\n")
+    words = [*COLUMNS, *LIMIT, "-q", "3"]
+    code, shown = call("suggest", data, *words, "--forecast", str(forecast))
+    assert code == 0, shown
+    new = [line.split(",") for line in data.read_text()[len(CSV) :].splitlines()]
+    assert len(new) == 3
+    assert all(float(row[1]) + 2 * int(row[2]) <= 40.001 for row in new)
+    forecast.write_text("weather,weight\nrain,3\nhail,1\n")
+    code, shown = call("suggest", data, *words, "--forecast", str(forecast))
+    assert code == 2 and "row 3, column `weather`" in shown and "forecast.csv" in shown
+
+
+def test_a_known_context_fixes_the_recommendation(data: Path) -> None:
+    code, shown = call("recommend", data, *COLUMNS, *LIMIT, "--known", "weather=rain")
+    assert code == 0, shown
+    assert "worst case is the reference" in shown  # there is nothing left to fear
+    for word in ("weather=hail", "wether=rain", "weather"):
+        code, shown = call("recommend", data, *COLUMNS, "--known", word)
+        assert code == 2 and "weather" in shown
+    assert data.read_text() == CSV
+
+
+@pytest.mark.parametrize(
+    ("text", "constraint"),
+    [
+        ("a + 2*b <= 9", LinearConstraint({"a": 1.0, "b": 2.0}, upper=9.0)),
+        ("-a+.5 b [EUR]>=-1e1", LinearConstraint({"a": -1, "b [EUR]": 0.5}, lower=-10)),
+        ("3b<=4.5", LinearConstraint({"b": 3.0}, upper=4.5)),
+    ],
+)
+def test_constraints_are_written_as_sums(
+    text: str, constraint: LinearConstraint
+) -> None:
+    assert parse_constraint(text, ["a", "b", "b [EUR]"]) == constraint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a <= b", "a b <= 1", "c <= 1", "a + a <= 1", "a <= 1 <= 2", "<= 1"],
+)
+def test_other_constraints_are_refused(text: str) -> None:
+    with pytest.raises(InputDataError, match=r"cannot be read.*\['a', 'b'\]"):
+        parse_constraint(text, ["a", "b"])

@@ -1,0 +1,82 @@
+"""Each kind of variable speaks the user's units, and refuses what it cannot take."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
+from botorch_drbo.space.variables import as_variable, variable_from_dict
+
+KINDS: list[tuple[Variable, list[object], list[float]]] = [
+    (Continuous(-1.0, 3.0), [-1.0, 0.25, 3.0], [-1.0, 0.25, 3.0]),
+    (Integer(2, 5), [2, 5, 3], [2.0, 5.0, 3.0]),
+    (Ordinal([40, 2.5, 10]), [10.0, 40.0], [10.0, 40.0]),
+    (Category(["sun", "rain", "snow"]), ["snow", "sun"], [2.0, 0.0]),
+    (Log(0.01, 100.0), [0.01, 1.0, 100.0], [math.log(0.01), 0.0, math.log(100.0)]),
+]
+
+
+def cell(i: int) -> str:
+    return f"row {i}:"
+
+
+@pytest.mark.parametrize(("variable", "values", "numbers"), KINDS)
+def test_values_go_to_the_model_and_back(
+    variable: Variable, values: list[object], numbers: list[float]
+) -> None:
+    encoded = variable.encode(values, cell)
+    torch.testing.assert_close(encoded, torch.tensor(numbers).double())
+    assert variable.decode(encoded) == pytest.approx(values)
+    assert variable_from_dict(variable.to_dict()) == variable
+    lower, upper = variable.bounds
+    assert lower <= encoded.min() and encoded.max() <= upper
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong", "words"),
+    [
+        (Continuous(0.0, 1.0), 1.5, "between 0 and 1, got 1.5"),
+        (Continuous(0.0, 1.0), math.nan, "finite number"),
+        (Continuous(0.0, 1.0), "a", "finite number, got 'a'"),
+        (Continuous(0.0, 1.0), True, "finite number"),
+        (Integer(0, 9), 2.5, "whole number, got 2.5"),
+        (Integer(0, 9), 10, "between 0 and 9"),
+        (Ordinal([1, 2, 5]), 3, "one of"),
+        (Category(["sun", "rain"]), "rian", "Did you mean `rain`"),
+        (Category(["sun", "rain"]), 1, "got 1"),
+        (Log(0.1, 1.0), 0.0, "between 0.1 and 1"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_place(
+    variable: Variable, wrong: object, words: str
+) -> None:
+    good = variable.decode(torch.tensor([variable.bounds[0]]))
+    with pytest.raises(InputDataError, match=r"row 1:") as caught:
+        variable.encode([*good, wrong], cell)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Continuous(1.0, 1.0), "below"),
+        (lambda: Continuous(0.0, math.inf), "finite"),
+        (lambda: Integer(0, 2.5), "whole"),  # pyright: ignore[reportArgumentType]
+        (lambda: Ordinal([1.0]), "two different"),
+        (lambda: Ordinal(["a", "b"]), "Category"),  # pyright: ignore[reportArgumentType]
+        (lambda: Category(["a", "a"]), "two different"),
+        (lambda: Category("ab"), "list of names"),
+        (lambda: Category([1, 2]), "names"),  # pyright: ignore[reportArgumentType]
+        (lambda: Log(0.0, 1.0), "positive"),
+        (lambda: as_variable((1.0, 0.0), "price"), "`price`"),
+        (lambda: as_variable(3, "price"), "pair"),
+        (lambda: variable_from_dict({"kind": "colour"}), "no variable"),
+    ],
+)
+def test_a_variable_that_is_none_is_refused(make: object, words: str) -> None:
+    with pytest.raises(InputDataError, match=words):
+        make()  # pyright: ignore[reportCallIssue]
