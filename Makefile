@@ -26,7 +26,7 @@ venv: $(STAMP)  ## make .venv with everything but Ax (again whenever pyproject.t
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install torch==2.13.0
-	$(PIP) install -e '.[benchmarks,cli,docs,dev]'
+	$(PIP) install -e '.[optuna,xopt,benchmarks,cli,docs,dev]'
 	touch $@
 
 demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
@@ -34,7 +34,8 @@ demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
-	tests botorch_drbo docs/index.md docs/conventions.md docs/objectives.md docs/radius.md docs/spaces.md docs/tables.md
+	tests botorch_drbo docs/index.md docs/conventions.md docs/objectives.md \
+	docs/optuna.md docs/radius.md docs/spaces.md docs/tables.md docs/xopt.md
 
 test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
 	$(PYTEST)

@@ -44,10 +44,12 @@ def is_public(name: str) -> bool:
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 MODULES = [module_name(path) for path in SOURCES]
 PACKAGES = [module_name(path) for path in SOURCES if path.name == "__init__.py"]
-PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name)]
-# matplotlib is their business alone, and pandas and typer that of the second
-OPTIONAL = ("botorch_drbo.plotting", "botorch_drbo.cli")
-HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax")
+HOSTS = "botorch_drbo.integrations"  # has no names of its own: each module is a door
+PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name) and name != HOSTS]
+PUBLIC_PACKAGES += [n for n in MODULES if n.startswith(f"{HOSTS}.") and is_public(n)]
+# matplotlib is their business alone, pandas and typer that of cli, hosts of their own
+OPTIONAL = ("botorch_drbo.plotting", "botorch_drbo.cli", HOSTS)
+HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax", "optuna", "xopt")
 
 
 def public_names(package: str) -> list[str]:

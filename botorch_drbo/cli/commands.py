@@ -13,6 +13,7 @@ from rich.table import Table
 from typer.core import TyperCommand
 
 from botorch_drbo.cli.columns import HELP
+from botorch_drbo.cli.picture import draw
 from botorch_drbo.cli.problem import WEIGHT, Problem
 
 if TYPE_CHECKING:
@@ -163,8 +164,6 @@ def plot(
     ] = None,
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
-    from botorch_drbo.cli.picture import draw
-
     with _errors():
         problem = Problem.parse(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-
 from botorch_drbo.space import NamedRecommendation
 
 if TYPE_CHECKING:
@@ -21,6 +19,8 @@ def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
         best: The recommended decision.
         path: Where the picture is written; its ending decides the format.
     """
+    from matplotlib.figure import Figure  # only where a picture is wanted
+
     outcomes = history[best.outcome].dropna()
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = figure.subplots()

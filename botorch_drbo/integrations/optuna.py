@@ -1,0 +1,369 @@
+r"""Every recipe as a sampler of `Optuna <https://optuna.org>`_ (extra ``[optuna]``).
+
+The objective suggests a decision; then the world shows the context, which is written to
+the trial as user attributes of its name.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, final
+
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from optuna import Study, Trial
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import intersection_search_space
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+from torch import Tensor
+
+from botorch_drbo.algorithms import Algorithm, Round, derive_seed
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.integrations import _host
+from botorch_drbo.integrations._host import RobustDecision, check_names
+from botorch_drbo.integrations._optuna_variables import Columns
+from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.run import Run
+from botorch_drbo.space import Space
+from botorch_drbo.space.table import to_tensor
+
+__all__ = ["RobustDecision", "RobustSampler", "recommend", "tell"]
+
+_OUTCOME = "objective value"  # for reports
+_UNKNOWN = {"(not known yet)": FloatDistribution(0.0, 1.0)}  # parameters
+_PROPOSED = "botorch_drbo:"  # what was proposed, until the objective suggests it
+
+
+@final
+class RobustSampler(BaseSampler):
+    r"""Suggest decisions that are good under every plausible context distribution.
+
+    **Contexts** are user attributes of the trial. Set after the decision was suggested
+    they are what the world showed; set before the first ``suggest`` they are known, and
+    the decision is made for them.
+
+    A running trial is avoided by the others, and its context counts as soon as it is
+    set. Of a failed or pruned trial the context counts and no outcome. Suggestions are
+    a function of the arguments and of the study: another process that opens the same
+    storage with the same arguments suggests the same.
+
+    Args:
+        contexts: For each name the values it can take: the worst case may go anywhere
+            in them. With ``log=True`` its logarithm is modelled, and a radius is a
+            fraction of the logarithmic range.
+        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
+            a recipe.
+        search_space: For each parameter its values, as in Optuna's ``GridSampler``;
+            None to learn them from the complete trials, until when they are random.
+        seed: Decides every random draw.
+        num_initial: Size of the initial design; None for twice one more than the
+            number of parameters.
+        options: Options of the named recipe. A ``reference`` is in your units, its
+            columns in the order of ``contexts``.
+
+    Raises:
+        InputDataError: An unknown algorithm, option or name, or a value outside its
+            range; later a trial without its contexts.
+        UnsupportedError: Categories where a recipe needs numbers; later several
+            objectives, or constraints.
+
+    Example:
+        >>> import optuna
+        >>> from optuna.distributions import FloatDistribution
+        >>> sampler = RobustSampler({"demand": FloatDistribution(0, 100)}, radius=0.1)
+        >>> study = optuna.create_study(direction="maximize", sampler=sampler)
+        >>> trial = study.ask({"price": FloatDistribution(10, 90)})
+        >>> tell(study, trial, {"demand": 40.0}, value=1.5)
+    """
+
+    def __init__(
+        self,
+        contexts: Mapping[str, BaseDistribution],
+        algorithm: str | Algorithm = "wdrbo",
+        *,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+        seed: int = 0,
+        num_initial: int | None = None,
+        **options: Any,
+    ) -> None:
+        self._contexts = Columns(contexts, "contexts")
+        own = ["contexts", "search_space", "seed", "num_initial"]
+        self._algorithm = _in_model_units(
+            _host.recipe(algorithm, options, own), self._contexts
+        )
+        self._seed = seed
+        self._num_initial = num_initial
+        self._search_space = search_space
+        # All else is checked now, also where the parameters are not known yet.
+        space = _UNKNOWN if search_space is None else search_space
+        columns = Columns(space, "search_space")
+        self._configuration(columns, StudyDirection.MAXIMIZE)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The given parameters, or those that all complete trials have in common."""
+        if len(study.directions) > 1:
+            raise UnsupportedError(
+                f"The study has {len(study.directions)} objectives, RobustSampler "
+                "decides by one. Weigh them into one value, or make a study for each."
+            )
+        if self._search_space is not None:
+            return dict(self._search_space)
+        common = intersection_search_space(study.get_trials(deepcopy=False))
+        return {name: values for name, values in common.items() if not values.single()}
+
+    def sample_relative(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        search_space: dict[str, BaseDistribution],
+    ) -> dict[str, Any]:
+        """Propose all parameters together; see the class."""
+        if not search_space:
+            return {}
+        columns = Columns(search_space, "search_space")
+        known = Round(known_context=_host.known(self._context(trial)))
+        with _host.ONE_AT_A_TIME:
+            others = [t for t in _begun(study) if t.number != trial.number]
+            run = self._run(study, columns, others, trial.number)
+            params = columns.values(_host.decisions(run, 1, known)[0])
+            for name, value in params.items():
+                study._storage.set_trial_system_attr(  # as Optuna's own samplers do
+                    trial._trial_id, _PROPOSED + name, value
+                )
+        return params
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Draw a parameter while none is known; refuse one that is not modelled."""
+        space = self.infer_relative_search_space(study, trial)
+        if space:
+            raise UnsupportedError(
+                f"The parameter {param_name!r} ({param_distribution}) is not among "
+                f"those that are modelled, {space}: a robust decision leaves none to "
+                "chance. Suggest the same parameters with the same ranges in every "
+                "trial, or pass them as `search_space`."
+            )
+        self._check_apart(Columns({param_name: param_distribution}, "search_space"))
+        seed = derive_seed(self._seed, trial.number, zlib.crc32(param_name.encode()))
+        return RandomSampler(seed=seed).sample_independent(
+            study, trial, param_name, param_distribution
+        )
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Refuse an outcome without the context that it belongs to."""
+        if state == TrialState.COMPLETE and values is not None:
+            self._outcome(trial, values[0])
+
+    def _configuration(
+        self, columns: Columns, direction: StudyDirection
+    ) -> Configuration:
+        self._check_apart(columns)
+        return Configuration(
+            self._algorithm,
+            self._space(columns),
+            None,  # the space says what the contexts are
+            seed=self._seed,
+            maximize=direction == StudyDirection.MAXIMIZE,
+            num_initial=self._num_initial,
+        )
+
+    def _space(self, columns: Columns) -> Space:
+        return Space(columns.variables, self._contexts.variables, outcome=_OUTCOME)
+
+    def _check_apart(self, columns: Columns) -> None:
+        both = sorted(set(columns.names) & set(self._contexts.names))
+        if both:
+            raise InputDataError(
+                f"{both} are parameters and contexts. A context is never suggested: "
+                "the world shows it, and it becomes a user attribute."
+            )
+
+    def _run(
+        self,
+        study: Study,
+        columns: Columns,
+        trials: Sequence[FrozenTrial],
+        num_asked: int,
+    ) -> Run:
+        """The study as a run of ours."""
+        ours = []
+        for number, trial in enumerate(trials):
+            if trial.constraints:
+                raise UnsupportedError(
+                    f"Trial {trial.number} has constraints {trial.constraints}, which "
+                    "RobustSampler does not know. Leave infeasible decisions out of "
+                    "the search space, or make them part of the objective."
+                )
+            known = {
+                name.removeprefix(_PROPOSED): value
+                for name, value in trial.system_attrs.items()
+                if name.startswith(_PROPOSED)
+            } | trial.params
+            params = {name: known[name] for name in columns.names if name in known}
+            y, decided = None, len(params) == len(columns.names)
+            if trial.state == TrialState.COMPLETE:
+                if not decided:
+                    raise InputDataError(
+                        f"Trial {trial.number} is complete and has the parameters "
+                        f"{trial.params}, not all of {columns.names}."
+                    )
+                y = self._outcome(trial, trial.value)
+            x = columns.row(params, f"trial {trial.number}")
+            pending = decided and trial.state == TrialState.RUNNING
+            context = self._context(trial)
+            ours.append(_host.trial_of(number, x, context, y, pending=pending))
+        configuration = self._configuration(columns, study.direction)
+        return _host.run_of(configuration, ours, num_asked)
+
+    def _context(self, trial: FrozenTrial) -> Tensor:
+        """What is known of a trial's context, ``d_c``, NaN where nothing is."""
+        names, known = self._contexts.names, trial.user_attrs
+        shown = {name: known[name] for name in names if name in known}
+        return self._contexts.row(shown, f"trial {trial.number}")
+
+    def _outcome(self, trial: FrozenTrial, value: float | None) -> float:
+        missing = [n for n in self._contexts.names if n not in trial.user_attrs]
+        if missing:
+            raise InputDataError(
+                f"Trial {trial.number} is complete and has no context {missing}; its "
+                f"user attributes are {sorted(trial.user_attrs)}. Set them before the "
+                "objective returns, `trial.set_user_attr(name, value)`, or use "
+                "`botorch_drbo.integrations.optuna.tell`. Optuna cannot mend a "
+                "complete trial: go on in a new study, with `add_trials` of the others."
+            )
+        return _host.outcome(value, f"The value of trial {trial.number}")
+
+
+def tell(
+    study: Study,
+    trial: Trial | int,
+    context: Mapping[str, float],
+    value: float | None = None,
+    state: TrialState | None = None,
+) -> None:
+    r"""Report the context that a trial met, and its outcome.
+
+    Args:
+        study: The study, with a ``RobustSampler``.
+        trial: The trial or its number.
+        context: For each name its value.
+        value: The outcome; None if it is out: the context counts at once, and a later
+            call brings the outcome.
+        state: ``TrialState.FAIL`` or ``PRUNED`` for a trial that will have none.
+
+    Raises:
+        InputDataError: An unknown or missing name, or a value outside its range;
+            nothing is recorded then.
+
+    Example:
+        >>> import optuna
+        >>> from optuna.distributions import FloatDistribution
+        >>> sampler = RobustSampler({"demand": FloatDistribution(0, 100)}, "erbo")
+        >>> study = optuna.create_study(sampler=sampler)
+        >>> trial = study.ask({"price": FloatDistribution(10, 90)})
+        >>> tell(study, trial, {"demand": 40.0})  # in the morning
+        >>> tell(study, trial, {"demand": 40.0}, value=7.5)  # in the evening
+    """
+    contexts, finished = _sampler(study)._contexts, value is not None
+    check_names(context, contexts.names, "context", all_of_them=finished)
+    shown = contexts.values(contexts.row(context, "this context"))
+    if finished:
+        _host.outcome(value, "The value")
+    if isinstance(trial, int):
+        known = {t.number: t._trial_id for t in study.get_trials(deepcopy=False)}
+        if trial not in known:
+            raise InputDataError(f"There is no trial {trial} among {list(known)}.")
+        trial = Trial(study, known[trial])
+    for name, seen in shown.items():
+        trial.set_user_attr(name, seen)
+    if finished or state is not None:
+        study.tell(trial, value, state)
+
+
+def recommend(
+    study: Study, context: Mapping[str, float] | None = None
+) -> RobustDecision:
+    r"""The decision with the best robust value of the posterior mean.
+
+    ``study.best_trial`` is another thing: the luckiest outcome, in the context that it
+    happened to meet.
+
+    Args:
+        study: The study, with a ``RobustSampler``.
+        context: What is known of the context that is to come; None for nothing.
+
+    Returns:
+        The decision by its names, with its expected and worst-case value.
+
+    Raises:
+        InputDataError: No trial is complete, or an unknown name.
+
+    Example:
+        >>> import optuna
+        >>> from optuna.distributions import FloatDistribution
+        >>> options = {"num_restarts": 1, "raw_samples": 8}
+        >>> sampler = RobustSampler({"c": FloatDistribution(0, 1)}, "erbo", **options)
+        >>> study = optuna.create_study(sampler=sampler)
+        >>> for c in (0.1, 0.4, 0.3, 0.6):
+        ...     trial = study.ask({"x": FloatDistribution(0, 1)})
+        ...     tell(study, trial, {"c": c}, (trial.params["x"] - c) ** 2)
+        >>> list(recommend(study).params)
+        ['x']
+    """
+    sampler = _sampler(study)
+    trials, contexts = _begun(study), sampler._contexts
+    space = sampler.infer_relative_search_space(study, trials[-1]) if trials else {}
+    if not space:
+        raise InputDataError("No trial is complete: run the study first.")
+    columns = Columns(space, "search_space")
+    check_names(context or {}, contexts.names, "context", all_of_them=False)
+    known = _host.known(contexts.row(context or {}, "this context"))
+    with _host.ONE_AT_A_TIME:
+        run = sampler._run(study, columns, trials, len(trials))
+        x, details = _host.recommendation(
+            run, sampler._space(columns), Round(known_context=known)
+        )
+    return RobustDecision(columns.values(x), details)
+
+
+def _sampler(study: Study) -> RobustSampler:
+    if not isinstance(study.sampler, RobustSampler):
+        raise InputDataError(
+            f"The study's sampler is a {type(study.sampler).__name__}. Load it with "
+            "`sampler=RobustSampler(...)`, which knows the contexts and the recipe."
+        )
+    return study.sampler
+
+
+def _begun(study: Study) -> list[FrozenTrial]:
+    trials = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state != TrialState.WAITING]
+
+
+def _in_model_units(algorithm: Algorithm, contexts: Columns) -> Algorithm:
+    """The recipe, its distributions of contexts as the model sees them."""
+    given = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    sets = {
+        name: ContextSet(
+            to_tensor(value.points, contexts.variables, name), value.weights.double()
+        )
+        for name, value in given.items()
+        if isinstance(value, ContextSet)
+    }
+    return replace(algorithm, **sets) if sets else algorithm

@@ -1,0 +1,238 @@
+r"""Every recipe as a generator of `Xopt <https://xopt.xopt.org>`_ (extra ``[xopt]``).
+
+Contexts are the ``ContextualVariable`` entries of the VOCS: the world shows them, the
+evaluator returns them. Importing this module makes the generator known to Xopt's YAML.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Self, final
+
+import pandas as pd
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from gest_api.vocs import (
+    BaseVariable,
+    ContextualVariable,
+    ContinuousVariable,
+    DiscreteVariable,
+    ExploreObjective,
+    MaximizeObjective,
+)
+from pydantic import Field, field_serializer, field_validator, model_validator
+from torch import Tensor
+from xopt.generator import Generator
+from xopt.generators import generators
+
+from botorch_drbo.algorithms import Round
+from botorch_drbo.algorithms.base import decode_options
+from botorch_drbo.integrations import _host
+from botorch_drbo.integrations._host import RobustDecision, check_names
+from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.space import Continuous, Ordinal, Space, Variable
+
+__all__ = ["RobustDecision", "RobustGenerator"]
+
+
+@final
+class RobustGenerator(Generator):
+    r"""Generate decisions that are good under every plausible context distribution.
+
+    Candidates hold decisions only; the context is what the evaluator returns. They are
+    a function of the fields and of the data: the same until data arrive, and different
+    from each other within one call. What runs in parallel is asked for in one call.
+
+    Each contextual variable needs a finite domain: the worst case may go anywhere in
+    it. Of a row without an outcome (an evaluation that failed) the context counts.
+
+    Attributes:
+        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``.
+        options: Options of the recipe. A ``reference`` has its columns in alphabetical
+            order of the contexts' names.
+        seed: Decides every random draw.
+        num_initial: Size of the initial design; None for twice one more than the
+            number of decisions.
+
+    Raises:
+        InputDataError: Unknown names, a domain without an end, or a row that has an
+            outcome and no decision or context.
+        UnsupportedError: No contextual variable, or an objective to explore.
+
+    Example:
+        >>> from gest_api.vocs import VOCS, ContextualVariable
+        >>> vocs = VOCS(
+        ...     variables={
+        ...         "price": [10.0, 90.0],
+        ...         "demand": ContextualVariable(domain=[0.0, 100.0]),
+        ...     },
+        ...     objectives={"profit": "MAXIMIZE"},
+        ... )
+        >>> generator = RobustGenerator(vocs=vocs, options={"radius": 0.1})
+        >>> [list(candidate) for candidate in generator.generate(2)]
+        [['price'], ['price']]
+    """
+
+    name: ClassVar[str] = "distributionally_robust"
+    supports_batch_generation: bool = Field(True, frozen=True, exclude=True)
+    supports_single_objective: bool = Field(True, frozen=True, exclude=True)
+    supports_discrete_variables: bool = Field(True, frozen=True, exclude=True)
+    supports_contextual_variables: bool = Field(True, frozen=True, exclude=True)
+
+    algorithm: str = "wdrbo"
+    options: dict[str, Any] = Field(default_factory=dict)
+    seed: int = 0
+    num_initial: int | None = None
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _read_options(cls, value: Any) -> Any:
+        """From a dictionary, or from the text that a dump holds."""
+        if isinstance(value, str):
+            value = json.loads(value)
+        return decode_options(value) if isinstance(value, dict) else value
+
+    @field_serializer("options")
+    def _write_options(self, value: dict[str, Any]) -> str:
+        """As JSON text: Xopt's own dump drops what is None."""
+        written = _host.recipe(self.algorithm, value, []).to_dict()["options"]
+        return json.dumps({name: written[name] for name in value})
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._configuration()
+        return self
+
+    def add_data(self, new_data: pd.DataFrame) -> None:
+        """Check rows of decisions, contexts and outcomes, and add them."""
+        self._trials(new_data)
+        super().add_data(new_data)
+
+    def generate(self, n_candidates: int) -> list[dict[Hashable, Any]]:
+        """The next decisions; constants are added by Xopt."""
+        with _host.ONE_AT_A_TIME:
+            found = _host.decisions(self._run(), n_candidates, Round())  # n x d_x
+        return [{**self._named(x)} for x in found]
+
+    def recommend(self, context: Mapping[str, float] | None = None) -> RobustDecision:
+        r"""The decision with the best robust value of the posterior mean.
+
+        Args:
+            context: What is known of the context that is to come; None for nothing.
+
+        Returns:
+            The decision by its names, with its expected and worst-case value.
+
+        Raises:
+            InputDataError: There is no outcome yet, or an unknown name.
+        """
+        space = self._space()
+        check_names(context or {}, list(space.contexts), "context", all_of_them=False)
+        known = _host.encode(context or {}, space.contexts, "this context")
+        with _host.ONE_AT_A_TIME:
+            x, details = _host.recommendation(
+                self._run(), space, Round(known_context=_host.known(known))
+            )
+        return RobustDecision(self._named(x), details)
+
+    def _named(self, x: Tensor) -> dict[str, Any]:
+        """A decision as Xopt knows it, ``d_x``."""
+        variables = self._space().decisions
+        return {
+            name: variable.decode(number.unsqueeze(0))[0]
+            for (name, variable), number in zip(variables.items(), x, strict=True)
+        }
+
+    def _space(self) -> Space:
+        """Names in alphabetical order, as in a dump, which forgets any other."""
+        variables = sorted(self.vocs.variables.items())
+        contextual = {n for n, v in variables if isinstance(v, ContextualVariable)}
+        if not contextual:
+            raise UnsupportedError(
+                f"None of the variables {self.vocs.variable_names} is contextual, so "
+                "there is nothing to be robust against. Declare what the world decides "
+                "as `ContextualVariable(domain=[lower, upper])`."
+            )
+        (objective,) = self.vocs.objectives
+        return Space(
+            {n: _variable(n, v) for n, v in variables if n not in contextual},
+            {n: _variable(n, v) for n, v in variables if n in contextual},
+            outcome=objective,
+        )
+
+    def _configuration(self) -> Configuration:
+        space, (objective,) = self._space(), self.vocs.objectives
+        goal = self.vocs.objectives[objective]
+        if isinstance(goal, ExploreObjective):
+            raise UnsupportedError(
+                f"The objective {objective!r} is to be explored. A robust decision "
+                "needs one to MINIMIZE or MAXIMIZE."
+            )
+        own = ["seed", "num_initial"]
+        return Configuration(
+            _host.recipe(self.algorithm, self.options, own),
+            space,
+            None,  # the space says what the contexts are
+            seed=self.seed,
+            maximize=isinstance(goal, MaximizeObjective),
+            num_initial=self.num_initial,
+        )
+
+    def _run(self) -> Run:
+        data = pd.DataFrame() if self.data is None else self.data
+        return _host.run_of(self._configuration(), self._trials(data), len(data))
+
+    def _trials(self, data: pd.DataFrame) -> list[Trial]:
+        """Ours of the rows."""
+        rows, space = data.to_dict(orient="records"), self._space()
+        return [_trial(number, row, space) for number, row in enumerate(rows)]
+
+
+def _trial(number: int, values: Mapping[Hashable, Any], space: Space) -> Trial:
+    objective = space.outcome
+    if objective not in values and not values.get("xopt_error"):
+        raise InputDataError(
+            f"Row {number} has no {objective!r}, only {list(values)}. A failed "
+            "evaluation has NaN there, or a true `xopt_error`."
+        )
+    known = {str(name): v for name, v in values.items() if pd.notna(v)}
+    missing = [
+        name for name in [*space.decisions, *space.contexts] if name not in known
+    ]
+    if objective in known and missing:
+        raise InputDataError(
+            f"Row {number} has {objective!r} and no {missing}: an outcome belongs "
+            "to a decision and a context. A contextual variable is part of what "
+            "the evaluator returns."
+        )
+    y = known.get(objective)
+    if y is not None:
+        y = _host.outcome(y, f"{objective!r} of row {number}")
+    owner = f"row {number}"
+    x = _host.encode(known, space.decisions, owner)
+    c = _host.encode(known, space.contexts, owner)
+    return _host.trial_of(number, x, c, y)
+
+
+def _variable(name: str, variable: BaseVariable) -> Variable:
+    if isinstance(variable, DiscreteVariable):
+        return Ordinal(list(variable.values))  # Xopt evaluates numbers only
+    if not isinstance(variable, ContinuousVariable):
+        raise UnsupportedError(
+            f"The variable {name!r} is a {type(variable).__name__}: give it a domain "
+            "[lower, upper], or discrete values."
+        )
+    lower, upper = variable.domain
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise InputDataError(
+            f"The variable {name!r} has the domain {variable.domain}. Give it two "
+            "ends: the worst case may go anywhere in it, and a radius is measured by "
+            "it, so it must not move with the data."
+        )
+    return Continuous(lower, upper)
+
+
+generators[RobustGenerator.name] = RobustGenerator

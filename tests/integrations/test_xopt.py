@@ -1,0 +1,290 @@
+"""The generator inside a real Xopt object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from gest_api.vocs import VOCS, ContextualVariable
+from pydantic import ValidationError
+from xopt import Evaluator, Xopt
+from xopt.errors import VOCSError
+
+from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.integrations.xopt import RobustGenerator
+
+QUICK = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 10}
+# Not in alphabetical order: Xopt's YAML forgets the order of its variables.
+VARIABLES: dict[str, Any] = {
+    "zeta": [0.0, 1.0],
+    "alpha": [-1.0, 1.0],
+    "warmth": ContextualVariable(domain=[0.0, 10.0]),
+}
+
+
+def vocs(goal: str = "MAXIMIZE", **changes: Any) -> VOCS:
+    settings = {"variables": VARIABLES, "objectives": {"gain": goal}, **changes}
+    return VOCS(**settings)
+
+
+def generator(goal: str = "MAXIMIZE", **fields: Any) -> RobustGenerator:
+    settings = {"vocs": vocs(goal), "options": QUICK, "num_initial": 3, **fields}
+    return RobustGenerator(**settings)
+
+
+def world(inputs: dict[str, float], sign: float = -1.0) -> dict[str, float]:
+    """The context is what it is, whatever was decided; here it follows from it."""
+    warmth = (1e4 * (inputs["zeta"] + inputs["alpha"])) % 10.0
+    gap = inputs["zeta"] - warmth / 10.0
+    return {"warmth": warmth, "gain": sign * (gap**2 + inputs["alpha"] ** 2)}
+
+
+def mirrored(inputs: dict[str, float]) -> dict[str, float]:
+    return world(inputs, 1.0)
+
+
+def fails_to_the_right(inputs: dict[str, float]) -> dict[str, float]:
+    if inputs["zeta"] > 0.5:
+        raise RuntimeError("too hot")
+    return world(inputs)
+
+
+def xopt(made: RobustGenerator, function: Any = world, steps: int = 0) -> Xopt:
+    made_xopt = Xopt(
+        generator=made, evaluator=Evaluator(function=function), strict=False
+    )
+    for _ in range(steps):
+        made_xopt.step()
+    return made_xopt
+
+
+def tensor(data: pd.DataFrame, *columns: str) -> torch.Tensor:
+    return torch.tensor(data[list(columns)].to_numpy(float), dtype=torch.double)
+
+
+@pytest.mark.parametrize("goal", ["MAXIMIZE", "MINIMIZE"])
+def test_it_recommends_what_the_optimizer_does_of_the_same_rows(goal: str) -> None:
+    function = world if goal == "MAXIMIZE" else mirrored
+    made = xopt(generator(goal), function, steps=5)
+    failed = pd.DataFrame([{"zeta": 0.9, "alpha": 0.0, "warmth": 9.0, "gain": None}])
+    made.add_data(failed.assign(xopt_error=True))
+    opt = RobustOptimizer(
+        "wdrbo",
+        torch.tensor([[-1.0, 0.0], [1.0, 1.0]], dtype=torch.double),
+        torch.tensor([[0.0], [10.0]], dtype=torch.double),
+        maximize=goal == "MAXIMIZE",
+        **QUICK,
+    )
+    rows = made.data.iloc[:5]
+    x, c = tensor(rows, "alpha", "zeta"), tensor(rows, "warmth")
+    opt.tell(x, c, tensor(rows, "gain"), closes_pending=False)
+    opt.tell(
+        torch.tensor([[0.0, 0.9]]).double(),
+        torch.tensor([[9.0]]).double(),
+        failed=True,
+        closes_pending=False,
+    )
+    ours, theirs = made.generator.recommend(), opt.recommend()
+    assert ours.expected_value == pytest.approx(theirs.expected_value, abs=1e-4)
+    assert ours.worst_case_value == pytest.approx(theirs.worst_case_value, abs=1e-4)
+    found = [ours.params["alpha"], ours.params["zeta"]]
+    assert found == pytest.approx(theirs.x.tolist(), abs=1e-2)
+    assert "zeta = " in str(ours) and "warmth = " in str(ours)
+    known = made.generator.recommend({"warmth": 2.0})
+    theirs = opt.recommend(context=torch.tensor([2.0]).double())
+    assert known.expected_value == pytest.approx(theirs.expected_value, abs=1e-4)
+    assert known.expected_value != pytest.approx(ours.expected_value, abs=1e-4)
+
+
+def test_both_directions_ask_the_same() -> None:
+    up, down = (
+        xopt(generator(goal), function, steps=5)
+        for goal, function in (("MAXIMIZE", world), ("MINIMIZE", mirrored))
+    )
+    columns = ["zeta", "alpha"]
+    pd.testing.assert_frame_equal(up.data[columns], down.data[columns])
+
+
+def quick(name: str) -> dict[str, Any]:
+    """Options of a recipe."""
+    options = {} if name == "random" else {"num_restarts": 1, "raw_samples": 8}
+    ranged = {"reward_range": (-2.0, 0.0)} if name == "regret_balancing" else {}
+    return {**options, **ranged}
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_every_recipe_by_its_name_and_from_its_dump(name: str) -> None:
+    made = generator(algorithm=name, options=quick(name))
+    assert RobustGenerator.from_yaml(made.yaml()).yaml() == made.yaml()
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "gp_ucb", "dro", "ts_bocu", "phased_gp_us", "regret_balancing"]
+)
+def test_recipes_of_every_kind_run(name: str) -> None:
+    made = generator(algorithm=name, options=quick(name), num_initial=2)
+    assert xopt(made, steps=3).data["gain"].notna().all()
+
+
+def test_a_batch_spreads() -> None:
+    made = xopt(generator(), steps=4).generator
+    asked = pd.DataFrame(made.generate(3))
+    assert sorted(asked.columns) == ["alpha", "zeta"]
+    assert torch.pdist(tensor(asked, "alpha", "zeta")).min() > 0.01
+    assert made.generate(3) == asked.to_dict("records")  # until there are data
+
+
+def test_a_dump_goes_on_as_the_uninterrupted_one() -> None:
+    made = xopt(generator(), steps=4)
+    loaded = Xopt(made.yaml())
+    assert loaded.generator.options == made.generator.options
+    asked, same = (pd.DataFrame(m.generator.generate(2)) for m in (made, loaded))
+    # Xopt writes data with ten decimals.
+    pd.testing.assert_frame_equal(asked, same, check_like=True, rtol=0.0, atol=1e-6)
+    exact = RobustGenerator.from_yaml(made.generator.yaml())
+    exact.add_data(made.data)
+    pd.testing.assert_frame_equal(asked, pd.DataFrame(exact.generate(2)))
+
+
+def test_options_of_every_kind_survive_a_dump() -> None:
+    reference = ContextSet(torch.tensor([[2.0], [3.0]]).double())
+    made = generator(options={"reference": reference, "half_life": None, "beta": 4.0})
+    loaded = RobustGenerator.from_yaml(made.yaml())
+    assert torch.equal(loaded.options["reference"].points, reference.points)
+    assert loaded.options["half_life"] is None and loaded.options["beta"] == 4.0
+
+
+def test_yaml_by_hand() -> None:
+    made = Xopt(
+        """
+generator:
+  name: distributionally_robust
+  algorithm: wdrbo
+  options: {radius: 0.1}
+  vocs:
+    variables:
+      x: [0, 1]
+      c: {type: ContextualVariable, domain: [0, 1]}
+    objectives: {y: MINIMIZE}
+evaluator: {function: xopt.resources.test_functions.tnk.evaluate_TNK}
+"""
+    )
+    assert made.generator.options == {"radius": 0.1}
+    assert [list(candidate) for candidate in made.generator.generate(1)] == [["x"]]
+
+
+def test_the_seed_decides() -> None:
+    first, same, other = (xopt(generator(seed=s), steps=4).data for s in (0, 0, 1))
+    assert first["zeta"].tolist() == same["zeta"].tolist() != other["zeta"].tolist()
+
+
+def test_failed_evaluations_and_removed_rows() -> None:
+    made = xopt(generator(algorithm="erbo"), fails_to_the_right, steps=6)
+    assert made.data["gain"].isna().any() and made.data["gain"].notna().any()
+    before = made.generator.recommend().expected_value
+    made.remove_data([int(made.data["gain"].first_valid_index())])
+    assert made.generator.recommend().expected_value != before
+
+
+@pytest.mark.slow
+def test_discrete_variables_keep_to_their_values() -> None:
+    variables = {**VARIABLES, "mode": {1, 2, 5}}
+    made = generator(vocs=vocs(variables=variables))
+    done = xopt(made, steps=5)
+    assert set(done.data["mode"]) <= {1.0, 2.0, 5.0}
+    loaded = RobustGenerator.from_yaml(done.generator.yaml())
+    loaded.add_data(done.data)
+    assert loaded.generate(1) == done.generator.generate(1)
+
+
+def test_constants_are_left_to_xopt() -> None:
+    made = RobustGenerator(vocs=vocs(constants={"k": 2.0}), options=QUICK)
+    done = xopt(made, steps=2)
+    assert done.data["k"].tolist() == [2.0, 2.0]
+    assert all("k" not in candidate for candidate in done.generator.generate(1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"algorithm": "wdrboo"}, InputDataError, "Did you mean `wdrbo`"),
+        ({"options": {"radios": 1.0}}, InputDataError, "Did you mean `radius`"),
+        ({"options": {"maximize": True}}, InputDataError, "host's own problem"),
+        ({"option": {}}, ValidationError, "Extra inputs are not permitted"),
+        ({"seed": -1}, InputDataError, "`seed`"),
+        (
+            {"vocs": vocs(variables={"x": [0, 1]})},
+            UnsupportedError,
+            r"None of the variables \['x'\] is contextual",
+        ),
+        (
+            {"vocs": vocs(variables={"x": [0, 1], "c": "contextual"})},
+            InputDataError,
+            "'c' has the domain.*two ends",
+        ),
+        ({"vocs": vocs("EXPLORE")}, UnsupportedError, "to be explored"),
+        (
+            {"vocs": vocs(objectives={"a": "MINIMIZE", "b": "MINIMIZE"})},
+            VOCSError,
+            "multi-objective",
+        ),
+        (
+            {"vocs": vocs(constraints={"cost": ["LESS_THAN", 1.0]})},
+            VOCSError,
+            "constraints",
+        ),
+        (
+            {"vocs": vocs(variables={**VARIABLES, "k": {"A", "B"}})},
+            InputDataError,
+            "takes finite numbers",
+        ),
+    ],
+)
+def test_what_is_refused_at_construction(
+    fields: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        RobustGenerator(**{"vocs": vocs(), **fields})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"zeta": 0.5, "alpha": 0.0, "gain": 1.0},
+            r"Row 0 has 'gain' and no \['warmth'\]",
+        ),
+        ({"zeta": 0.5, "alpha": 0.0, "warmth": 1.0}, "Row 0 has no 'gain'"),
+        (
+            {"zeta": 0.5, "alpha": 0.0, "warmth": 11.0, "gain": 1.0},
+            "'warmth' of row 0 must lie between",
+        ),
+        (
+            {"zeta": 0.5, "alpha": 0.0, "warmth": 1.0, "gain": float("inf")},
+            "'gain' of row 0 must be a finite number",
+        ),
+        (
+            {"zeta": "much", "alpha": 0.0, "warmth": 1.0, "gain": 1.0},
+            "'zeta' of row 0 must be a finite number",
+        ),
+    ],
+)
+def test_rows_that_are_refused_change_nothing(
+    row: dict[str, Any], message: str
+) -> None:
+    made = generator()
+    with pytest.raises(InputDataError, match=message):
+        made.add_data(pd.DataFrame([row]))
+    assert made.data is None
+
+
+def test_recommend_refuses() -> None:
+    made = generator()
+    with pytest.raises(InputDataError, match="no outcome yet"):
+        made.recommend()
+    with pytest.raises(InputDataError, match="no context 'warmt'.*Did you mean"):
+        made.recommend({"warmt": 1.0})
