@@ -334,7 +334,7 @@ class _FitTask:
     content: tuple[object, ...]
     history: History = field(compare=False)
     space: SearchSpace = field(compare=False)
-    recipe: GPUCB = field(compare=False)
+    recipe: ModelBasedAlgorithm = field(compare=False)
 
 
 # A replay fits the model of each episode so far. The fit is a function of the data, so
