@@ -16,7 +16,12 @@ from botorch_drbo.algorithms.bocu import (
     ThompsonSampling,
     UncertaintyObjectiveOptions,
 )
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import (
+    ConstraintData,
+    History,
+    Recommendation,
+    SearchSpace,
+)
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.given_model import ModelMaker
@@ -69,6 +74,7 @@ __all__ = [
     "Algorithm",
     "BalancingState",
     "ConfidenceWidth",
+    "ConstraintData",
     "DistributionallyRobust",
     "EmpiricalRisk",
     "FixedHyperparameters",

@@ -18,6 +18,7 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
@@ -78,6 +79,8 @@ class Algorithm(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_box: ClassVar[bool] = False
     """Whether decisions have to fill a box: none discrete, and no constraints."""
+    takes_constraints: ClassVar[bool] = False
+    """Whether it heeds outcome constraints."""
 
     def propose(
         self,
@@ -216,8 +219,9 @@ class Algorithm(ABC):
         ]
         with isolated_rng(seed, space.bounds.device):
             model = self._fit(history, space)
+            constraints = self._fit_constraints(history, space)
             decisions = [
-                recipe._decide(model, seen, here, seed=seed)
+                recipe._decide(model, constraints, seen, here, seed=seed)
                 for recipe, seen, here in facing
             ]
         return torch.stack(decisions)
@@ -380,11 +384,21 @@ class Algorithm(ABC):
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
         """Fit the model of ``[x, c]`` that recommendations are judged by."""
 
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        """Fit a model of each outcome constraint; None if there are none."""
+        return None
+
     @abstractmethod
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
-        """Recommend ``d_x`` for the known context of the space, by a fitted model."""
+        """Recommend ``d_x`` for the known context of the space, by fitted models."""
 
     @abstractmethod
     def _choose_contexts(
@@ -399,9 +413,12 @@ class Algorithm(ABC):
             space: The decisions and the contexts.
 
         Raises:
-            UnsupportedError: Contexts are categories and the recipe needs numbers, or
-                decisions fill no box and the recipe needs one.
+            UnsupportedError: Contexts are categories and the recipe needs numbers,
+                decisions fill no box and the recipe needs one, or contexts perturb
+                the decision and the recipe does not look at them.
         """
+        if space.perturbation:
+            self.check_uses_contexts("perturbation")
         if space.context_categories and self.context_order is not None:
             raise UnsupportedError(
                 f"`{self.name}` needs contexts that are numbers: {self.context_order}, "
@@ -415,8 +432,23 @@ class Algorithm(ABC):
                 "`ec_gp_ucb`, or give it a box and the decisions as `candidates`."
             )
 
+    def check_takes_constraints(self) -> None:
+        r"""Refuse outcome constraints where they would not be heeded.
+
+        Raises:
+            UnsupportedError: The recipe knows nothing of them.
+        """
+        if not self.takes_constraints:
+            raise UnsupportedError(
+                f"`{self.name}` knows nothing of outcome constraints: its rule chooses "
+                "decisions by what is not known of the outcome. Use another recipe, "
+                "for example `gp_ucb`, `dro` or `wdrbo`."
+            )
+
     def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
         self.check_space(space)
+        if history.constraints is not None:
+            self.check_takes_constraints()
         if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
             raise BotorchTensorDimensionError(
                 f"The history has {history.X.shape[1]} decision and "

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
@@ -179,6 +180,7 @@ class RandomSearch(Algorithm):
         half_life: After how many further contexts one counts half, for the
             recommendation; None: nothing is forgotten.
         hyperparameters: Those of the model if they are known, for the recommendation.
+        feasibility: How surely a recommendation has to meet outcome constraints.
         model: A function that makes the model in place of all this, the same.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
@@ -194,10 +196,12 @@ class RandomSearch(Algorithm):
 
     name: ClassVar[str] = "random"
     needs_data: ClassVar[bool] = False
+    takes_constraints: ClassVar[bool] = True
 
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    feasibility: float = 0.95
     model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
@@ -212,6 +216,7 @@ class RandomSearch(Algorithm):
             reference=self.reference,
             half_life=self.half_life,
             hyperparameters=self.hyperparameters,
+            feasibility=self.feasibility,
             model=self.model,
             num_restarts=self.num_restarts,
             raw_samples=self.raw_samples,
@@ -253,10 +258,19 @@ class RandomSearch(Algorithm):
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
         return self._judge()._fit(history, space)
 
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        return self._judge()._fit_constraints(history, space)
+
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
-        return self._judge()._decide(model, history, space, seed=seed)
+        return self._judge()._decide(model, constraints, history, space, seed=seed)
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int

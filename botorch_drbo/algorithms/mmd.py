@@ -35,6 +35,9 @@ from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
 _GRID = "it puts a grid of equal steps over them"
 
 
+_CHANCE_CONTEXTS = 100  # as many as `drbo_mmd` has
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MMDBall(ModelBasedAlgorithm):
     r"""A ball of the model's own kernel around the contexts seen, on a product grid.
@@ -176,6 +179,13 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
     ) -> Judge:
         r"""The ball of ``drbo_mmd``, with the whole box of contexts in reach."""
         return _judge(self, self.radius, self.num_contexts, model, history, space)
+
+    def chance_judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same on a grid of at most 100: there are no two lines for it."""
+        num = min(self.num_contexts, _CHANCE_CONTEXTS)
+        return _judge(self, self.radius, num, model, history, space)
 
 
 def _judge(

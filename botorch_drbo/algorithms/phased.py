@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast, final
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
@@ -278,9 +279,15 @@ class PhasedUncertaintySampling(Algorithm):
         return self._judge()._fit(history, space)
 
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
-        return self._judge()._decide(model, history, space, seed=seed)
+        return self._judge()._decide(model, constraints, history, space, seed=seed)
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int

@@ -176,6 +176,7 @@ class RegretBalancing(ModelBasedAlgorithm):
     """
 
     name: ClassVar[str] = "regret_balancing"
+    takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
 

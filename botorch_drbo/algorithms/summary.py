@@ -20,6 +20,8 @@ def summary(
     after: Sequence[float],
     *,
     exact: bool,
+    feasibility: float | None = None,
+    feasible: bool | None = None,
     stability: Stability | None = None,
     rival: Mapping[str, object] | None = None,
 ) -> str:
@@ -34,6 +36,8 @@ def summary(
         before: Their weights in the reference, ``n``.
         after: Their weights in the worst case, ``n``.
         exact: Whether the worst case is exact.
+        feasibility: The worst probability of meeting the outcome constraints, if any.
+        feasible: Whether it is enough.
         stability: How far the contexts may shift before another decision is better.
         rival: The values of that decision by name; None if there is none.
     """
@@ -49,6 +53,9 @@ def summary(
         "decision": [_row(decision)],
         f"expected {outcome}": [_shown(expected)],
         f"worst-case {outcome}": [f"{_shown(worst_case)} ({note})"],
+        "feasible": [_feasible(feasibility, feasible)]
+        if feasibility is not None
+        else [],
         "answer holds": [stability.words(_row(rival or {}))] if stability else [],
         "contexts that hurt": hurt or ["none: the worst case is the reference"],
     }
@@ -56,6 +63,13 @@ def summary(
     width = max(_WIDTH, *(len(name) + 2 for name in rows))
     lines = [f"{name:<{width}}" + texts[0] for name, texts in rows.items()]
     return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
+
+
+def _feasible(probability: float | None, enough: bool | None) -> list[str]:
+    if probability is None:
+        return []
+    shortage = "" if enough else ", TOO LITTLE: nothing better was found"
+    return [f"with probability {probability:.3f} or more{shortage}"]
 
 
 def _row(values: Mapping[str, object]) -> str:

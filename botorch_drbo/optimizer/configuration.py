@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -41,10 +42,12 @@ class Configuration:
         maximize: False if low outcomes are good.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: A key of ``INITIAL_DESIGNS``.
+        perturbation: Whether the context is added to the decision.
 
     Raises:
         InputDataError: A value outside its range.
         BotorchTensorDimensionError: Bounds that are not ``2 x d``.
+        UnsupportedError: A recipe that can make nothing of such a space.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Configuration:
         maximize: bool,
         num_initial: int | None,
         initial_design: str = "sobol",
+        perturbation: bool = False,
     ) -> None:
         self.named = bounds if isinstance(bounds, Space) else None
         space = None
@@ -85,6 +89,12 @@ class Configuration:
         self.space = space or SearchSpace(
             bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
         )
+        if not isinstance(perturbation, bool):
+            raise InputDataError(
+                f"`perturbation` must be True or False, got {perturbation!r}."
+            )
+        if perturbation:
+            self.space = replace(self.space, perturbation=True)
         algorithm.check_space(self.space)
         self.context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
         self.maximize = maximize
@@ -125,6 +135,7 @@ class Configuration:
             "maximize": self.maximize,
             "num_initial": self.num_initial,
             "initial_design": self.initial_design,
+            **({"perturbation": True} if self.space.perturbation else {}),
             **({} if self.named is None else {"space": self.named.to_dict()}),
         }
 
@@ -162,6 +173,7 @@ class Configuration:
             check_count(rest["num_initial"], "num_initial", 0)  # None is not stored
             # Runs of version 0.1.0 know one design only.
             rest["initial_design"] = config.get("initial_design", "sobol")
+            rest["perturbation"] = config.get("perturbation", False)
             algorithm = algorithm_from_dict(config["algorithm"], model)
             space = _stored_space(config.get("space"), named)
         except (  # whatever a recipe stumbles over in a damaged option

@@ -26,6 +26,7 @@ from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
+    as_constraints,
     as_outcomes,
     as_rows,
     as_variances,
@@ -102,12 +103,18 @@ class RobustOptimizer:
             contexts. ``"sobol_joint"``: decisions and contexts fill theirs together, as
             in [Huang2024sbokde]_, where the first contexts are chosen; that takes a
             simulator, see ``design_contexts``.
+        perturbation: True if the context is an error of execution, a tolerance: what
+            is executed is ``x + c``. The model then knows the sum alone, and it may
+            leave ``bounds`` by the bounds of the context. Tell the decision as it was
+            meant, and the error as the context.
         options: Options of the named recipe.
 
     Raises:
         InputDataError: An unknown algorithm or option, a value outside its range, or a
             journal that exists.
-        BotorchTensorDimensionError: Bounds that are not ``2 x d``.
+        BotorchTensorDimensionError: Bounds that are not ``2 x d``, or other numbers of
+            decisions and perturbations.
+        UnsupportedError: An algorithm that can make nothing of such a space.
 
     Example:
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -134,6 +141,7 @@ class RobustOptimizer:
         maximize: bool = True,
         num_initial: int | None = None,
         initial_design: str = "sobol",
+        perturbation: bool = False,
         **options: Any,
     ) -> None:
         configuration = Configuration(
@@ -144,6 +152,7 @@ class RobustOptimizer:
             maximize=maximize,
             num_initial=num_initial,
             initial_design=initial_design,
+            perturbation=perturbation,
         )
         self._run = Run(configuration)
         if journal is not None:
@@ -214,6 +223,7 @@ class RobustOptimizer:
             Y=history.Y.clone(),
             contexts=history.contexts.clone(),
             Yvar=None if history.Yvar is None else history.Yvar.clone(),
+            constraints=copy.deepcopy(history.constraints),
         )
 
     def ask(
@@ -355,6 +365,7 @@ class RobustOptimizer:
         y: Any = None,
         *,
         y_variance: Any = None,
+        constraints: Any = None,
         failed: bool = False,
         closes_pending: bool = True,
     ) -> None:
@@ -372,6 +383,12 @@ class RobustOptimizer:
         (a squared standard error): the model takes it at its word. It is told with
         every outcome or with none. Trials that are repeated are rows as any others.
 
+        ``constraints`` is what was measured of the outcome constraints, feasible where
+        not negative: with the outcome, or with ``failed=True`` if there will be none
+        because they were violated. Trials without are no matter. Decisions are then
+        asked, and recommended, by how surely they meet the constraints under the worst
+        plausible distribution of the context; see the option ``feasibility``.
+
         Nothing is recorded if any row is wrong. What was told by mistake can be taken
         back: ``withdraw``.
 
@@ -382,6 +399,8 @@ class RobustOptimizer:
                 named variables also a list, a Series or a table.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
+            constraints: Values of the ``k`` constraints, ``m x k``; for one trial also
+                ``k`` numbers, for one constraint also ``m``. None if not measured.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
@@ -390,10 +409,20 @@ class RobustOptimizer:
                 decision that was none of its round's ``actions``, an outcome of a
                 failed trial, or one whose square the dtype of ``bounds`` cannot hold,
                 a variance that is negative, without an outcome, or known of some
-                outcomes only.
+                outcomes only, constraints of a trial that is still to be completed, or
+                another number of them.
             BotorchTensorDimensionError: Shapes that do not fit.
             UnsupportedError: ``y_variance`` for an algorithm that models the decision
-                alone.
+                alone, or ``constraints`` for one that would not heed them.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> options = {"num_restarts": 1, "raw_samples": 16}
+            >>> opt = RobustOptimizer("erbo", unit, unit, feasibility=0.9, **options)
+            >>> X, C = torch.rand(2, 12, 1).double()
+            >>> opt.tell(X, C, X, constraints=1.2 - X - C)  # x + c <= 1.2
+            >>> opt.recommend().feasible
+            True
         """
         for name, value in {"closes_pending": closes_pending, "failed": failed}.items():
             if not isinstance(value, bool):
@@ -408,6 +437,12 @@ class RobustOptimizer:
                 "Got `y_variance` without `y`: it belongs to an outcome. Tell both "
                 "together."
             )
+        if y is None and constraints is not None and not failed:
+            raise InputDataError(
+                "Got `constraints` without `y`: they are told when a trial is over. "
+                "Tell them together with the outcome, or with `failed=True` if there "
+                "will be none."
+            )
         x = self._tables.read_decisions(x, "x")
         c = self._tables.read_contexts(c, "c")
         y = self._tables.read_outcomes(y, "y")
@@ -418,11 +453,18 @@ class RobustOptimizer:
         if y is not None:
             y = as_outcomes(y, len(x))
             check_can_be_modelled(y, self._run.ledger.history.Y)
+        if constraints is not None:
+            constraints = self._tables.read_constraints(constraints)
+            constraints = as_constraints(constraints, len(x))
+            for column in constraints.T:
+                none = self.space.bounds.new_empty(0)
+                check_can_be_modelled(column, none, "constraints")
         self._run.told(
             x,
             c,
             y,
             y_variance,
+            constraints,
             failed=failed,
             closes_pending=closes_pending,
             dtypes=coarser_dtypes(self.space.bounds, x=x, c=c),

@@ -11,6 +11,7 @@ from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.posterior.known_columns import KnownColumns, with_known_columns
 from botorch_drbo.posterior.models import only_model
+from botorch_drbo.posterior.perturbation import AddedPerturbation, with_perturbation
 from botorch_drbo.posterior.prior_variance import prior_variance
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.posterior.view import (
@@ -22,6 +23,7 @@ from botorch_drbo.posterior.view import (
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
+    "AddedPerturbation",
     "ExactPosterior",
     "GenericPosterior",
     "KnownColumns",
@@ -37,4 +39,5 @@ __all__ = [
     "only_model",
     "prior_variance",
     "with_known_columns",
+    "with_perturbation",
 ]

@@ -36,6 +36,8 @@ class NamedRecommendation:
             worst-case weight first.
         outcome: The name of the outcome.
         worst_case_status: Whether ``worst_case_value`` is exact on these contexts.
+        feasibility: The worst probability of meeting the outcome constraints, or None.
+        feasible: Whether that reaches the recipe's level, or None.
         stability: From which radius another decision has the better worst case; None
             for recipes without a radius.
         rival: That decision, a table of one row; None if there is none.
@@ -48,6 +50,8 @@ class NamedRecommendation:
     contexts: pd.DataFrame
     outcome: str
     worst_case_status: SolverStatus
+    feasibility: float | None = None
+    feasible: bool | None = None
     stability: Stability | None = None
     rival: pd.DataFrame | None = None
 
@@ -74,6 +78,8 @@ class NamedRecommendation:
             contexts=contexts,
             outcome=space.outcome,
             worst_case_status=found.worst_case_status,
+            feasibility=found.feasibility,
+            feasible=found.feasible,
             stability=found.stability,
             rival=rival,
         )
@@ -98,6 +104,8 @@ class NamedRecommendation:
             self.contexts[_REFERENCE].tolist(),
             self.contexts[_WORST].tolist(),
             exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
             stability=self.stability,
             rival=None if self.rival is None else _rows(self.rival)[0],
         )
