@@ -19,14 +19,14 @@ TUTORIALS := $(sort $(wildcard tutorials/*.py))
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-venv: $(STAMP)  ## make .venv with everything but Ax (again whenever pyproject.toml changes)
+venv: $(STAMP)  ## make .venv with everything (again whenever pyproject.toml changes)
 
 # torch first, at one version that has a local CPU build here: resolved together with the
 # rest, pip may pick a newer CUDA build of several gigabytes.
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install torch==2.13.0
-	$(PIP) install -e '.[optuna,xopt,benchmarks,cli,docs,dev]'
+	$(PIP) install -e '.[all]'
 	touch $@
 
 demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
@@ -34,8 +34,7 @@ demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
-	tests botorch_drbo docs/index.md docs/conventions.md docs/objectives.md \
-	docs/optuna.md docs/radius.md docs/spaces.md docs/tables.md docs/xopt.md
+	tests botorch_drbo $(wildcard docs/*.md)
 
 test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
 	$(PYTEST)

@@ -174,6 +174,13 @@ def _lipschitz(options: argparse.Namespace) -> int:
     return run_lipschitz(writable(options.out), models=options.models)
 
 
+def _constraints(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.constraints import run_constraints
+
+    out = RESULTS / "constraints.md" if options.out is None else options.out
+    return run_constraints(out, seeds=options.seeds, rounds=options.rounds)
+
+
 def _batches(options: argparse.Namespace) -> int:
     from benchmarks.experiments.batches import run_batches
     from benchmarks.experiments.pending import run_pending
@@ -369,6 +376,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     lipschitz.add_argument(
         "--models", type=int, default=90, help="random models for one context column"
+    )
+
+    constraints = commands.add_parser(
+        "constraints", help="outcome constraints: ambiguity heeded, and ignored"
+    )
+    constraints.set_defaults(command=_constraints)
+    constraints.add_argument("--seeds", type=int, default=5, help="how many: 0, 1, ...")
+    constraints.add_argument("--rounds", type=int, default=10, help="after the design")
+    constraints.add_argument(
+        "--out", type=Path, help="report file (results/constraints.md)"
     )
 
     batches = commands.add_parser(

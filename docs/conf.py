@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
+
+from botorch_drbo.algorithms import ALGORITHMS, ModelBasedAlgorithm
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -21,6 +24,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without the net
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinxcontrib.bibtex",
@@ -28,6 +32,7 @@ extensions = [
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = "botorch_drbo"
+html_extra_path = ["llms.txt"]
 
 # The notebooks are committed executed (`make notebooks`): nothing runs here.
 nb_execution_mode = "off"
@@ -63,7 +68,36 @@ def copy_notebooks() -> None:
         )
 
 
+def write_recipes() -> None:
+    """Write docs/api/recipes.md: every recipe, its class, its options and defaults."""
+    common = {field.name for field in fields(ModelBasedAlgorithm)}
+    lines = [
+        "# Recipes and their options",
+        "",
+        "Every recipe with a model also takes "
+        + ", ".join(f"`{name}`" for name in sorted(common))
+        + " (see {class}`~botorch_drbo.algorithms.ModelBasedAlgorithm`).",
+        "",
+        "| recipe | class | its own options and their defaults |",
+        "|---|---|---|",
+    ]
+    for name, recipe in ALGORITHMS.items():
+        own = [field for field in fields(recipe) if field.name not in common]
+        options = ", ".join(f"`{as_argument(field)}`" for field in own)
+        link = f"{{class}}`~botorch_drbo.algorithms.{recipe.__name__}`"
+        lines.append(f"| `{name}` | {link} | {options} |")
+    (DOCS / "api" / "recipes.md").write_text("\n".join([*lines, ""]))
+
+
+def as_argument(option: Field) -> str:
+    """An option as it stands in a call; without its default if it must be given."""
+    if option.default is MISSING:
+        return option.name
+    return f"{option.name}={option.default!r}"
+
+
 copy_notebooks()
+write_recipes()
 
 CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
 

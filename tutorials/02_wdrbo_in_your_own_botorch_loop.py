@@ -14,6 +14,8 @@
 # %% [markdown]
 # # WDRBO in your own BoTorch loop
 #
+# *Fifteen minutes; for users of BoTorch.*
+#
 # After this page you can make a BoTorch loop of your own distributionally robust: it
 # takes one acquisition function, which goes into `optimize_acqf` like any other. You
 # have seen what it adds to an ordinary upper confidence bound, a penalty on decisions

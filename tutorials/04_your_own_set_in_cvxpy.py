@@ -14,6 +14,8 @@
 # %% [markdown]
 # # Your own set, in cvxpy
 #
+# *Fifteen minutes; some convex optimisation.*
+#
 # Sometimes you know more about the future than "it is near the data": the weather
 # service names a range for the mean, an engineer a limit for the spread. No built-in
 # set holds such facts. After this page you can write them down in cvxpy, a language
@@ -21,8 +23,7 @@
 # acquisition functions. You know the one rule to obey, the errors you get when you do
 # not, how to check what you wrote, and what it costs.
 #
-# (The set-up is the ice cream van of the tutorial before this one; you need not have
-# read it.)
+# (The set-up is the ice cream van of tutorial 03; you need not have read it.)
 
 # %%
 import os

@@ -14,6 +14,8 @@
 # %% [markdown]
 # # Thompson sampling for any objective
 #
+# *Ten minutes; some Bayesian optimisation.*
+#
 # "Best" can mean the best average, the best worst case, the steadiest, or a mixture.
 # After this page you can optimise any of these with one method, Thompson sampling: by
 # the library's loop, from a list of decisions that you name, and in a loop of your own.
@@ -316,7 +318,7 @@ print(
 
 # %% [markdown]
 # For several decisions at once set `num_paths=q`: `q` independent paths, one decision
-# for each. That, and what else there is for parallel experiments, is the next tutorial.
+# for each. That, and what else there is for parallel experiments, is tutorial 02b.
 #
 # ## What to remember
 #

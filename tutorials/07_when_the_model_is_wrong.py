@@ -14,6 +14,8 @@
 # %% [markdown]
 # # When the model is wrong
 #
+# *Twenty minutes; advanced: some theory of Gaussian processes.*
+#
 # A Gaussian process promises error bars. The promise holds for functions that its
 # kernel can represent. Real functions need not be of that kind: they have steps,
 # notches, a sensor that reads a little high. Then the model is *misspecified*, and its

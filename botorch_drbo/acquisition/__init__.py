@@ -13,6 +13,8 @@ from botorch_drbo.acquisition.batch_upper_confidence_bound import (
 )
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
+from botorch_drbo.acquisition.feasibility import RobustFeasibility
+from botorch_drbo.acquisition.feasibility_weighted import FeasibilityWeighted
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
 from botorch_drbo.acquisition.joint_inputs import OverJointInputs
 from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
@@ -27,11 +29,13 @@ __all__ = [
     "DecisionAcquisitionFunction",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
+    "FeasibilityWeighted",
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
     "OverJointInputs",
     "PathwiseBatchAcquisitionFunction",
     "RobustAcquisitionFunction",
+    "RobustFeasibility",
     "RobustThompsonSampling",
     "best_robust_value",
     "qDistributionallyRobustExpectedImprovement",

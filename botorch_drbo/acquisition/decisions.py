@@ -11,7 +11,10 @@ from typing import Any, ClassVar, Self
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    UnsupportedError,
+)
 from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
@@ -154,8 +157,31 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
     def _condition(self, pending: Tensor | None) -> None:
         """Take pending decisions into account, ``m x d_x``, or none."""
 
+    def ranking(self, X: Tensor) -> Tensor:
+        r"""Evaluate what decisions are ranked by before an ascent begins.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``.
+
+        Returns:
+            Numbers in nearly the order of the values, which may cost far more, ``b``,
+            without a gradient; by default the values themselves.
+        """
+        with torch.no_grad():
+            return self(X)
+
     def _check_decisions(self, X: Tensor) -> None:
         check_decision_columns(X, self.num_decision_columns)
+
+    def _check_single(self, X: Tensor) -> None:
+        """Raise unless ``X`` holds decisions one by one, ``b x 1 x d_x``."""
+        self._check_decisions(X)
+        if X.shape[-2] != 1:
+            raise UnsupportedError(
+                f"{type(self).__name__} evaluates one decision at a time, got `X` of "
+                f"shape {tuple(X.shape)} with q = {X.shape[-2]}. Pass "
+                "`sequential=True` to `optimize_acqf`."
+            )
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Moves reach everything; casts leave alone what belongs to the model."""

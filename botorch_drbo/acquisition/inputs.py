@@ -17,6 +17,7 @@ from botorch.models.model import Model, ModelList
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
+from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior.models import some_inputs, without_inference_tensors
@@ -55,16 +56,32 @@ def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
             f"`objective` must be an Objective, got {type(objective).__name__}. "
             "Wrap an ambiguity set: UncertaintyObjective(FullSimplex())."
         )
+    check_ambiguity_size(objective.ambiguity_set, context_set, "objective")
+    return without_inference_tensors(objective)
+
+
+def check_ambiguity_size(
+    ambiguity_set: AmbiguitySet, context_set: ContextSet, name: str
+) -> None:
+    """Raise unless a set fits the number of contexts.
+
+    Args:
+        ambiguity_set: The set.
+        context_set: The contexts.
+        name: How the user knows the argument with the set.
+
+    Raises:
+        BotorchTensorDimensionError: The set knows other contexts.
+    """
     n = context_set.num_points
     try:
-        objective.ambiguity_set._check_sizes(n, n)
+        ambiguity_set._check_sizes(n, n)
     except BotorchTensorDimensionError as error:
         raise BotorchTensorDimensionError(
-            f"`objective` and `context_set` do not fit: {error} Build the "
-            f"{type(objective.ambiguity_set).__name__} from the {n} points of this "
+            f"`{name}` and `context_set` do not fit: {error} Build the "
+            f"{type(ambiguity_set).__name__} from the {n} points of this "
             "context set."
         ) from error
-    return without_inference_tensors(objective)
 
 
 def check_decision_columns(X: Tensor, d_x: int) -> None:

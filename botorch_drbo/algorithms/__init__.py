@@ -16,9 +16,15 @@ from botorch_drbo.algorithms.bocu import (
     ThompsonSampling,
     UncertaintyObjectiveOptions,
 )
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import (
+    ConstraintData,
+    History,
+    Recommendation,
+    SearchSpace,
+)
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
+from botorch_drbo.algorithms.given_model import ModelMaker
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
@@ -68,6 +74,7 @@ __all__ = [
     "Algorithm",
     "BalancingState",
     "ConfidenceWidth",
+    "ConstraintData",
     "DistributionallyRobust",
     "EmpiricalRisk",
     "FixedHyperparameters",
@@ -76,6 +83,7 @@ __all__ = [
     "ImprovementERBO",
     "ImprovementWDRBO",
     "ModelBasedAlgorithm",
+    "ModelMaker",
     "PhasedState",
     "PhasedUncertaintySampling",
     "RandomSearch",

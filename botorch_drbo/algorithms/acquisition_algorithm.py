@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
@@ -30,6 +31,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
 
     Raises:
         InputDataError: An option outside its range.
+        UnsupportedError: A ``model`` with a width of the recipe's own.
     """
 
     beta: Schedule | ConfidenceWidth | float = 2.25
@@ -38,6 +40,12 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
         """Check the options."""
         super().__post_init__()
         check_beta(self.beta)
+        if self.model is not None and getattr(self.beta, "data_free", False):
+            raise UnsupportedError(
+                "`beta` with `data_free=True` takes no `model`: the largest "
+                "information gain is that of the recipe's own kernel and inputs. Leave "
+                "`data_free` out: then the width is that of the model's data."
+            )
 
     @abstractmethod
     def acquisition(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import (
@@ -18,11 +18,13 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.given_model import note_of
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.round import Round
@@ -77,6 +79,8 @@ class Algorithm(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_box: ClassVar[bool] = False
     """Whether decisions have to fill a box: none discrete, and no constraints."""
+    takes_constraints: ClassVar[bool] = False
+    """Whether it heeds outcome constraints."""
 
     def propose(
         self,
@@ -215,8 +219,9 @@ class Algorithm(ABC):
         ]
         with isolated_rng(seed, space.bounds.device):
             model = self._fit(history, space)
+            constraints = self._fit_constraints(history, space)
             decisions = [
-                recipe._decide(model, seen, here, seed=seed)
+                recipe._decide(model, constraints, seen, here, seed=seed)
                 for recipe, seen, here in facing
             ]
         return torch.stack(decisions)
@@ -289,7 +294,7 @@ class Algorithm(ABC):
         space: SearchSpace,
         *,
         decides: bool,
-    ) -> tuple[Algorithm, History, SearchSpace]:
+    ) -> tuple[Self, History, SearchSpace]:
         r"""Turn what is known about a round into a recipe and a problem without it.
 
         A reference and a radius are options of the recipe. Known columns of the context
@@ -379,11 +384,21 @@ class Algorithm(ABC):
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
         """Fit the model of ``[x, c]`` that recommendations are judged by."""
 
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        """Fit a model of each outcome constraint; None if there are none."""
+        return None
+
     @abstractmethod
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
-        """Recommend ``d_x`` for the known context of the space, by a fitted model."""
+        """Recommend ``d_x`` for the known context of the space, by fitted models."""
 
     @abstractmethod
     def _choose_contexts(
@@ -398,9 +413,12 @@ class Algorithm(ABC):
             space: The decisions and the contexts.
 
         Raises:
-            UnsupportedError: Contexts are categories and the recipe needs numbers, or
-                decisions fill no box and the recipe needs one.
+            UnsupportedError: Contexts are categories and the recipe needs numbers,
+                decisions fill no box and the recipe needs one, or contexts perturb
+                the decision and the recipe does not look at them.
         """
+        if space.perturbation:
+            self.check_uses_contexts("perturbation")
         if space.context_categories and self.context_order is not None:
             raise UnsupportedError(
                 f"`{self.name}` needs contexts that are numbers: {self.context_order}, "
@@ -414,8 +432,23 @@ class Algorithm(ABC):
                 "`ec_gp_ucb`, or give it a box and the decisions as `candidates`."
             )
 
+    def check_takes_constraints(self) -> None:
+        r"""Refuse outcome constraints where they would not be heeded.
+
+        Raises:
+            UnsupportedError: The recipe knows nothing of them.
+        """
+        if not self.takes_constraints:
+            raise UnsupportedError(
+                f"`{self.name}` knows nothing of outcome constraints: its rule chooses "
+                "decisions by what is not known of the outcome. Use another recipe, "
+                "for example `gp_ucb`, `dro` or `wdrbo`."
+            )
+
     def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
         self.check_space(space)
+        if history.constraints is not None:
+            self.check_takes_constraints()
         if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
             raise BotorchTensorDimensionError(
                 f"The history has {history.X.shape[1]} decision and "
@@ -457,6 +490,8 @@ def _encode(value: object, name: str) -> Any:
         return value
     if isinstance(value, tuple):  # comes back as a list: the recipe makes a tuple of it
         return [_encode(entry, name) for entry in value]
+    if name == "model" and callable(value):
+        return note_of(value)
     raise InputDataError(
         f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
         "number, a string, a tuple, a Schedule, a ContextSet, an AmbiguitySet or "

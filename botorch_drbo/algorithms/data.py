@@ -15,6 +15,7 @@ from botorch_drbo._validation import (
     coarser_eps,
     rounding,
 )
+from botorch_drbo.algorithms.stability import Stability
 from botorch_drbo.algorithms.summary import summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
@@ -48,6 +49,8 @@ class SearchSpace:
             ``(indices, coefficients, rhs)`` for a weighted sum of at least ``rhs``.
         nonlinear_inequality_constraints: Functions of decisions ``n x d_x`` to ``n``,
             feasible where they are not negative.
+        perturbation: Whether the context perturbs the decision: outcomes are those of
+            the sum ``x + c``, and a model knows no more.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -70,6 +73,7 @@ class SearchSpace:
     context_categories: Categories = field(default_factory=dict)
     inequality_constraints: tuple[tuple[Tensor, Tensor, float], ...] = ()
     nonlinear_inequality_constraints: tuple[Callable[[Tensor], Tensor], ...] = ()
+    perturbation: bool = False
 
     def __post_init__(self) -> None:
         """Check the bounds and the kinds of the columns."""
@@ -92,6 +96,8 @@ class SearchSpace:
             self.context_categories,
             "context_bounds",
         )
+        if self.perturbation:
+            self._check_perturbation()
 
     @property
     def d_x(self) -> int:
@@ -124,8 +130,30 @@ class SearchSpace:
 
     @property
     def joint_bounds(self) -> Tensor:
-        """Bounds of the model's inputs ``[x, c]``, ``2 x (d_x + d_c)``."""
+        """Bounds of ``[x, c]``, ``2 x (d_x + d_c)``."""
         return torch.cat([self.bounds, self.context_bounds], dim=-1)
+
+    def model_inputs(self, X: Tensor, C: Tensor) -> Tensor:
+        """What a model learns from, ``t x d``: ``[x, c]``, or ``x + c``."""
+        return X + C if self.perturbation else torch.cat([X, C], dim=-1)
+
+    @property
+    def model_bounds(self) -> Tensor:
+        """The bounds of ``model_inputs``, ``2 x d``."""
+        return self.model_inputs(self.bounds, self.context_bounds)
+
+    def _check_perturbation(self) -> None:
+        if self.d_x != self.d_c:
+            raise BotorchTensorDimensionError(
+                "`perturbation=True` adds the context to the decision: there must be "
+                f"as many contexts as decisions, got {self.d_c} and {self.d_x}. A "
+                "decision that is executed exactly has a context of almost no width."
+            )
+        if self.values or self.context_values:
+            raise InputDataError(
+                "`perturbation=True` adds the context to the decision: both must be "
+                "numbers of an interval, and no integers, ordinals or categories."
+            )
 
     @property
     def values(self) -> Values:
@@ -278,6 +306,36 @@ def _check_kinds(
 
 
 @dataclass(frozen=True, eq=False)
+class ConstraintData:
+    r"""Trials of which it is known how well they met the outcome constraints.
+
+    Attributes:
+        X: Executed decisions, ``s x d_x``.
+        C: The contexts of these trials, ``s x d_c``.
+        G: What was measured of each constraint, ``s x k``; met where not negative.
+
+    Raises:
+        BotorchTensorDimensionError: The numbers of rows do not fit.
+        InputDataError: Not floating point, NaN or infinite entries.
+    """
+
+    X: Tensor
+    C: Tensor
+    G: Tensor
+
+    def __post_init__(self) -> None:
+        """Check that the tensors belong together."""
+        shapes = [tuple(getattr(self, name).shape) for name in ("X", "C", "G")]
+        for name in ("X", "C", "G"):
+            check_finite(getattr(self, name), name)
+        if {len(shape) for shape in shapes} != {2} or len({s[0] for s in shapes}) > 1:
+            raise BotorchTensorDimensionError(
+                "`X`, `C` and `G` must be `s x d_x`, `s x d_c` and `s x k`, got shapes "
+                f"{', '.join(map(str, shapes))}."
+            )
+
+
+@dataclass(frozen=True, eq=False)
 class History:
     r"""What has been observed.
 
@@ -294,6 +352,10 @@ class History:
             them.
         Yvar: The variances of the noise in the outcomes, ``t x 1``; None if they are
             not known.
+        constraints: Trials whose outcome constraints were measured, with an outcome or
+            without one; None if there are no such constraints.
+        baseline: The decisions that an improvement has to beat, ``m x d_x``; None for
+            all of ``X``.
 
     Raises:
         BotorchTensorDimensionError: The numbers of rows or columns do not fit.
@@ -310,6 +372,8 @@ class History:
     Y: Tensor
     contexts: Tensor
     Yvar: Tensor | None = None
+    constraints: ConstraintData | None = None
+    baseline: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Check that the tensors belong together."""
@@ -384,6 +448,14 @@ class Recommendation:
             those of the reference are all.
         worst_case_status: Whether ``worst_case_value`` is the exact minimum over the
             context set, or a certified lower bound of it.
+        feasibility: The probability of meeting all outcome constraints, by their
+            models, under the worst distribution for that; None without constraints.
+        feasible: Whether it reaches the recipe's level ``feasibility``. If not, no
+            decision that does was found, and this is the one with the largest
+            probability, whatever its value. None without constraints.
+        stability: From which radius another decision has the better worst case: one
+            that was told, or with ``candidates`` one of the list. None for recipes
+            without a radius.
     """
 
     x: Tensor
@@ -394,6 +466,9 @@ class Recommendation:
     context_set: ContextSet
     worst_case_box: Tensor | None
     worst_case_status: SolverStatus
+    feasibility: float | None = None
+    feasible: bool | None = None
+    stability: Stability | None = None
 
     def report(
         self,
@@ -420,6 +495,9 @@ class Recommendation:
         d_x, d_c = len(self.x), places.shape[-1]
         decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
         contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
+        rival = None
+        if self.stability is not None and self.stability.rival is not None:
+            rival = dict(zip(decisions, self.stability.rival.tolist(), strict=True))
         return summary(
             dict(zip(decisions, self.x.tolist(), strict=True)),
             "value",
@@ -429,6 +507,10 @@ class Recommendation:
             before.tolist(),
             after.tolist(),
             exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
+            stability=self.stability,
+            rival=rival,
         )
 
     def __str__(self) -> str:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.given_model import ModelMaker
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.contexts import ContextSet
@@ -24,6 +26,8 @@ class JudgedAlgorithm(Algorithm):
         half_life: After how many further contexts one counts half, for the
             recommendation; None: nothing is forgotten. Outcomes are not.
         hyperparameters: Those of the model if they are known: then nothing is fitted.
+        model: A function that makes the model in place of all this, as for the other
+            recipes.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -35,6 +39,7 @@ class JudgedAlgorithm(Algorithm):
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -44,8 +49,10 @@ class JudgedAlgorithm(Algorithm):
         self._judge()
 
     def _judge(self) -> ModelBasedAlgorithm:
-        shared = {f.name: getattr(self, f.name) for f in fields(JudgedAlgorithm)}
-        return self.judged_by(**shared)
+        shared = {f.name for f in fields(self)} & {
+            f.name for f in fields(self.judged_by)
+        }
+        return self.judged_by(**{name: getattr(self, name) for name in shared})
 
     def _recommend(
         self,
@@ -61,9 +68,15 @@ class JudgedAlgorithm(Algorithm):
         return self._judge()._fit(history, space)
 
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
-        return self._judge()._decide(model, history, space, seed=seed)
+        return self._judge()._decide(model, constraints, history, space, seed=seed)
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int

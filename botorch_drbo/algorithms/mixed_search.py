@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 
 import torch
-from botorch.exceptions.errors import CandidateGenerationError
-from botorch.optim import optimize_acqf
+from botorch.exceptions.warnings import OptimizationWarning
+from botorch.generation import gen_candidates_scipy
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from torch import Tensor
 
 from botorch_drbo.algorithms.data import SearchSpace
 from botorch_drbo.algorithms.feasible import all_decisions, feasible
 from botorch_drbo.algorithms.unit_cube import InUnitCube
+
+_HALVINGS = 20  # of the way from a start inside to an end outside
 
 
 def climb(
@@ -29,7 +31,7 @@ def climb(
     - Discrete variables and at most linear constraints are BoTorch's
       ``optimize_acqf_mixed_alternating``: steps between values and ascents in turn.
     - With functions as constraints each start keeps its discrete values, and
-      ``optimize_acqf`` climbs in the others.
+      SLSQP climbs in the others.
 
     Args:
         cube: The acquisition function in the unit cube.
@@ -92,24 +94,42 @@ def _ascent(
         (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
         for g in space.nonlinear_inequality_constraints
     ]
-    try:
-        found, _ = optimize_acqf(
-            cube,
-            bounds=cube.bounds,
-            q=1,
-            num_restarts=len(starts),
-            batch_initial_conditions=starts,
-            inequality_constraints=linear,
-            nonlinear_inequality_constraints=nonlinear or None,
-            fixed_features=fixed or None,
-            return_best_only=False,
-            retry_on_optimization_warning=False,
-            # SLSQP takes nonlinear constraints from one start at a time.
-            options={"maxiter": max_iterations, "batch_limit": 1},
-        )
-    except CandidateGenerationError:  # every ascent ended outside: the starts stand
-        return starts.squeeze(-2)
-    return found.squeeze(-2)
+    ends = []
+    with warnings.catch_warnings(record=True) as caught:
+        for start in starts:  # SLSQP takes nonlinear constraints from one at a time
+            end, _ = gen_candidates_scipy(
+                start.unsqueeze(0),
+                cube,
+                lower_bounds=cube.bounds[0],
+                upper_bounds=cube.bounds[1],
+                inequality_constraints=linear,
+                nonlinear_inequality_constraints=nonlinear or None,
+                fixed_features=fixed or None,
+                options={"maxiter": max_iterations},
+            )
+            ends.append(end.reshape(1, -1))
+    for warning in caught:
+        # Where a line search gave up is drawn back, if it has to be.
+        if not issubclass(warning.category, OptimizationWarning):
+            warnings.warn(warning.message, warning.category, stacklevel=2)
+    return _drawn_back(cube, space, starts.squeeze(-2), torch.cat(ends))
+
+
+def _drawn_back(
+    cube: InUnitCube, space: SearchSpace, starts: Tensor, ends: Tensor
+) -> Tensor:
+    """Ends that meet the constraints, and else the last that does on the way there.
+
+    Where a constraint has a kink an ascent often ends a little outside.
+    """
+    inside = feasible(space, cube.to_box(ends)).unsqueeze(-1).to(ends)  # k x 1
+    outside = torch.ones_like(inside)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (inside + outside)
+        met = feasible(space, cube.to_box(starts + middle * (ends - starts)))
+        inside = torch.where(met.unsqueeze(-1), middle, inside)
+        outside = torch.where(met.unsqueeze(-1), outside, middle)
+    return starts + inside * (ends - starts)
 
 
 def _by_discrete_values(starts: Tensor, columns: list[int]) -> list[Tensor]:

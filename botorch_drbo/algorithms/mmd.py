@@ -10,7 +10,10 @@ from typing import Any, ClassVar, cast, final
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
+from botorch.utils.transforms import is_ensemble
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_nonnegative
@@ -30,6 +33,9 @@ from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
 
 _GRID = "it puts a grid of equal steps over them"
+
+
+_CHANCE_CONTEXTS = 100  # as many as `drbo_mmd` has
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,6 +180,13 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
         r"""The ball of ``drbo_mmd``, with the whole box of contexts in reach."""
         return _judge(self, self.radius, self.num_contexts, model, history, space)
 
+    def chance_judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""The same on a grid of at most 100: there are no two lines for it."""
+        num = min(self.num_contexts, _CHANCE_CONTEXTS)
+        return _judge(self, self.radius, num, model, history, space)
+
 
 def _judge(
     algorithm: ModelBasedAlgorithm,
@@ -224,7 +237,8 @@ def context_kernel(
     r"""The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,
-    this is the kernel in ``c``, whatever the decision.
+    this is the kernel in ``c``, whatever the decision. Of an ensemble it is the mean of
+    the kernels.
 
     Args:
         model: A model of ``[x, c]``, contexts last.
@@ -234,19 +248,33 @@ def context_kernel(
     Returns:
         A function of contexts ``... a x d_c`` and ``... b x d_c`` that returns the
         kernel matrix, ``... a x b``, float64.
+
+    Raises:
+        UnsupportedError: A model without a kernel.
     """
-    centre = space.bounds.mean(0)
+    centre, ensemble = space.bounds.mean(0), is_ensemble(model)
+    covar_module = getattr(model, "covar_module", None)
+    if not isinstance(covar_module, Kernel):
+        raise UnsupportedError(
+            "The ball of `drbo_mmd` and its relatives is made of the kernel of the "
+            f"model, and a {type(model).__name__} shows none. Take `wdrbo_exact` or "
+            "`drbo_kde`, whose balls need no kernel."
+        )
     # float32 distances would leave eigenvalues below zero.
-    covariance = cast(Callable[..., Any], copy.deepcopy(model.covar_module).double())
+    covariance = cast(Callable[..., Any], copy.deepcopy(covar_module).double())
 
     def joint(points: Tensor) -> Tensor:
         fixed = centre.expand(*points.shape[:-1], -1)
-        return model.transform_inputs(torch.cat([fixed, points], dim=-1)).double()
+        inputs = torch.cat([fixed, points], dim=-1)
+        # Of an ensemble each model has a kernel of its own: ... x S x n x d.
+        inputs = inputs.unsqueeze(-3) if ensemble else inputs
+        return model.transform_inputs(inputs).double()
 
     with torch.no_grad():
         scale = covariance(joint(contexts), diag=True).mean()
 
     def kernel(first: Tensor, second: Tensor) -> Tensor:
-        return covariance(joint(first), joint(second)).to_dense() / scale
+        matrix = covariance(joint(first), joint(second)).to_dense()
+        return (matrix.mean(-3) if ensemble else matrix) / scale
 
     return kernel

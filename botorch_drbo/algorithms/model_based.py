@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.fit import fit_gpytorch_mll
-from botorch.models import SingleTaskGP
+from botorch.models import ModelListGP, SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.input import InputTransform
 from botorch.optim import optimize_acqf
-from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_inside, check_positive
+from botorch_drbo.acquisition import FeasibilityWeighted
 from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_row, score, without
+from botorch_drbo.algorithms.chance_constraint import (
+    ChanceConstraint,
+    Effort,
+    best_feasible,
+)
 from botorch_drbo.algorithms.data import (
     History,
     Recommendation,
@@ -27,13 +36,20 @@ from botorch_drbo.algorithms.data import (
 )
 from botorch_drbo.algorithms.feasible import feasible, sample
 from botorch_drbo.algorithms.fitting import minimise_in_logarithms
+from botorch_drbo.algorithms.given_model import (
+    ModelMaker,
+    check_model_maker,
+    make_model,
+)
 from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.mixed_search import climb
 from botorch_drbo.algorithms.model_inputs import model_inputs
 from botorch_drbo.algorithms.outcome_units import level_and_unit, scaled_model
 from botorch_drbo.algorithms.profile import profile
 from botorch_drbo.algorithms.randomness import isolated_rng
-from botorch_drbo.algorithms.separation import best_apart
+from botorch_drbo.algorithms.rivals import against_rivals
+from botorch_drbo.algorithms.round import Round
+from botorch_drbo.algorithms.separation import SEPARATION, best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
 from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
@@ -41,7 +57,11 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
-from botorch_drbo.posterior import with_known_columns
+from botorch_drbo.posterior import (
+    joint_moments,
+    with_known_columns,
+    with_perturbation,
+)
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Constant, ContextRule, as_rule
 
@@ -74,6 +94,19 @@ class ModelBasedAlgorithm(Algorithm):
             ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
+        feasibility: Where outcome constraints are told: how surely a recommendation
+            has to meet them, ``1 - delta``, under the worst distribution of the
+            recipe's set. While searching, the acquisition function is weighted by that
+            probability, see ``FeasibilityWeighted``.
+        model: A function that makes the model in place of all this: it is called with
+            ``train_X`` (``t x d``: decisions and contexts, or decisions alone if the
+            recipe models nothing else), ``train_Y`` (``t x 1``, minus the outcome if
+            you minimise), ``train_Yvar`` (``t x 1``, None if no variances were told)
+            and ``bounds`` (``2 x d``), all in your own units, as BoTorch's models take
+            them: use its ``Normalize(d, bounds=bounds)`` and ``Standardize(m=1)``. It
+            returns a fitted BoTorch model of one output, an ensemble if you like, which
+            the recipe keeps. What it draws at random is drawn under the seed. Outcome
+            constraints keep models of the recipe's own.
         num_restarts: Starting points of the gradient ascent in ``x``, at most: one on
             each hill of the acquisition function.
         raw_samples: Sobol points among which the hills are looked for.
@@ -83,9 +116,13 @@ class ModelBasedAlgorithm(Algorithm):
         InputDataError: An option outside its range.
     """
 
+    takes_constraints: ClassVar[bool] = True
+
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
+    feasibility: float = 0.95
+    model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -104,9 +141,22 @@ class ModelBasedAlgorithm(Algorithm):
                 "`hyperparameters` must be FixedHyperparameters or None, got "
                 f"{type(self.hyperparameters).__name__}."
             )
+        check_model_maker(self.model)
+        if self.model is not None and self.hyperparameters is not None:
+            raise InputDataError(
+                "Got `model` and `hyperparameters`, which are those of the recipe's "
+                "own model. Give one of them."
+            )
         if self.half_life is not None:  # a tensor cannot be saved
             half_life = check_positive(self.half_life, "half_life")
             object.__setattr__(self, "half_life", half_life)
+        feasibility = check_positive(self.feasibility, "feasibility")
+        if feasibility >= 1.0:
+            raise InputDataError(
+                f"`feasibility` must be a probability below 1, got {feasibility}: no "
+                "model is ever certain. 0.95 allows a risk of one in twenty."
+            )
+        object.__setattr__(self, "feasibility", feasibility)
         for name in ("num_restarts", "raw_samples", "max_iterations"):
             check_count(getattr(self, name), name)
         if self.raw_samples < self.num_restarts:
@@ -191,6 +241,24 @@ class ModelBasedAlgorithm(Algorithm):
         """
         return Judge.of(*self.robust_set(model, history, space, seed=seed), space)
 
+    def chance_judge(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+    ) -> Judge:
+        r"""What the smallest probability of meeting the constraints is a minimum over.
+
+        By default that of ``judge``: the same adversary for outcome and constraints.
+
+        Args:
+            model: The fitted model of ``[x, c]``.
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+
+        Returns:
+            The reference distribution, the set around it, and where mass may go.
+        """
+        return self.judge(model, history, space, seed=seed)
+
     def robustness_profile(
         self,
         history: History,
@@ -202,6 +270,7 @@ class ModelBasedAlgorithm(Algorithm):
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         seed: int = 0,
+        this_round: Round | None = None,
     ) -> RobustnessProfile:
         r"""The worst case of any decision as a recommendation has it, by radius.
 
@@ -216,6 +285,7 @@ class ModelBasedAlgorithm(Algorithm):
             ambiguity_set: Another set around the same contexts, with the radius that
                 ``radii`` follow if they are None; None for the recipe's own.
             seed: Decides every random draw.
+            this_round: What is known about this round alone; None for nothing.
 
         Returns:
             The profile, in the sign of ``history.Y``.
@@ -224,18 +294,21 @@ class ModelBasedAlgorithm(Algorithm):
             InputDataError: There is no outcome yet, a set without a radius, or radii
                 that do not ascend.
             BotorchTensorDimensionError: A set that knows other contexts.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
         """
         self._check(history, space, needs_data=True)
+        recipe, history, space = self.facing(this_round, history, space, decides=False)
         with isolated_rng(seed, space.bounds.device):
-            model = self._model(history, space, True)
+            model = recipe._model(history, space, True)
             if ambiguity_set is None:
-                judge = self.judge(model, history, space, seed=seed)
+                judge = recipe.judge(model, history, space, seed=seed)
             else:
-                contexts = self.data_contexts(history, space)
+                contexts = recipe.data_contexts(history, space)
                 judge = Judge.of(contexts, ambiguity_set, space)
 
             def mean_at(row: Tensor) -> Score:
-                return lambda contexts: at_contexts(model, row, contexts).mean.flatten()
+                return lambda contexts: moments_at(model, row, contexts)[0]
 
             means = [mean_at(row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
@@ -292,6 +365,9 @@ class ModelBasedAlgorithm(Algorithm):
         pending = (
             space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
         )
+        chance = self._chance(model, None, history, space, seed=seed)
+        if chance is not None:
+            history, reference = self._incumbents(chance, model, history, space, seed)
         chosen: list[Tensor] = []
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
@@ -304,6 +380,13 @@ class ModelBasedAlgorithm(Algorithm):
                 X_pending=pending if len(pending) else None,
                 seed=seed,
             )
+            if chance is not None:
+                acqf = FeasibilityWeighted(
+                    acqf,
+                    chance.feasibility,
+                    reference=None if acqf._log else reference,
+                    level=chance.aim,
+                )
             if candidates is None:
                 maxima, values = self._ascend(acqf, space, seed)
                 x = best_apart(
@@ -325,17 +408,34 @@ class ModelBasedAlgorithm(Algorithm):
         candidates: Tensor | None,
     ) -> Recommendation:
         model = self._model(history, space, self.uses_contexts)
-        x, value = self._best(model, history, space, seed, candidates)
         joint = model if self.uses_contexts else self._model(history, space, True)
+        chance = self._chance(joint, None, history, space, seed=seed)
+        x, value, feasible = self._best(model, chance, history, space, seed, candidates)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
-            return at_contexts(joint, x, contexts).mean.flatten()
+            return moments_at(joint, x, contexts)[0]
 
         judge = self.judge(joint, history, space, seed=seed)
         with torch.no_grad():
             reference = judge.contexts
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(judge, mean, seed=seed)
+        reached = None if feasible is None else feasible >= self.feasibility
+        if reached is False:
+            warnings.warn(
+                "No decision was found that meets the outcome constraints with "
+                f"probability {self.feasibility} under every plausible distribution of "
+                "the context. This is the one with the largest probability, "
+                f"{feasible:.3g}, whatever its value. Go on asking and telling, or "
+                "lower `feasibility` or the radius.",
+                BotorchWarning,
+                stacklevel=2,
+            )
+        rivals = _others(x, history, space)
+        if candidates is not None:
+            rivals = without(candidates, x.unsqueeze(0))
+        if chance is not None:  # others are no rivals
+            rivals = rivals[chance.probability(rivals) >= chance.level]
         return Recommendation(
             x=x,
             objective=value.item(),
@@ -345,22 +445,37 @@ class ModelBasedAlgorithm(Algorithm):
             context_set=contexts,
             worst_case_box=judge.box,
             worst_case_status=robust.status,
+            feasibility=feasible,
+            feasible=reached,
+            stability=against_rivals(judge, contexts, joint, x, rivals, seed=seed),
         )
 
     def _best(
         self,
         model: SingleTaskGP,
+        chance: ChanceConstraint | None,
         history: History,
         space: SearchSpace,
         seed: int,
         candidates: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """The decision with the best objective of the mean, ``d_x``, and its value."""
+    ) -> tuple[Tensor, Tensor, float | None]:
+        """The decision with the best objective of the mean among those that may be.
+
+        Returns:
+            The decision, ``d_x``, its value, and how surely it meets the constraints.
+        """
         acqf = self.exploiting(model, history, space, seed=seed)
+        if chance is not None:
+            effort = Effort(
+                self.num_restarts, self.raw_samples, self.max_iterations, seed
+            )
+            if candidates is not None:
+                return best_feasible(acqf, chance, space, candidates, None)
+            tried = self._tried(history, space)
+            return best_feasible(acqf, chance, space, tried, effort)
         if candidates is None:
             # The best decision tried so far is a start too: the answer is never worse.
-            tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
-            tried = tried[feasible(space, tried)]
+            tried = self._tried(history, space)
             start = None
             if len(tried):
                 start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
@@ -369,16 +484,81 @@ class ModelBasedAlgorithm(Algorithm):
         else:
             maxima, values = candidates, score(acqf, candidates)
         best = values.argmax()
-        return maxima[best], values[best]
+        return maxima[best], values[best], None
+
+    def _tried(self, history: History, space: SearchSpace) -> Tensor:
+        """Decisions with an outcome that may be taken, ``m x d_x``; perhaps none."""
+        tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
+        return tried[feasible(space, tried)]
+
+    def _chance(
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+    ) -> ChanceConstraint | None:
+        """The chance constraint of a round; None where there are no constraints."""
+        if history.constraints is None:
+            return None
+        if constraints is None:
+            constraints = self._fit_constraints(history, space)
+        judge = self.chance_judge(model, history, space, seed=seed)
+        members = cast(ModelListGP, constraints).models
+        known = [_knowing(cast(SingleTaskGP, member), space) for member in members]
+        return ChanceConstraint.of(ModelListGP(*known), judge, self.feasibility, seed)
+
+    def _incumbents(
+        self,
+        chance: ChanceConstraint,
+        model: SingleTaskGP,
+        history: History,
+        space: SearchSpace,
+        seed: int,
+    ) -> tuple[History, float]:
+        """What a decision has to be better than: a history, and a value.
+
+        Those tried that are feasible by the models; while there are none the worst one
+        tried, so that any decision is a gain and feasibility decides.
+        """
+        tried = history.X.unique(dim=0)
+        values = score(self.exploiting(model, history, space, seed=seed), tried)
+        reached = chance.probability(tried) >= chance.level
+        if not reached.any():
+            reached[values.argmin()] = True
+        history = replace(history, baseline=tried[reached])
+        return history, values[reached].max().item()
+
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        data = history.constraints
+        if data is None:
+            return None
+        inputs = space.model_inputs(data.X, data.C)
+        bounds, categories = space.model_bounds, space.joint_categories
+        models = []
+        for column in data.G.split(1, dim=-1):
+            transform = model_inputs(bounds, categories)
+            model = _learnt(inputs, column, None, transform, "values of a constraint")
+            models.append(_joint(model.requires_grad_(False), space))
+        return ModelListGP(*models)
 
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
         return self._model(history, space, True)
 
     def _decide(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
     ) -> Tensor:
         model = _knowing(model, space)
-        return self._best(model, history, space, seed, None)[0]
+        chance = self._chance(model, constraints, history, space, seed=seed)
+        return self._best(model, chance, history, space, seed, None)[0]
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
@@ -390,14 +570,13 @@ class ModelBasedAlgorithm(Algorithm):
         for row in x:
 
             def pessimistic(contexts: Tensor, row: Tensor = row) -> Tensor:
-                at = at_contexts(model, row, contexts)
-                deviation = at.variance.clamp_min(least).sqrt()
-                return (at.mean - _PESSIMISM * deviation).flatten()
+                mean, variance = moments_at(model, row, contexts)
+                return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
 
             contexts, robust = worst_case(judge, pessimistic, seed=seed)
             points = contexts.points[robust.weights > _CARRIES]
             with torch.no_grad():
-                variance = at_contexts(model, row, points).variance.flatten()
+                variance = moments_at(model, row, points)[1]
             chosen.append(space.with_known(points[variance.argmax()]))
         return torch.stack(chosen)
 
@@ -409,28 +588,26 @@ class ModelBasedAlgorithm(Algorithm):
         Yvar = history.Yvar if uses_contexts else None
         inputs, bounds, categories = history.X, space.bounds, space.categories
         if uses_contexts:
-            inputs = torch.cat([history.X, history.C], dim=-1)
-            bounds, categories = space.joint_bounds, space.joint_categories
-        if self.hyperparameters is not None:
+            inputs = space.model_inputs(history.X, history.C)
+            bounds, categories = space.model_bounds, space.joint_categories
+        if self.model is not None:
+            made = make_model(self.model, inputs, history.Y, Yvar, bounds)
+            model = cast(SingleTaskGP, made)
+        elif self.hyperparameters is not None:
             model = self.hyperparameters.model(
                 inputs,
                 history.Y,
                 bounds,
-                space.d_x + space.d_c,
+                space.model_bounds.shape[-1],
                 Yvar,
                 categories,
             )
         else:
-            transform = model_inputs(bounds, categories)
-            units = level_and_unit(history.Y)
-            model = scaled_model(
-                inputs, history.Y, *units, Yvar, input_transform=transform
+            model = _learnt(
+                inputs, history.Y, Yvar, model_inputs(bounds, categories), "outcomes"
             )
-            likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
-            fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)
-            model.eval()
         model = model.requires_grad_(False)  # only x is differentiated from here on
-        return _knowing(model, space) if uses_contexts else model
+        return _joint(model, space) if uses_contexts else model
 
     def _ascend(
         self,
@@ -474,10 +651,33 @@ class ModelBasedAlgorithm(Algorithm):
         return maxima, score(acqf, maxima)
 
 
-def at_contexts(model: SingleTaskGP, x: Tensor, contexts: Tensor) -> GPyTorchPosterior:
-    """The posterior at one decision ``d_x`` and ``n x d_c`` contexts, ``n x 1 x 1``."""
-    Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-    return cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
+def _learnt(
+    inputs: Tensor, Y: Tensor, Yvar: Tensor | None, transform: InputTransform, told: str
+) -> SingleTaskGP:
+    """A model fitted to values ``t x 1`` that were told under a name."""
+    units = level_and_unit(Y, told)
+    model = scaled_model(inputs, Y, *units, Yvar, input_transform=transform)
+    likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)
+    return model.eval()
+
+
+def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
+    """Decisions told that may be taken and are apart from ``x``, ``m x d_x``."""
+    told = history.X.unique(dim=0)
+    told = told[feasible(space, told)]
+    lower, upper = space.bounds
+    return told[((told - x).abs() > SEPARATION * (upper - lower)).any(-1)]
+
+
+def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance at one decision ``d_x`` and ``n x d_c`` contexts, ``n``."""
+    return joint_moments(model, torch.cat([x.expand(len(contexts), -1), contexts], -1))
+
+
+def _joint(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
+    """A model of ``[x, c]``, that is constant in the known columns of the context."""
+    return _knowing(with_perturbation(model) if space.perturbation else model, space)
 
 
 def _knowing(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:

@@ -16,7 +16,7 @@ from torch import Tensor
 _ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
 
 
-def level_and_unit(Y: Tensor) -> tuple[Tensor, Tensor]:
+def level_and_unit(Y: Tensor, told: str = "outcomes") -> tuple[Tensor, Tensor]:
     r"""Mean and standard deviation of outcomes, however small or large their spread.
 
     BoTorch's own default leaves outcomes of a spread below ``1e-8`` as they are. Here
@@ -26,6 +26,7 @@ def level_and_unit(Y: Tensor) -> tuple[Tensor, Tensor]:
 
     Args:
         Y: Outcomes, ``t x 1``.
+        told: What they are, for the messages.
 
     Returns:
         What becomes zero and what becomes one, scalars.
@@ -44,7 +45,7 @@ def level_and_unit(Y: Tensor) -> tuple[Tensor, Tensor]:
     low, high = (info.tiny / info.eps) ** 0.5, (info.max * info.eps) ** 0.5
     if not low <= size.item() <= high:
         raise InputDataError(
-            f"The outcomes lie between {Y.min().item()} and {Y.max().item()}: their "
+            f"The {told} lie between {Y.min().item()} and {Y.max().item()}: their "
             f"variance is not a number of {Y.dtype}. Measure them in another unit, in "
             f"which they differ by {low:.0e} to {high:.0e}, and look whether one of "
             "them is wrong."
@@ -53,9 +54,9 @@ def level_and_unit(Y: Tensor) -> tuple[Tensor, Tensor]:
         return Y.mean(), Y.std()
     if len(Y) > 1:
         warnings.warn(
-            f"All {len(Y)} outcomes are equal ({Y[0].item()}): there is nothing to "
+            f"All {len(Y)} {told} are equal ({Y[0].item()}): there is nothing to "
             "learn from them yet, and decisions are pure exploration. Check that "
-            "`y` is what you mean to tell, and that it is not rounded.",
+            "they are what you mean to tell, and that they are not rounded.",
             InputDataWarning,
             stacklevel=2,
         )

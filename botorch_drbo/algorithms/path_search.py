@@ -146,7 +146,7 @@ class ImprovementSearch(PathSearch):
         contexts, objective = self.robust_objective(model, history, space, seed=seed)
         return qLogDistributionallyRobustNoisyExpectedImprovement(
             model,
-            history.X,
+            history.X if history.baseline is None else history.baseline,
             contexts,
             objective,
             num_paths=self.num_paths,

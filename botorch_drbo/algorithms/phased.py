@@ -19,6 +19,7 @@ from botorch_drbo.algorithms.baselines import GPUCB
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
+from botorch_drbo.algorithms.given_model import check_exact
 from botorch_drbo.algorithms.judged import JudgedAlgorithm
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.randomness import isolated_rng
@@ -133,6 +134,9 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         delta: The probability of failure of the non-adaptive width, between 0 and 1.
         norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
             scaled to at most 1; None for a guess.
+        model: A function that makes the model in place of all this, as for the other
+            recipes: a ``SingleTaskGP`` with noise that it learns, whose kernel, mean
+            and noise are those of the next episode.
 
     Raises:
         InputDataError: An option outside its range.
@@ -290,8 +294,9 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
             return self._judge()._model(before, space, uses_contexts=False)
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
-        kind = (X.shape, str(X.dtype), str(X.device))
-        return _fitted(_FitTask((*content, *kind), before, space))
+        kind = (X.shape, str(X.dtype), str(X.device), id(self.model))
+        prior = _fitted(_FitTask((*content, *kind), before, space, self._judge()))
+        return prior if self.model is None else check_exact(prior, self.name)
 
     def _prior_norm(
         self, prior: SingleTaskGP, decisions: Tensor, mean_norm: float
@@ -327,6 +332,7 @@ class _FitTask:
     content: tuple[object, ...]
     history: History = field(compare=False)
     space: SearchSpace = field(compare=False)
+    recipe: ModelBasedAlgorithm = field(compare=False)
 
 
 # A replay fits the model of each episode so far. The fit is a function of the data, so
@@ -335,7 +341,7 @@ class _FitTask:
 def _fitted(task: _FitTask) -> SingleTaskGP:
     # Fitting may draw random numbers: the same ones at each replay.
     with isolated_rng(0, task.space.bounds.device):
-        return GPUCB()._model(task.history, task.space, uses_contexts=False)
+        return task.recipe._model(task.history, task.space, uses_contexts=False)
 
 
 def _greedy(prior: SingleTaskGP, points: Tensor) -> GreedyVariance:

@@ -24,6 +24,7 @@ from botorch_drbo.algorithms.bocu import (
     ThompsonSampling,
 )
 from botorch_drbo.algorithms.distributionally_robust import DistributionallyRobust
+from botorch_drbo.algorithms.given_model import ModelMaker, recalled
 from botorch_drbo.algorithms.kernel_density import DRBOKDE, SBOKDE
 from botorch_drbo.algorithms.misspecified import ECGPUCB, ECWDRBO
 from botorch_drbo.algorithms.mmd import DRBOMMD, DRBOMMDMinimax
@@ -134,20 +135,24 @@ def check_options(
     )
 
 
-def algorithm_from_dict(data: dict[str, Any]) -> Algorithm:
+def algorithm_from_dict(
+    data: dict[str, Any], model: ModelMaker | None = None
+) -> Algorithm:
     r"""Rebuild a recipe from ``Algorithm.to_dict``.
 
     Args:
         data: ``{"name": ..., "options": {...}}``.
+        model: The recipe's ``model``, if it has one: functions are not stored.
 
     Returns:
         The recipe.
 
     Raises:
-        InputDataError: An unknown name or option.
+        InputDataError: An unknown name or option, or a ``model`` that is missing.
 
     Example:
         >>> algorithm_from_dict({"name": "wdrbo", "options": {"radius": 0.1}}).radius
         0.1
     """
-    return make_algorithm(data["name"], **decode_options(data["options"]))
+    options = recalled(data["options"], model)
+    return make_algorithm(data["name"], **decode_options(options))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast, final
 
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
@@ -154,6 +154,7 @@ class RegretBalancing(ModelBasedAlgorithm):
 
     Raises:
         InputDataError: An option outside its range.
+        UnsupportedError: A ``model``: the bounds are those of a Gaussian kernel.
 
     Example:
         >>> import torch
@@ -175,6 +176,7 @@ class RegretBalancing(ModelBasedAlgorithm):
     """
 
     name: ClassVar[str] = "regret_balancing"
+    takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
 
@@ -190,6 +192,12 @@ class RegretBalancing(ModelBasedAlgorithm):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
+        if self.model is not None:
+            raise UnsupportedError(
+                "`regret_balancing` takes no `model`: its bounds are those of a "
+                "Gaussian kernel whose hyperparameters stay. Give `hyperparameters`, "
+                "or take `ec_gp_ucb`, which takes any model."
+            )
         check_count(self.horizon, "horizon")
         if self.num_design is not None:
             check_count(self.num_design, "num_design")

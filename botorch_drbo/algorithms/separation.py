@@ -13,7 +13,7 @@ from botorch_drbo.sampling import sobol
 
 # Decisions nearer than this (largest coordinate difference, in sides of the box) are
 # not asked while one of them is pending.
-_SEPARATION = 0.01
+SEPARATION = 0.01
 _NEIGHBOURHOOD = 0.05  # half-width, in sides of the box, of the search for a new one
 
 
@@ -39,7 +39,7 @@ def best_apart(
         return gaps.amin(-1)
 
     best = candidates[values.argmax()].unsqueeze(0)
-    if len(pending) == 0 or distance(best) > _SEPARATION:
+    if len(pending) == 0 or distance(best) > SEPARATION:
         return best
     unit = sobol(num_samples, space.d_x, seed).to(lower)
     near = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
@@ -54,7 +54,7 @@ def best_apart(
     with torch.no_grad():
         values = torch.cat([values, acqf(sample.unsqueeze(-2))])
     sample = torch.cat([candidates, sample])
-    new = distance(sample) > _SEPARATION
+    new = distance(sample) > SEPARATION
     if not new.any():  # the box is full of pending decisions: take the widest gap
         return sample[distance(sample).argmax()].unsqueeze(0)
     return sample[torch.where(new, values, -torch.inf).argmax()].unsqueeze(0)

@@ -34,14 +34,27 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
     Returns:
         Starts, ``k x 1 x d_x`` with ``1 <= k <= num``.
     """
+    return unit[hills(unit, score(acqf, unit), num)].unsqueeze(-2)
+
+
+def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
+    """Which points are higher than their neighbours, best first.
+
+    Args:
+        unit: Points that fill the unit cube, ``m x d_x``.
+        values: Their heights, ``m``.
+        num: How many, at most.
+
+    Returns:
+        Row numbers, ``k`` with ``1 <= k <= num``.
+    """
     num_samples, d_x = unit.shape
-    values = score(acqf, unit)
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
     places = unit.cpu().numpy()
     _, near = KDTree(places).query(places, k=neighbours + 1)
     near = torch.as_tensor(near, device=values.device).reshape(num_samples, -1)
     highest = values[near].amax(-1)
-    hills = (values >= highest).nonzero().squeeze(-1)
-    order = values[hills].argsort(descending=True, stable=True)
-    return unit[hills[order[:num]]].unsqueeze(-2)
+    peaks = (values >= highest).nonzero().squeeze(-1)
+    order = values[peaks].argsort(descending=True, stable=True)
+    return peaks[order[:num]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from botorch_drbo.algorithms.stability import Stability
+
 _NUM_CONTEXTS = 3
 _WIDTH = 20  # of the names of the lines, at least
 
@@ -18,6 +20,10 @@ def summary(
     after: Sequence[float],
     *,
     exact: bool,
+    feasibility: float | None = None,
+    feasible: bool | None = None,
+    stability: Stability | None = None,
+    rival: Mapping[str, object] | None = None,
 ) -> str:
     """The decision, its values, and the contexts that gain most in the worst case.
 
@@ -30,6 +36,10 @@ def summary(
         before: Their weights in the reference, ``n``.
         after: Their weights in the worst case, ``n``.
         exact: Whether the worst case is exact.
+        feasibility: The worst probability of meeting the outcome constraints, if any.
+        feasible: Whether it is enough.
+        stability: How far the contexts may shift before another decision is better.
+        rival: The values of that decision by name; None if there is none.
     """
     gains = [b - a for a, b in zip(before, after, strict=True)]
     order = sorted(range(len(gains)), key=lambda i: -gains[i])
@@ -43,11 +53,23 @@ def summary(
         "decision": [_row(decision)],
         f"expected {outcome}": [_shown(expected)],
         f"worst-case {outcome}": [f"{_shown(worst_case)} ({note})"],
+        "feasible": [_feasible(feasibility, feasible)]
+        if feasibility is not None
+        else [],
+        "answer holds": [stability.words(_row(rival or {}))] if stability else [],
         "contexts that hurt": hurt or ["none: the worst case is the reference"],
     }
+    rows = {name: texts for name, texts in rows.items() if texts}
     width = max(_WIDTH, *(len(name) + 2 for name in rows))
     lines = [f"{name:<{width}}" + texts[0] for name, texts in rows.items()]
     return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
+
+
+def _feasible(probability: float | None, enough: bool | None) -> list[str]:
+    if probability is None:
+        return []
+    shortage = "" if enough else ", TOO LITTLE: nothing better was found"
+    return [f"with probability {probability:.3f} or more{shortage}"]
 
 
 def _row(values: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.acquisition import RobustAcquisitionFunction
+from botorch_drbo.acquisition import DecisionAcquisitionFunction
 from botorch_drbo.posterior import prior_variance
 
 
@@ -81,7 +81,7 @@ class InUnitCube(AcquisitionFunction):
             Values in nearly the same order as those of ``forward``, ``b``.
         """
         X = self.to_box(U)
-        if isinstance(self.acqf, RobustAcquisitionFunction):
+        if isinstance(self.acqf, DecisionAcquisitionFunction):
             return self._in_units(self.acqf.ranking(X))
         return self._in_units(self.acqf(X))  # BoTorch's own knows no cheaper order
 

@@ -104,11 +104,8 @@ def worst_case(
         if judge.box is None:
             robust = judge.ball(given).worst_case(score(given), reference)
             return judge.contexts, robust
-        sample, sampled = given, score(given)
-        if not judge.fills_box:
-            others = _filling(judge.box, judge.values, seed)
-            sample = torch.cat([given, others])
-            sampled = torch.cat([sampled, score(others)])
+        sample = listed(judge, seed)
+        sampled = score(sample)
         points, values = sample, sampled
         least_gain = _GAIN * (values.max() - values.min())
         last = torch.inf
@@ -136,6 +133,19 @@ def worst_case(
             points = torch.cat([points, new])
             values = torch.cat([values, score(new)])
     return found
+
+
+def listed(judge: Judge, seed: int) -> Tensor:
+    """The contexts of a judge, and those that fill its box beside them, ``m x d_c``.
+
+    Args:
+        judge: The ball, and where its adversary may go.
+        seed: Decides the Sobol set.
+    """
+    given = judge.contexts.points
+    if judge.box is None or judge.fills_box:
+        return given
+    return torch.cat([given, filling(judge.box, judge.values, seed)])
 
 
 @dataclass(frozen=True)
@@ -224,7 +234,7 @@ def _apart(unit: Tensor) -> Tensor:
     return unit[first[first < len(unit)].sort().values]
 
 
-def _filling(box: Tensor, values: Values, seed: int) -> Tensor:
+def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     """Contexts that fill a box, ``m x d_c``.
 
     Sobol points and corners of the columns in between whose values there is something,
@@ -235,7 +245,7 @@ def _filling(box: Tensor, values: Values, seed: int) -> Tensor:
     free = [j for j in range(d_c) if j not in values]
     listed = prod(len(column) for column in values.values())
     if listed > (_MAX_LISTED if not free else _MAX_COMBINED):
-        return snapped(_filling(box, {}, seed), values)
+        return snapped(filling(box, {}, seed), values)
     unit = sobol(64 * 2 ** min(len(free), 3), len(free), seed) if free else None
     if unit is None:
         unit = torch.empty(1, 0)

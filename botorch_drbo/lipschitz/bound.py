@@ -52,19 +52,19 @@ def kernel_lipschitz_constant(
             "The upper bound needs one SingleTaskGP of one output, got a batch: "
             f"{type(model).__name__}. Use the sampled LipschitzConstant."
         )
+    transform = getattr(model, "input_transform", None)
+    if transform is not None and not isinstance(transform, Normalize):
+        raise UnsupportedError(
+            "The upper bound knows the `Normalize` input transform only, got "
+            f"{type(transform).__name__}. Use the sampled LipschitzConstant."
+        )
     inputs = get_train_inputs(model, transformed=True)[0]
     d = inputs.shape[-1]
     curvature = _curvature(model, d)
     widths = torch.zeros(d).to(curvature)
     spans = (context_bounds[1] - context_bounds[0]).to(curvature)
     widths[torch.as_tensor(context_indices)] = spans
-    transform = getattr(model, "input_transform", None)
     if transform is not None:
-        if not isinstance(transform, Normalize):
-            raise UnsupportedError(
-                "The upper bound knows the `Normalize` input transform only, got "
-                f"{type(transform).__name__}. Use the sampled LipschitzConstant."
-            )
         full = torch.ones(d).to(widths)
         columns = getattr(transform, "indices", torch.arange(d))
         full[columns] = transform.coefficient.detach().to(full).flatten()[columns]

@@ -84,6 +84,25 @@ def as_variances(y_variance: Tensor | float, num: int) -> Tensor:
     return variances
 
 
+def as_constraints(constraints: Tensor | float, num: int) -> Tensor:
+    """Told values of the outcome constraints, ``m x k``.
+
+    A vector of ``m`` numbers is one constraint of ``m`` trials; of one trial it is all
+    of its constraints.
+    """
+    if isinstance(constraints, Real) and not isinstance(constraints, bool):
+        constraints = torch.tensor(float(constraints), dtype=torch.double)
+    values = check_finite(cast(Tensor, constraints), "constraints").detach().double()
+    if values.ndim < 2 and values.numel() and num in (1, values.numel()):
+        values = values.reshape(num, -1)
+    if values.ndim != 2 or len(values) != num or not values.shape[-1]:
+        raise BotorchTensorDimensionError(
+            f"`constraints` must have a row for each of {num} trials and a column for "
+            f"each constraint, got shape {tuple(values.shape)}."
+        )
+    return values
+
+
 def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tensor:
     if isinstance(value, Real) and not isinstance(value, bool):
         value = torch.tensor(float(value), dtype=torch.double)
@@ -96,7 +115,7 @@ def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tens
     return values.reshape(num)
 
 
-def check_can_be_modelled(y: Tensor, earlier: Tensor) -> None:
+def check_can_be_modelled(y: Tensor, earlier: Tensor, name: str = "y") -> None:
     """Refuse outcomes that no model can take; warn of those that drown all others.
 
     A model works with the variance of the outcomes: their squares, and what is smaller
@@ -105,13 +124,14 @@ def check_can_be_modelled(y: Tensor, earlier: Tensor) -> None:
     Args:
         y: New outcomes, ``m``.
         earlier: The outcomes so far in the dtype of the run, ``t``.
+        name: What they were told as.
     """
     info = torch.finfo(earlier.dtype)
     limit = 0.1 * (info.max * info.eps) ** 0.5
     if (y.abs() > limit).any():
         worst = y[y.abs().argmax()].item()
         raise InputDataError(
-            f"`y` has the outcome {worst}, which cannot be modelled: squares of "
+            f"`{name}` has the value {worst}, which cannot be modelled: squares of "
             f"outcomes beyond {limit:.0e} are too large for {earlier.dtype}. Correct "
             "it, tell outcomes in other units, or pass `failed=True` if the trial has "
             "no outcome."

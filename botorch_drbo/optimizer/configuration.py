@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     Algorithm,
+    ModelMaker,
     SearchSpace,
     algorithm_from_dict,
 )
@@ -40,10 +42,12 @@ class Configuration:
         maximize: False if low outcomes are good.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: A key of ``INITIAL_DESIGNS``.
+        perturbation: Whether the context is added to the decision.
 
     Raises:
         InputDataError: A value outside its range.
         BotorchTensorDimensionError: Bounds that are not ``2 x d``.
+        UnsupportedError: A recipe that can make nothing of such a space.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Configuration:
         maximize: bool,
         num_initial: int | None,
         initial_design: str = "sobol",
+        perturbation: bool = False,
     ) -> None:
         self.named = bounds if isinstance(bounds, Space) else None
         space = None
@@ -84,6 +89,12 @@ class Configuration:
         self.space = space or SearchSpace(
             bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
         )
+        if not isinstance(perturbation, bool):
+            raise InputDataError(
+                f"`perturbation` must be True or False, got {perturbation!r}."
+            )
+        if perturbation:
+            self.space = replace(self.space, perturbation=True)
         algorithm.check_space(self.space)
         self.context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
         self.maximize = maximize
@@ -124,12 +135,17 @@ class Configuration:
             "maximize": self.maximize,
             "num_initial": self.num_initial,
             "initial_design": self.initial_design,
+            **({"perturbation": True} if self.space.perturbation else {}),
             **({} if self.named is None else {"space": self.named.to_dict()}),
         }
 
     @classmethod
     def from_dict(
-        cls, config: object, device: torch.device | str, named: Space | None = None
+        cls,
+        config: object,
+        device: torch.device | str,
+        named: Space | None = None,
+        model: ModelMaker | None = None,
     ) -> Configuration:
         r"""Read what ``to_dict`` has written.
 
@@ -137,12 +153,13 @@ class Configuration:
             config: Anything that JSON can hold.
             device: Where to compute.
             named: The space of the run, for one whose constraints are functions.
+            model: The function that makes the model of the recipe, if it has one.
 
         Returns:
             The configuration.
 
         Raises:
-            InputDataError: It is damaged.
+            InputDataError: It is damaged, or ``model`` is missing.
             BotorchTensorDimensionError: Bounds that are not ``2 x d``.
         """
         if not isinstance(config, dict):
@@ -156,7 +173,8 @@ class Configuration:
             check_count(rest["num_initial"], "num_initial", 0)  # None is not stored
             # Runs of version 0.1.0 know one design only.
             rest["initial_design"] = config.get("initial_design", "sobol")
-            algorithm = algorithm_from_dict(config["algorithm"])
+            rest["perturbation"] = config.get("perturbation", False)
+            algorithm = algorithm_from_dict(config["algorithm"], model)
             space = _stored_space(config.get("space"), named)
         except (  # whatever a recipe stumbles over in a damaged option
             ArithmeticError,

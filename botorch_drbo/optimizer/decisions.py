@@ -199,6 +199,7 @@ def profiled(
     run: Run,
     x: Tensor,
     other: Tensor | None,
+    this_round: Round,
     *,
     target: float | None,
     radii: Tensor | None,
@@ -210,6 +211,7 @@ def profiled(
         run: The record so far; it is not changed.
         x: The decision, ``d_x`` or ``1 x d_x``.
         other: One to compare with, or None.
+        this_round: What is known about this round alone.
         target: A value to reach, in the user's sign, or None.
         radii: Where to evaluate, or None.
         ambiguity_set: Another set than the recipe's, or None.
@@ -231,6 +233,7 @@ def profiled(
         radii=radii,
         ambiguity_set=ambiguity_set,
         seed=_recommendation_seed(run),
+        this_round=this_round,
     )
     others = found.other_values
     return replace(

@@ -106,6 +106,7 @@ _TOLD = {
     "x": Field(as_matrix),
     "c": Field(as_matrix),
     "closes_pending": Field(as_flag),
+    "constraints": Field(as_matrix, required=False),
     **_DTYPES,
 }
 

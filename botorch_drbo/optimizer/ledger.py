@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import rounding
-from botorch_drbo.algorithms import History, SearchSpace
+from botorch_drbo.algorithms import ConstraintData, History, SearchSpace
 from botorch_drbo.optimizer.dtypes import stored_dtype
 from botorch_drbo.optimizer.matching import Told, match
 from botorch_drbo.optimizer.trials import Trial
@@ -52,6 +52,19 @@ class Ledger:
             Y=like.new_tensor([t.y for t in complete]).unsqueeze(-1),
             contexts=_rows([self.trials[k].c for k in self.seen], like, space.d_c),
             Yvar=_column([t.y_variance for t in complete], like),
+            constraints=self._constraints(),
+        )
+
+    def _constraints(self) -> ConstraintData | None:
+        """The trials whose constraints were measured, by number; None if none was."""
+        measured = _measured(self.trials)
+        if not measured:
+            return None
+        like, space = self.space.bounds, self.space
+        return ConstraintData(
+            X=_rows([t.x for t in measured], like, space.d_x),
+            C=_rows([t.c for t in measured], like, space.d_c),
+            G=like.new_tensor([t.constraints for t in measured]),
         )
 
     @cached_property
@@ -86,7 +99,13 @@ class Ledger:
             )
             failed = event["event"] == "fail"
             y = None if failed else event["y"]
-            ledger = self._told(told, y, event.get("y_variance"), failed=failed)
+            ledger = self._told(
+                told,
+                y,
+                event.get("y_variance"),
+                event.get("constraints"),
+                failed=failed,
+            )
         return replace(ledger, events=(*self.events, event))
 
     def _asked(
@@ -123,6 +142,7 @@ class Ledger:
         told: Told,
         y: Sequence[float] | None,
         y_variance: Sequence[float] | None,
+        constraints: Sequence[Sequence[float]] | None,
         *,
         failed: bool,
     ) -> Ledger:
@@ -148,9 +168,12 @@ class Ledger:
                 variance = None if y_variance is None else y_variance[i]
                 trial = replace(trial, y=y[i], y_variance=variance)
                 complete.append(trial.number)
+            if constraints is not None:
+                trial = replace(trial, constraints=tuple(constraints[i]))
             status = "complete" if has_outcome else "failed" if failed else "pending"
             trials[trial.number] = replace(trial, status=status)
         _check_all_or_none([trials[k].y_variance for k in complete])
+        _check_one_number(trials)
         return replace(
             self, trials=tuple(trials), seen=tuple(seen), complete=tuple(complete)
         )
@@ -181,7 +204,13 @@ class Ledger:
             raise InputDataError(f"Trial {number} has been withdrawn already.")
         if trial.asked is not None and trial.c is not None:
             trial = replace(
-                trial, x=trial.asked, c=None, y=None, y_variance=None, status="pending"
+                trial,
+                x=trial.asked,
+                c=None,
+                y=None,
+                y_variance=None,
+                constraints=None,
+                status="pending",
             )
         else:
             trial = replace(trial, status="withdrawn")
@@ -218,6 +247,21 @@ def _column(values: Sequence[float | None], like: Tensor) -> Tensor | None:
     """All numbers, ``t x 1``, or None if none is known."""
     known = [value for value in values if value is not None]
     return like.new_tensor(known).unsqueeze(-1) if known else None
+
+
+def _measured(trials: Sequence[Trial]) -> list[Trial]:
+    """Those whose constraints are known, and stand."""
+    return [t for t in trials if t.constraints is not None and t.status != "withdrawn"]
+
+
+def _check_one_number(trials: Sequence[Trial]) -> None:
+    numbers = {len(t.constraints or ()) for t in _measured(trials)}
+    if len(numbers) > 1:
+        raise InputDataError(
+            f"`constraints` would have {sorted(numbers)} numbers in different trials: "
+            "each constraint has one in every trial that was measured. Tell them all, "
+            "always in the same order."
+        )
 
 
 def _check_all_or_none(variances: Sequence[float | None]) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from botorch_drbo.algorithms import (
     Algorithm,
     History,
+    ModelMaker,
     Round,
     SearchSpace,
 )
@@ -25,6 +26,7 @@ from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import (
     as_algorithm,
+    as_constraints,
     as_outcomes,
     as_rows,
     as_variances,
@@ -49,6 +51,7 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.tables import Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.posterior import joint_moments
 from botorch_drbo.space import Space, Variable
 from botorch_drbo.space.constraints import Constraint
 
@@ -100,12 +103,18 @@ class RobustOptimizer:
             contexts. ``"sobol_joint"``: decisions and contexts fill theirs together, as
             in [Huang2024sbokde]_, where the first contexts are chosen; that takes a
             simulator, see ``design_contexts``.
+        perturbation: True if the context is an error of execution, a tolerance: what
+            is executed is ``x + c``. The model then knows the sum alone, and it may
+            leave ``bounds`` by the bounds of the context. Tell the decision as it was
+            meant, and the error as the context.
         options: Options of the named recipe.
 
     Raises:
         InputDataError: An unknown algorithm or option, a value outside its range, or a
             journal that exists.
-        BotorchTensorDimensionError: Bounds that are not ``2 x d``.
+        BotorchTensorDimensionError: Bounds that are not ``2 x d``, or other numbers of
+            decisions and perturbations.
+        UnsupportedError: An algorithm that can make nothing of such a space.
 
     Example:
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -132,6 +141,7 @@ class RobustOptimizer:
         maximize: bool = True,
         num_initial: int | None = None,
         initial_design: str = "sobol",
+        perturbation: bool = False,
         **options: Any,
     ) -> None:
         configuration = Configuration(
@@ -142,6 +152,7 @@ class RobustOptimizer:
             maximize=maximize,
             num_initial=num_initial,
             initial_design=initial_design,
+            perturbation=perturbation,
         )
         self._run = Run(configuration)
         if journal is not None:
@@ -212,6 +223,7 @@ class RobustOptimizer:
             Y=history.Y.clone(),
             contexts=history.contexts.clone(),
             Yvar=None if history.Yvar is None else history.Yvar.clone(),
+            constraints=copy.deepcopy(history.constraints),
         )
 
     def ask(
@@ -353,6 +365,7 @@ class RobustOptimizer:
         y: Any = None,
         *,
         y_variance: Any = None,
+        constraints: Any = None,
         failed: bool = False,
         closes_pending: bool = True,
     ) -> None:
@@ -370,6 +383,12 @@ class RobustOptimizer:
         (a squared standard error): the model takes it at its word. It is told with
         every outcome or with none. Trials that are repeated are rows as any others.
 
+        ``constraints`` is what was measured of the outcome constraints, feasible where
+        not negative: with the outcome, or with ``failed=True`` if there will be none
+        because they were violated. Trials without are no matter. Decisions are then
+        asked, and recommended, by how surely they meet the constraints under the worst
+        plausible distribution of the context; see the option ``feasibility``.
+
         Nothing is recorded if any row is wrong. What was told by mistake can be taken
         back: ``withdraw``.
 
@@ -380,6 +399,8 @@ class RobustOptimizer:
                 named variables also a list, a Series or a table.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
+            constraints: Values of the ``k`` constraints, ``m x k``; for one trial also
+                ``k`` numbers, for one constraint also ``m``. None if not measured.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
@@ -388,10 +409,20 @@ class RobustOptimizer:
                 decision that was none of its round's ``actions``, an outcome of a
                 failed trial, or one whose square the dtype of ``bounds`` cannot hold,
                 a variance that is negative, without an outcome, or known of some
-                outcomes only.
+                outcomes only, constraints of a trial that is still to be completed, or
+                another number of them.
             BotorchTensorDimensionError: Shapes that do not fit.
             UnsupportedError: ``y_variance`` for an algorithm that models the decision
-                alone.
+                alone, or ``constraints`` for one that would not heed them.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> options = {"num_restarts": 1, "raw_samples": 16}
+            >>> opt = RobustOptimizer("erbo", unit, unit, feasibility=0.9, **options)
+            >>> X, C = torch.rand(2, 12, 1).double()
+            >>> opt.tell(X, C, X, constraints=1.2 - X - C)  # x + c <= 1.2
+            >>> opt.recommend().feasible
+            True
         """
         for name, value in {"closes_pending": closes_pending, "failed": failed}.items():
             if not isinstance(value, bool):
@@ -406,6 +437,12 @@ class RobustOptimizer:
                 "Got `y_variance` without `y`: it belongs to an outcome. Tell both "
                 "together."
             )
+        if y is None and constraints is not None and not failed:
+            raise InputDataError(
+                "Got `constraints` without `y`: they are told when a trial is over. "
+                "Tell them together with the outcome, or with `failed=True` if there "
+                "will be none."
+            )
         x = self._tables.read_decisions(x, "x")
         c = self._tables.read_contexts(c, "c")
         y = self._tables.read_outcomes(y, "y")
@@ -416,11 +453,18 @@ class RobustOptimizer:
         if y is not None:
             y = as_outcomes(y, len(x))
             check_can_be_modelled(y, self._run.ledger.history.Y)
+        if constraints is not None:
+            constraints = self._tables.read_constraints(constraints)
+            constraints = as_constraints(constraints, len(x))
+            for column in constraints.T:
+                none = self.space.bounds.new_empty(0)
+                check_can_be_modelled(column, none, "constraints")
         self._run.told(
             x,
             c,
             y,
             y_variance,
+            constraints,
             failed=failed,
             closes_pending=closes_pending,
             dtypes=coarser_dtypes(self.space.bounds, x=x, c=c),
@@ -590,8 +634,7 @@ class RobustOptimizer:
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
         model = self._fitted_model()
         with torch.no_grad():
-            posterior = model.posterior(joint.unsqueeze(-2))
-            mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
+            mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
     def _fitted_model(self) -> SingleTaskGP:
@@ -609,6 +652,9 @@ class RobustOptimizer:
         target: float | None = None,
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
 
@@ -623,6 +669,9 @@ class RobustOptimizer:
                 zero to four times the recipe's own radius.
             ambiguity_set: Another set around the same contexts than the recipe's own,
                 which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
+            context_set: As for ``recommend``: the distribution of this round's context.
+            radius: As for ``recommend``: that from which ``radii`` follow.
+            context: As for ``recommend``: what is known of this round's context.
 
         Returns:
             The profile: the worst-case values, the expected value, and the radii from
@@ -633,7 +682,8 @@ class RobustOptimizer:
                 set without a radius, or radii that do not ascend.
             BotorchTensorDimensionError: Not one decision, or a set that knows other
                 contexts.
-            UnsupportedError: A recipe without a model of its own (``random``).
+            UnsupportedError: A recipe without a model of its own (``random``), or one
+                that can make nothing of what is known.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -648,6 +698,7 @@ class RobustOptimizer:
             self._run,
             self._tables.read_decisions(x, "x"),
             None if other is None else self._tables.read_decisions(other, "other"),
+            self._tables.this_round(context_set, radius, context),
             target=target,
             radii=radii,
             ambiguity_set=ambiguity_set,
@@ -665,6 +716,7 @@ class RobustOptimizer:
         *,
         journal: str | os.PathLike[str] | None = None,
         space: Space | None = None,
+        model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -673,6 +725,7 @@ class RobustOptimizer:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
+            model: The function that makes the model, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -682,7 +735,9 @@ class RobustOptimizer:
             InputDataError: Not a state, another version, or damaged.
         """
         config, written_under, events = read_state(state)
-        run = Run.replayed(config, events, device, "the state", named=space)
+        run = Run.replayed(
+            config, events, device, "the state", named=space, model=model
+        )
         compare_environment(written_under, "the state")
         if journal is not None:
             config = run.configuration.to_dict()
@@ -784,6 +839,7 @@ class RobustOptimizer:
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
         space: Space | None = None,
+        model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -796,6 +852,8 @@ class RobustOptimizer:
             space: The same for named variables. It has to be given if a constraint is a
                 function, which no journal can hold: its name is checked, not what it
                 computes.
+            model: The function that makes the model, if the run had one: a journal
+                cannot hold it, and cannot know whether it still is the same.
             device: Where to compute.
 
         Returns:
@@ -805,7 +863,8 @@ class RobustOptimizer:
         Raises:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
-                problem or version. It is left as it is.
+                problem or version, or of a run with a ``model`` that is not given.
+                It is left as it is.
             OSError: The file cannot be read.
         """
         journal, header, events = Journal.open(path)
@@ -813,7 +872,13 @@ class RobustOptimizer:
             on_failure.callback(journal.close)
             name = f"the journal {journal.path}"
             run = Run.replayed(
-                header["config"], events, device, name, in_lines=True, named=space
+                header["config"],
+                events,
+                device,
+                name,
+                in_lines=True,
+                named=space,
+                model=model,
             )
             configuration = run.configuration
             compare_bounds(bounds, configuration.space.bounds, "bounds", name)

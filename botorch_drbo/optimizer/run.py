@@ -15,10 +15,11 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.algorithms import Round
+from botorch_drbo.algorithms import ModelMaker, Round
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import check_values
 from botorch_drbo.optimizer.checks import (
+    as_constraints,
     as_outcomes,
     as_rows,
     as_variances,
@@ -52,6 +53,7 @@ class Run:
         *,
         in_lines: bool = False,
         named: Space | None = None,
+        model: ModelMaker | None = None,
     ) -> Run:
         """A run rebuilt from its stored configuration and events, without a journal.
 
@@ -62,12 +64,13 @@ class Run:
             source: Where they were stored, for the error messages.
             in_lines: Whether each event is a line of a file, the first the second line.
             named: The space of the run, for one whose constraints are functions.
+            model: The function that makes the model of the recipe, if it has one.
 
         Raises:
             InputDataError: They are damaged.
         """
         try:
-            run = cls(Configuration.from_dict(config, device, named))
+            run = cls(Configuration.from_dict(config, device, named, model))
         except BotorchError as error:
             raise InputDataError(
                 f"The configuration in {source} cannot be used: {error}"
@@ -146,6 +149,7 @@ class Run:
         c: Tensor,
         y: Tensor | None,
         y_variance: Tensor | None = None,
+        constraints: Tensor | None = None,
         *,
         failed: bool,
         closes_pending: bool,
@@ -154,6 +158,8 @@ class Run:
         """Record what happened; the tensors have been checked."""
         if y_variance is not None:
             self.configuration.algorithm.check_uses_contexts("y_variance")
+        if constraints is not None:
+            self.configuration.algorithm.check_takes_constraints()
         space = self.configuration.space
         event = {
             "event": "fail" if failed else "tell",
@@ -168,6 +174,8 @@ class Run:
             event["y"] = None if y is None else y.to(space.bounds).tolist()
         if y_variance is not None:
             event["y_variance"] = y_variance.to(space.bounds).tolist()
+        if constraints is not None:
+            event["constraints"] = constraints.to(space.bounds).tolist()
         self._record(event)
 
     def withdrawn(self, trial: int) -> None:
@@ -208,13 +216,14 @@ class Run:
             )
             return
         x, c = self.rows(x, fields["c"])
-        variance = fields.get("y_variance")
+        variance, constraints = fields.get("y_variance"), fields.get("constraints")
         y = fields.get("y")  # one that version 0.1.0 took may be too large for `tell`
         self.told(
             x,
             c,
             None if y is None else as_outcomes(y, len(x)),
             None if variance is None else as_variances(variance, len(x)),
+            None if constraints is None else as_constraints(constraints, len(x)),
             failed=kind == "fail",
             closes_pending=fields["closes_pending"],
             dtypes=dtypes,

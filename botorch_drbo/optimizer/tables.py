@@ -62,6 +62,20 @@ class Tables:
         """Outcomes or their variances, ``m``."""
         return y if self.space is None else to_outcomes(y, self.space.outcome, name)
 
+    def read_constraints(self, constraints: Any) -> Any:
+        """Values of outcome constraints; of a table its numbers, ``m x k``."""
+        if self.space is None or isinstance(constraints, Tensor | float | int):
+            return constraints
+        import numpy as np
+
+        try:
+            numbers = np.asarray(constraints, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputDataError(
+                f"`constraints` must be numbers, a column for each constraint: {error}."
+            ) from error
+        return torch.from_numpy(numbers.copy())
+
     def decisions(self, x: Tensor) -> Any:
         """Decisions in the user's words."""
         return x if self.space is None else to_frame(x, self.space.decisions)

@@ -21,6 +21,7 @@ class Trial:
         c: The context that occurred, ``d_c``; None until it is told.
         y: The outcome, in your sign; None until it is told.
         y_variance: The variance of the noise in it; None if it was not told.
+        constraints: What was measured of each outcome constraint; None if nothing was.
         status: "pending" (the outcome is out), "complete", "failed" (the outcome will
             never come) or "withdrawn".
         asked: The decision that ``ask`` proposed, ``d_x``; None for data from
@@ -40,6 +41,7 @@ class Trial:
     c: Tensor | None = None
     y: float | None = None
     y_variance: float | None = None
+    constraints: tuple[float, ...] | None = None
     status: Status = "pending"
     asked: Tensor | None = None
     known_context: Tensor | None = None

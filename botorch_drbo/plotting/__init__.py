@@ -6,10 +6,12 @@ this module, so the library works without matplotlib.
 
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
+from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile
 from botorch_drbo.plotting.regret import plot_regret
 from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 from botorch_drbo.plotting.surface import plot_surface
+from botorch_drbo.plotting.worst_case import Predicts, plot_worst_case
 
 __all__ = [
     "COLOURS",
@@ -17,9 +19,12 @@ __all__ = [
     "MARKERS",
     "HasHistory",
     "ObservedHistory",
+    "Predicts",
     "plot_context_set",
     "plot_history",
+    "plot_policy",
     "plot_regret",
     "plot_robustness_profile",
     "plot_surface",
+    "plot_worst_case",
 ]

@@ -14,6 +14,7 @@ def plot_robustness_profile(
     *,
     label: str = "decision",
     other_label: str = "other decision",
+    xlabel: str = "radius: how far the contexts may shift",
     ylabel: str = "worst-case value",
 ) -> Axes:
     r"""Draw the worst-case value of a decision against the radius.
@@ -27,7 +28,8 @@ def plot_robustness_profile(
         ax: Where to draw; a new figure if None.
         label: The name of the decision in the legend.
         other_label: The name of the other decision.
-        ylabel: The label of the vertical axis.
+        xlabel: The label of the radius, with its unit.
+        ylabel: The label of the vertical axis, with its unit.
 
     Returns:
         The axes.
@@ -77,7 +79,7 @@ def plot_robustness_profile(
                 lw=1.5,
                 label=f"{what} from {radius:.3g}",
             )
-    ax.set_xlabel("radius")
+    ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25)

@@ -8,8 +8,10 @@ from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.posterior.known_columns import KnownColumns, with_known_columns
 from botorch_drbo.posterior.models import only_model
+from botorch_drbo.posterior.perturbation import AddedPerturbation, with_perturbation
 from botorch_drbo.posterior.prior_variance import prior_variance
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.posterior.view import (
@@ -21,6 +23,7 @@ from botorch_drbo.posterior.view import (
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
+    "AddedPerturbation",
     "ExactPosterior",
     "GenericPosterior",
     "KnownColumns",
@@ -31,8 +34,10 @@ __all__ = [
     "ProductPosterior",
     "View",
     "in_blocks",
+    "joint_moments",
     "marginal_posterior",
     "only_model",
     "prior_variance",
     "with_known_columns",
+    "with_perturbation",
 ]

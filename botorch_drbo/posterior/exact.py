@@ -24,6 +24,7 @@ from torch import Tensor
 from botorch_drbo.kernels import KernelComponent, kernel_components, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.columnwise import is_columnwise
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
 from botorch_drbo.posterior.stationary_moments import (
     StationarySystem,
@@ -140,7 +141,9 @@ class ExactPosterior(MarginalPosterior):
         self.affine = affine_inputs(model)
         self.components = _components(model, Z.shape[-1])
         kernel = stationary_kernel(self.components or [], self.train_inputs)
-        columns = list(self.context_indices)
+        # A transform that mixes columns lets the context enter through any.
+        mixes = not is_columnwise(getattr(model, "input_transform", None))
+        columns = slice(None) if mixes else list(self.context_indices)
         self.smooth = self.components is not None and all(
             math.isinf(factor.smoothness) or not factor.weights[columns].any()
             for component in self.components

@@ -56,7 +56,7 @@ def with_known_columns(
     with :math:`v_j` in place of :math:`z_j` for each known column ``j``.
 
     Args:
-        model: A ``SingleTaskGP`` with an input transform.
+        model: A Gaussian process of BoTorch, or an ensemble of them.
         columns: The known ones.
         values: What is known, one value for each column, in the user's units.
 
@@ -72,7 +72,9 @@ def with_known_columns(
         tensor(True)
     """
     known = copy.deepcopy(model)
-    known.input_transform = ChainedInputTransform(
-        known=KnownColumns(columns, values), own=known.input_transform
-    )
+    transform: InputTransform = KnownColumns(columns, values)
+    own = getattr(known, "input_transform", None)
+    if own is not None:
+        transform = ChainedInputTransform(known=transform, own=own)
+    known.input_transform = transform
     return known.eval()

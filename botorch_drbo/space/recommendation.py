@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from botorch_drbo.algorithms import Recommendation
+from botorch_drbo.algorithms.stability import Stability
 from botorch_drbo.algorithms.summary import summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.space.space import Space
@@ -35,6 +36,11 @@ class NamedRecommendation:
             worst-case weight first.
         outcome: The name of the outcome.
         worst_case_status: Whether ``worst_case_value`` is exact on these contexts.
+        feasibility: The worst probability of meeting the outcome constraints, or None.
+        feasible: Whether that reaches the recipe's level, or None.
+        stability: From which radius another decision has the better worst case; None
+            for recipes without a radius.
+        rival: That decision, a table of one row; None if there is none.
     """
 
     x: pd.DataFrame
@@ -44,6 +50,10 @@ class NamedRecommendation:
     contexts: pd.DataFrame
     outcome: str
     worst_case_status: SolverStatus
+    feasibility: float | None = None
+    feasible: bool | None = None
+    stability: Stability | None = None
+    rival: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, found: Recommendation, space: Space) -> NamedRecommendation:
@@ -57,6 +67,9 @@ class NamedRecommendation:
         groups = contexts.groupby(list(space.contexts), sort=False)
         contexts = pd.DataFrame(groups[[_REFERENCE, _WORST]].sum()).reset_index()
         contexts = contexts.sort_values(_WORST, ascending=False, ignore_index=True)
+        rival = None if found.stability is None else found.stability.rival
+        if rival is not None:
+            rival = to_frame(rival.unsqueeze(0), space.decisions)
         return cls(
             x=to_frame(found.x.unsqueeze(0), space.decisions),
             objective=found.objective,
@@ -65,6 +78,10 @@ class NamedRecommendation:
             contexts=contexts,
             outcome=space.outcome,
             worst_case_status=found.worst_case_status,
+            feasibility=found.feasibility,
+            feasible=found.feasible,
+            stability=found.stability,
+            rival=rival,
         )
 
     def __repr__(self) -> str:
@@ -87,6 +104,10 @@ class NamedRecommendation:
             self.contexts[_REFERENCE].tolist(),
             self.contexts[_WORST].tolist(),
             exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
+            stability=self.stability,
+            rival=None if self.rival is None else _rows(self.rival)[0],
         )
 
 

@@ -30,6 +30,7 @@ from botorch_drbo.test_functions.one_dimensional import (
 )
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
 from botorch_drbo.test_functions.plant_growth import PlantGrowth
+from botorch_drbo.test_functions.reservoir import Reservoir
 from botorch_drbo.test_functions.surrogates import Portfolio
 from botorch_drbo.test_functions.synthetic import (
     Ackley,
@@ -57,6 +58,7 @@ TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     "covid_testing": COVIDTesting,
     "misspecified_waves": partial(MisspecifiedFunction, "waves"),
     "misspecified_bumps": partial(MisspecifiedFunction, "bumps"),
+    "reservoir": Reservoir,
 }
 
 
@@ -99,6 +101,7 @@ __all__ = [
     "Optimum",
     "PlantGrowth",
     "Portfolio",
+    "Reservoir",
     "RobustTestFunction",
     "SixHumpCamel",
     "ThreeHumpCamel",

@@ -14,6 +14,8 @@
 # %% [markdown]
 # # Batches: several experiments at once
 #
+# *Ten minutes; the second half is for users of BoTorch.*
+#
 # Often experiments run in parallel: four ovens, four test fields, four shops. Then four
 # decisions are made before any of their outcomes is known, and before any of their
 # contexts is known. After this page you can ask for a batch, report contexts and
@@ -72,9 +74,9 @@ demands = shop.sample_contexts(Q * (ROUNDS + 2), seed=1).split(Q)  # one row per
 # %% [markdown]
 # ## The loop
 #
-# `ask(q=4)` gives four different orders. With `ts_bocu` (see the tutorial before this
-# one) each order is the best one for a guess of its own, a sample path of the model: a
-# batch spreads exactly as much as the model is unsure.
+# `ask(q=4)` gives four different orders. With `ts_bocu` (tutorial 05) each order is the
+# best one for a guess of its own, a sample path of the model: a batch spreads exactly
+# as much as the model is unsure.
 
 # %%
 company = RobustOptimizer(

@@ -1,0 +1,316 @@
+"""How surely a decision meets its constraints under every plausible distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast, get_args
+
+import torch
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model, ModelList
+from botorch.utils.safe_math import logmeanexp
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.inputs import check_ambiguity_size
+from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
+from botorch_drbo.ambiguity.base import check_ambiguity_set
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import (
+    DEFAULT_MEMORY_BUDGET,
+    MarginalPosterior,
+    Method,
+    in_blocks,
+    marginal_posterior,
+    only_model,
+)
+from botorch_drbo.posterior.freshness import Snapshot
+from botorch_drbo.posterior.models import without_inference_tensors
+
+_MOST_DEVIATIONS = 1e6  # that a mean counts as being away from zero: log P is finite
+_TEMPORARIES, _WITHOUT_GRAPH = 24, 6  # of b x n, forward and backward or forward alone
+
+
+class RobustFeasibility(DecisionAcquisitionFunction):
+    r"""The smallest probability of being feasible, over all plausible distributions.
+
+    .. math::
+        \alpha(x) = \log \pi(x), \qquad
+        \pi(x) = \min_{q \in \mathcal U} \sum_{i=1}^n q_i\, P(x, c_i), \qquad
+        P(x, c) = \prod_{j=1}^k
+            \Phi\!\left( \frac{\mu_j(x, c)}{\sigma_j(x, c)} \right)
+
+    A decision is feasible in a context if every constraint is: ``g_j(x, c) >= 0``.
+    ``P`` is the posterior probability of that (each output of the model is a
+    constraint, and they count as independent; of an ensemble it is the mean of the
+    models' probabilities). The context is not known, and neither is its distribution:
+    ``pi`` is what is left of the probability under the worst distribution of the set. A
+    *distributionally robust chance constraint* asks that it be at least
+    ``1 - delta`` [Inatsu2022chance]_.
+
+    Values are logarithms, so that there is a slope where every probability is tiny.
+    The sets' worst cases scale with their scores, ``v(a P) = a v(P)``: each row is
+    solved for relative to its largest probability. What is below e^-700 of that counts
+    as that.
+
+    Pending decisions change nothing: constraints are not learnt by waiting.
+
+    Args:
+        model: A fitted BoTorch model of the joint input ``[x, c]``, each output of
+            which is a constraint, feasible where it is not negative: for several a
+            ``ModelListGP``. For ``g(x, c) <= limit`` model ``limit - g``.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        ambiguity_set: Which distributions of the context are plausible.
+            ``NoAmbiguity()`` for the probability under the reference.
+        context_indices: The model's input columns that hold the context; by default
+            the last ``d_c``.
+        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        method: How moments are computed; see ``marginal_posterior``.
+        memory_budget: Bytes for the temporaries of the posterior.
+
+    Raises:
+        InputDataError: Something that is no context set or ambiguity set, or a set
+            whose worst case of a probability is none (a ``floor`` other than zero).
+        BotorchTensorDimensionError: Context columns that do not fit the model, or an
+            ambiguity set of other contexts.
+        UnsupportedError: A model without marginal moments.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> feasible = RobustFeasibility(
+        ...     SingleTaskGP(Z, 1 - Z.sum(dim=-1, keepdim=True)),  # x + c <= 1
+        ...     ContextSet.empirical(Z[:, 1:]),
+        ...     TotalVariation(0.2),
+        ... )
+        >>> X = torch.rand(5, 1, dtype=torch.double)
+        >>> feasible.probability(X).shape
+        torch.Size([5])
+
+    For the best decision that meets a chance constraint::
+
+        optimize_acqf(
+            acqf,
+            ...,
+            nonlinear_inequality_constraints=[
+                (lambda x: feasible.probability(x) - 0.95, True)
+            ],
+            batch_initial_conditions=...,  # that meet it
+            options={"batch_limit": 1},
+        )
+    """
+
+    _log = True
+
+    def __init__(
+        self,
+        model: Model,
+        context_set: ContextSet,
+        ambiguity_set: AmbiguitySet,
+        *,
+        context_indices: Sequence[int] | None = None,
+        num_inputs: int | None = None,
+        method: Method = "auto",
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        super().__init__(
+            model,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=None,
+            num_inputs=num_inputs,
+        )
+        check_ambiguity_set(ambiguity_set)
+        check_ambiguity_size(ambiguity_set, context_set, "ambiguity_set")
+        self.ambiguity_set = without_inference_tensors(ambiguity_set)
+        _check_scales(ambiguity_set, self.context_set.weights)
+        if method not in get_args(Method):
+            raise InputDataError(
+                f"`method` must be one of {get_args(Method)}, got {method!r}."
+            )
+        self.method: Method = method
+        self.memory_budget = check_count(memory_budget, "memory_budget")
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Look at the contexts through each constraint's posterior."""
+        with torch.inference_mode(False):  # it is kept
+            contexts = self.context_set.points
+            self._views = [
+                posterior.over(contexts) for posterior in self._posteriors(self.model)
+            ]
+            self._made_of = Snapshot(self.model)
+
+    def _posteriors(self, model: Model) -> list[MarginalPosterior]:
+        """One for each output; those of a list by the ways of its members."""
+        if isinstance(model, ModelList):
+            return [
+                posterior
+                for member in model.models
+                for posterior in self._posteriors(only_model(cast(Model, member)))
+            ]
+        transforms: list[PosteriorTransform | None] = [None]
+        if model.num_outputs > 1:
+            transforms = [
+                ScalarizedPosteriorTransform(weights)
+                for weights in torch.eye(model.num_outputs, dtype=torch.double)
+            ]
+        return [
+            marginal_posterior(
+                model,
+                self.context_indices,
+                posterior_transform=transform,
+                method=self.method,
+                memory_budget=self.memory_budget,
+            )
+            for transform in transforms
+        ]
+
+    def _condition(self, pending: Tensor | None) -> None:
+        """Pending decisions change nothing."""
+
+    def probability(self, X: Tensor) -> Tensor:
+        r"""The robust probability of being feasible.
+
+        Args:
+            X: Decisions, ``... x d_x`` (without a q dimension).
+
+        Returns:
+            ``pi`` of each decision, ``...``; differentiable in ``X``.
+        """
+        return self._of(X, self._log_probability).exp()
+
+    def probabilities(self, X: Tensor) -> Tensor:
+        r"""The probability of being feasible in each context.
+
+        Args:
+            X: Decisions, ``... x d_x`` (without a q dimension).
+
+        Returns:
+            ``P`` at the contexts of the context set, ``... x n``.
+        """
+        return self._of(X, self._log_feasible).exp()
+
+    def robust_value(self, X: Tensor) -> RobustValue:
+        r"""The worst case behind the probability: which distribution, and how bad.
+
+        Args:
+            X: Decisions, ``... x d_x`` (without a q dimension).
+
+        Returns:
+            Robust probability ``...``, worst-case weights ``... x n``, multiplier and
+            status.
+        """
+        found = self.probabilities(X)
+        return self.ambiguity_set.worst_case(found, self.context_set.weights.to(found))
+
+    # BoTorch types its decorator for the base class only.
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Evaluate the logarithm of the robust probability.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``.
+
+        Returns:
+            ``log pi`` of each, ``b``; higher is better.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+            UnsupportedError: Several decisions in a batch.
+        """
+        self._check_single(X)
+        return self._of(X.squeeze(-2), self._log_probability)
+
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
+    def ranking(self, X: Tensor) -> Tensor:
+        r"""Evaluate what decisions are ranked by before an ascent begins.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``.
+
+        Returns:
+            Numbers in nearly the order of the values, ``b``, without a gradient.
+        """
+        self._check_single(X)
+        with torch.no_grad():
+            return self._of(X.squeeze(-2), self._ranking)
+
+    def _log_probability(self, X: Tensor) -> Tensor:
+        """The logarithm of ``pi`` at ``b x d_x`` decisions, ``b``."""
+        return self._collapsed(X, self.ambiguity_set.value)
+
+    def _ranking(self, X: Tensor) -> Tensor:
+        return self._collapsed(X, self.ambiguity_set.lower_bound)
+
+    def _collapsed(
+        self, X: Tensor, value: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        log = self._log_feasible(X)  # b x n
+        largest = log.amax(-1, keepdim=True)
+        worst = value((log - largest).exp(), self.context_set.weights.to(log))
+        least = torch.finfo(log.dtype).tiny
+        return largest.squeeze(-1) + worst.clamp_min(least).log()
+
+    def _log_feasible(self, X: Tensor) -> Tensor:
+        """The logarithm of ``P`` at all contexts, ``b x d_x`` to ``b x n``."""
+        total = X.new_zeros(())
+        for view in self._views:
+            log = log_probability_of_feasibility(*view.at(X).moments())  # b (x S) x n
+            total = total + (logmeanexp(log, dim=-2) if log.ndim > X.ndim else log)
+        return total
+
+    def _of(self, X: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of ``b x d_x`` at ``... x d_x``, in blocks of bounded memory."""
+        self._check_decisions(X)
+        if self.context_set.points.device != X.device:
+            self.to(X.device)
+        if not self._made_of.same():
+            self._prepare()
+        contexts = self._views[0].contexts
+        graph = torch.is_grad_enabled() and X.requires_grad
+        copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
+        (found,) = in_blocks(
+            lambda rows: (function(rows),),
+            X.reshape(-1, X.shape[-1]).to(contexts.dtype),
+            copies * contexts.element_size() * len(contexts),
+            self.memory_budget,
+        )
+        return found.reshape(X.shape[:-1] + found.shape[1:]).to(X)
+
+
+def log_probability_of_feasibility(mean: Tensor, variance: Tensor) -> Tensor:
+    r"""The logarithm of the probability that a normal number is not negative.
+
+    .. math:: \log \Phi(\mu / \sigma)
+
+    Args:
+        mean: ``...``.
+        variance: ``...``; where it is zero the number is its mean.
+
+    Returns:
+        ``...``, finite.
+    """
+    least = torch.finfo(variance.dtype).tiny
+    deviations = mean / variance.clamp_min(least).sqrt()
+    return torch.special.log_ndtr(deviations.clamp(-_MOST_DEVIATIONS, _MOST_DEVIATIONS))
+
+
+def _check_scales(ambiguity_set: AmbiguitySet, weights: Tensor) -> None:
+    """Refuse a set with scores of its own: it says nothing about probabilities."""
+    with torch.no_grad():
+        levels = torch.arange(3).to(weights).unsqueeze(-1)  # scores 0, 1, and 2
+        found = ambiguity_set.value(levels.expand(-1, len(weights)), weights)
+    if found[0].abs() > 1e-6 or (found[2] - 2 * found[1]).abs() > 1e-6:
+        raise InputDataError(
+            f"The worst cases of scores 0, 1 and 2 by this "
+            f"{type(ambiguity_set).__name__} are {found.tolist()}: it has scores of "
+            "its own (a `floor`), which are no probabilities. Build one without."
+        )

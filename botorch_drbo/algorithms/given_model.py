@@ -1,0 +1,145 @@
+"""A model of the user's own, in place of the one that a recipe would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from gpytorch.likelihoods import GaussianLikelihood
+from torch import Tensor
+
+from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.posterior.models import only_model, some_inputs
+
+ModelMaker = Callable[[Tensor, Tensor, Tensor | None, Tensor], Model]
+"""From ``train_X``, ``train_Y``, ``train_Yvar`` and ``bounds`` to a fitted model."""
+
+_NOTE = "__function__"
+
+
+def check_model_maker(model: object) -> None:
+    """Raise unless this is a function from data to a model, or None.
+
+    Raises:
+        InputDataError: It is not, or it is a model.
+    """
+    wanted = (
+        "Give a function that takes (train_X, train_Y, train_Yvar, bounds) and returns "
+        "a fitted BoTorch model"
+    )
+    if isinstance(model, Model):
+        raise InputDataError(
+            f"`model` is a {type(model).__name__}, but outcomes are still to come. "
+            f"{wanted}."
+        )
+    if model is not None and not callable(model):
+        raise InputDataError(
+            f"`model` must be a function, got {type(model).__name__}. {wanted}."
+        )
+
+
+def make_model(
+    maker: ModelMaker, X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor
+) -> Model:
+    r"""Call the user's function, and look at what it returns.
+
+    Args:
+        maker: The function.
+        X: Inputs, ``t x d``.
+        Y: Outcomes, ``t x 1``.
+        Yvar: The variances of the noise in the outcomes, ``t x 1``, or None.
+        bounds: The box of the inputs, ``2 x d``.
+
+    Returns:
+        The model, in evaluation mode.
+
+    Raises:
+        InputDataError: Something else than a model.
+        UnsupportedError: A model of several outputs, or one without training inputs.
+        BotorchTensorDimensionError: A model of other inputs.
+    """
+    Yvar = None if Yvar is None else Yvar.clone()
+    model = maker(X.clone(), Y.clone(), Yvar, bounds.clone())
+    if not isinstance(model, Model):
+        raise InputDataError(
+            "The function `model` must return a fitted BoTorch model, got "
+            f"{type(model).__name__}."
+        )
+    model, d = only_model(model), X.shape[-1]
+    if model.num_outputs != 1:
+        raise UnsupportedError(
+            f"The function `model` returned a {type(model).__name__} of "
+            f"{model.num_outputs} outputs. Return a model of one, the outcome."
+        )
+    inputs = some_inputs(model)
+    if inputs is None:
+        raise UnsupportedError(
+            f"The function `model` returned a {type(model).__name__}, which has no "
+            "training inputs. Return a model that was made of `train_X`."
+        )
+    if inputs.shape[-1] != d:
+        raise BotorchTensorDimensionError(
+            f"The function `model` was given `train_X` with {d} columns, and returned "
+            f"a model of {inputs.shape[-1]} inputs. It has to take them all: decisions "
+            "first, contexts last."
+        )
+    return model.eval()
+
+
+def note_of(function: Callable[..., Any]) -> dict[str, str]:
+    """What a saved run can hold of a function: that there was one, and its name."""
+    return {_NOTE: getattr(function, "__qualname__", type(function).__name__)}
+
+
+def recalled(
+    options: Mapping[str, Any], model: ModelMaker | None = None
+) -> dict[str, Any]:
+    """Stored options of a recipe, with the function back in its place.
+
+    Args:
+        options: From ``Algorithm.to_dict``.
+        model: The function, if there was one.
+
+    Raises:
+        InputDataError: There was one and it is missing, or there was none.
+    """
+    check_model_maker(model)
+    stored = options.get("model")
+    name = stored.get(_NOTE) if isinstance(stored, Mapping) else None
+    if name is not None and model is None:
+        raise InputDataError(
+            f"the run has a model of yours, made by the function `{name}`, which "
+            "cannot be saved. Pass it again: `model=...`."
+        )
+    if name is None and model is not None:
+        raise InputDataError(
+            "the run was made without a `model`. Leave it out; to go on with another "
+            "model start a new run and tell it the same outcomes."
+        )
+    return dict(options) if name is None else {**options, "model": model}
+
+
+def check_exact(model: SingleTaskGP, name: str) -> SingleTaskGP:
+    """Return a model whose kernel, mean and noise can be put to other data.
+
+    Raises:
+        UnsupportedError: Another one.
+    """
+    if not ExactPosterior.supports(model, None) or not isinstance(
+        model.likelihood, GaussianLikelihood
+    ):
+        likelihood = getattr(model, "likelihood", None)
+        raise UnsupportedError(
+            f"`{name}` puts the kernel and the noise of a model to other data: it "
+            "takes a SingleTaskGP that learns its noise, got "
+            f"{type(model).__name__} with {type(likelihood).__name__}. `gp_ucb` takes "
+            "any model."
+        )
+    return model

@@ -1,0 +1,107 @@
+"""How far the contexts may shift before another decision is the better one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_drbo.ambiguity import AmbiguitySet
+
+_TIMES = 4.0  # the recipe's own radius: as far as the default of a profile
+_NUM_RADII = 7
+_BISECTIONS = 8  # to two thousandths of the recipe's own radius
+_ROUNDING = 1e-9  # of the range of the values: a smaller difference is none
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    r"""The radius from which another decision has the better worst case.
+
+    Attributes:
+        radius: The recipe's own.
+        until: The first radius, from the own one on, at which another decision has a
+            better worst case; None if there is none up to ``searched``. It is the own
+            radius where one is better already: the recipe maximises something else
+            than this worst case.
+        searched: The largest radius that was looked at, four times the own.
+        rival: That decision, ``d_x``; None if there is none.
+        num_rivals: How many decisions were compared.
+    """
+
+    radius: float
+    until: float | None
+    searched: float
+    rival: Tensor | None
+    num_rivals: int
+
+    def words(self, rival: str) -> str:
+        r"""Say it in a line.
+
+        Args:
+            rival: The rival, in words.
+
+        Returns:
+            What the report of a recommendation says.
+        """
+        if self.until is None:
+            return (
+                f"beyond radius {self.searched:.3g} (now {self.radius:.3g}), against "
+                f"{self.num_rivals} others"
+            )
+        if self.until == self.radius:
+            return f"not at radius {self.radius:.3g} itself: {rival} has it better"
+        return f"up to radius {self.until:.3g} (now {self.radius:.3g}), then {rival}"
+
+
+def overtaken(
+    ball: AmbiguitySet,
+    weights: Tensor,
+    values: Tensor,
+    rival_values: Tensor,
+    rivals: Tensor,
+) -> Stability:
+    r"""The first of several decisions that overtakes one as the radius grows.
+
+    Args:
+        ball: The set on these contexts, with the recipe's own radius.
+        weights: Of the reference, ``n``.
+        values: The decision's outcome in each context, ``n``.
+        rival_values: Those of the others, ``m x n``.
+        rivals: The others, ``m x d_x``.
+
+    Returns:
+        Where and by which.
+    """
+    weights, values = weights.double(), values.double()
+    rival_values = rival_values.double()
+    everything = torch.cat([values.unsqueeze(0), rival_values])
+    slack = _ROUNDING * (everything.max() - everything.min())
+
+    def gains(rows: Tensor, radius: float) -> Tensor:
+        """By how much each row has the better worst case, ``k``."""
+        scores = torch.cat([values.unsqueeze(0), rows])
+        radii = weights.new_full((len(scores),), radius)
+        worst = ball.worst_case(scores, weights, radius=radii).value
+        return worst[1:] - worst[0] - slack
+
+    own = ball.radius.item()
+    until, rival = None, None
+    low = own
+    steps = torch.linspace(own, _TIMES * own, _NUM_RADII, dtype=torch.double)
+    for high in steps.tolist():
+        ahead = (gains(rival_values, high) > 0).nonzero().flatten()
+        if not len(ahead):
+            low = high
+            continue
+        for _ in range(_BISECTIONS if high > low else 0):
+            middle = 0.5 * (low + high)
+            earlier = ahead[gains(rival_values[ahead], middle) > 0]
+            low, high, ahead = (
+                (low, middle, earlier) if len(earlier) else (middle, high, ahead)
+            )
+        until = high
+        rival = rivals[ahead[gains(rival_values[ahead], high).argmax()]]
+        break
+    return Stability(own, until, _TIMES * own, rival, len(rivals))

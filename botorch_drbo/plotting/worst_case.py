@@ -1,0 +1,189 @@
+"""Where a decision would lose: the worst case beside the reference."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from torch import Tensor
+
+from botorch_drbo.algorithms import Recommendation
+from botorch_drbo.plotting.columns import Column, column_of
+from botorch_drbo.plotting.style import COLOURS, as_array, given_or_new
+from botorch_drbo.space import NamedRecommendation
+
+_MOST_BARS, _NUM_BINS = 12, 20
+# The bars fill the lower part of the picture, the outcome the upper one.
+_ROOM, _BELOW = 2.8, 0.55
+_REFERENCE, _WORST = "0.85", "0.35"  # greys that stay apart in print
+
+
+class Predicts(Protocol):
+    """What says how an outcome depends on the context: a ``RobustOptimizer``."""
+
+    def predict(self, x: Any, c: Any) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the outcome."""
+        ...
+
+
+def plot_worst_case(
+    optimizer: Predicts,
+    recommendation: Recommendation | NamedRecommendation,
+    ax: Axes | None = None,
+    *,
+    column: int | str = 0,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+) -> Axes:
+    r"""Draw which contexts the worst case of a recommendation makes likelier.
+
+    Bars are weights, on the right-hand axis: light those of the reference, dark those
+    of the worst distribution in the set. Above them, on the left-hand axis, is the
+    model's mean outcome of the decision in these contexts, with two standard deviations
+    around it; the two level lines are its expectations under both.
+
+    Args:
+        optimizer: What has recommended the decision.
+        recommendation: What it has returned.
+        ax: Where to draw; a new figure if None.
+        column: Which context variable runs along the horizontal axis, by its place or
+            its name. Of several the others are not shown: weights are added up.
+        xlabel: The label of that axis, with its unit; by default the variable's name.
+        ylabel: The label of the outcome, with its unit; by default its name.
+
+    Returns:
+        The axes of the outcome.
+
+    Raises:
+        InputDataError: No such column.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo import RobustOptimizer
+        >>> from botorch_drbo.plotting import plot_worst_case
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+        >>> opt = RobustOptimizer("dro", unit, unit, num_restarts=1, raw_samples=8)
+        >>> X, C = torch.rand(2, 12, 1).double()
+        >>> opt.tell(X, C, -(X - C).square())
+        >>> ax = plot_worst_case(opt, opt.recommend(), xlabel="temperature (C)")
+        >>> ax.get_xlabel()
+        'temperature (C)'
+    """
+    contexts, before, after = _distributions(recommendation)
+    shown = column_of(contexts, column, "context c", "contexts")
+    mean, variance = optimizer.predict(recommendation.x, contexts)
+    ax = given_or_new(ax)
+    bars = ax.twinx()
+    bars.set_zorder(ax.get_zorder() - 1)  # behind the outcome
+    ax.patch.set_visible(False)
+    tallest = _draw_weights(bars, shown, before, after)
+    bars.set_ylim(0.0, _ROOM * tallest)
+    bars.set_yticks([tick for tick in bars.get_yticks() if tick <= tallest])
+    bars.set_ylabel("weight of the context")
+    one = contexts.shape[-1] == 1 and shown.categories is None
+    _draw_outcomes(ax, shown, as_array(mean), as_array(variance), joined=one)
+    lines = {
+        "expected value": (recommendation.expected_value, "-"),
+        "worst-case value": (recommendation.worst_case_value, (0, (6, 2))),
+    }
+    for label, (value, dashes) in lines.items():
+        ax.axhline(value, color="black", linestyle=dashes, lw=1.3, label=label)
+    low, high = ax.get_ylim()
+    ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
+    ax.set_ylim(low - (high - low) * _BELOW, high)
+    if shown.categories is not None:
+        ax.set_xticks(range(len(shown.categories)), shown.categories)
+    ax.set_xlabel(shown.name if xlabel is None else xlabel)
+    named = getattr(recommendation, "outcome", "outcome")
+    ax.set_ylabel(named if ylabel is None else ylabel)
+    handles = [*ax.get_legend_handles_labels()[0], *bars.get_legend_handles_labels()[0]]
+    ax.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+        frameon=False,
+    )
+    return ax
+
+
+def _distributions(
+    recommendation: Recommendation | NamedRecommendation,
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+    """The contexts, a tensor or a table, and both weights of each."""
+    if isinstance(recommendation, NamedRecommendation):
+        table = recommendation.contexts.copy()
+        before = table.pop("reference_weight").to_numpy()
+        return table, before, table.pop("worst_case_weight").to_numpy()
+    reference = recommendation.context_set
+    worst = as_array(recommendation.worst_case_weights)
+    return reference.points, as_array(reference.weights), worst
+
+
+def _draw_outcomes(
+    ax: Axes,
+    shown: Column,
+    mean: NDArray[np.float64],
+    variance: NDArray[np.float64],
+    *,
+    joined: bool,
+) -> None:
+    """Means with two deviations: a line in a band, or dots with bars."""
+    label, spread = "outcome of the decision (± 2 sd)", 2.0 * np.sqrt(variance)
+    if not joined:
+        bars = spread if shown.categories is not None else None
+        ax.errorbar(
+            shown.values,
+            mean,
+            bars,
+            fmt="o",
+            markersize=4,
+            linewidth=0.8,
+            color=COLOURS[0],
+            label=label if bars is not None else "outcome of the decision",
+        )
+        return
+    order = np.argsort(shown.values, kind="stable")
+    at, mean, spread = shown.values[order], mean[order], spread[order]
+    ax.plot(at, mean, color=COLOURS[0], lw=2.0, label=label)
+    ax.fill_between(
+        at, mean - spread, mean + spread, color=COLOURS[0], alpha=0.18, linewidth=0
+    )
+
+
+def _draw_weights(
+    bars: Axes,
+    shown: Column,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+) -> float:
+    """Both distributions as pairs of bars; the height of the tallest."""
+    places, inverse = np.unique(shown.values, return_inverse=True)
+    if len(places) > _MOST_BARS:  # a histogram
+        edges = np.linspace(places[0], places[-1], _NUM_BINS + 1)
+        inverse = np.clip(
+            np.searchsorted(edges, shown.values, side="right") - 1, 0, _NUM_BINS - 1
+        )
+        places = 0.5 * (edges[1:] + edges[:-1])
+    gaps = np.diff(places)
+    width = 0.4 * (gaps.min() if len(gaps) else 1.0)
+    pairs = {
+        "weight in the reference": (before, -0.5, _REFERENCE),
+        "weight in the worst case": (after, 0.5, _WORST),
+    }
+    tallest = 0.0
+    for label, (weights, side, grey) in pairs.items():
+        heights = np.bincount(inverse, weights, minlength=len(places))
+        tallest = max(tallest, float(heights.max()))
+        bars.bar(
+            places + side * width,
+            heights,
+            width,
+            color=grey,
+            edgecolor="0.2",
+            linewidth=0.6,
+            label=label,
+        )
+    return tallest

@@ -1,0 +1,102 @@
+"""A context that perturbs the decision: ``f(x + c)``, the model knows x alone."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import ChainedInputTransform, InputTransform
+from botorch.sampling.pathwise.utils import get_train_inputs
+from torch import Tensor
+from torch.nn import Module
+
+
+class AddedPerturbation(InputTransform, Module):
+    r"""What a model sees of ``[x, c]`` is ``x + c``.
+
+    It acts on training inputs too: those of the model are ``[x, c]``, decisions as they
+    were meant and the errors of their execution.
+    """
+
+    transform_on_train = True
+    transform_on_eval = True
+    transform_on_fantasize = True
+
+    def transform(self, X: Tensor) -> Tensor:
+        r"""Add the two halves of the columns.
+
+        Args:
+            X: ``... x 2 d``.
+
+        Returns:
+            ``... x d``.
+
+        Raises:
+            BotorchTensorDimensionError: An odd number of columns.
+        """
+        if X.shape[-1] % 2:
+            raise BotorchTensorDimensionError(
+                "A perturbation has as many columns as the decision, got joint inputs "
+                f"`[x, c]` of shape {tuple(X.shape)}."
+            )
+        decision, perturbation = X.chunk(2, dim=-1)
+        return decision + perturbation
+
+
+def with_perturbation(model: SingleTaskGP) -> SingleTaskGP:
+    r"""Make a model of ``[x, c]`` out of one of ``x``: it answers at ``x + c``.
+
+    .. math:: f'([x, c]) = f(x + c)
+
+    The context is a tolerance or an error of implementation: what is executed is not
+    quite what was decided. The acquisition functions of this package take the model as
+    they take any of ``[x, c]``, with perturbations as contexts. BoTorch's
+    ``InputPerturbation`` does the same for a fixed set of equally likely perturbations,
+    and is not needed here. For relative errors, ``x (1 + c)``, model the logarithm of
+    the decision.
+
+    Args:
+        model: A fitted ``SingleTaskGP`` of decisions ``t x d``, as they were executed.
+
+    Returns:
+        A copy in evaluation mode; its training inputs are ``[x, 0]``.
+
+    Raises:
+        UnsupportedError: Another model, or one that adds perturbations of its own.
+
+    Example:
+        >>> Z = torch.rand(6, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
+        >>> x, c = torch.tensor([[0.3, 0.4], [0.1, -0.2]]).double()
+        >>> joint = torch.cat([x, c]).unsqueeze(0)
+        >>> there = model.posterior((x + c).unsqueeze(0)).mean
+        >>> torch.equal(with_perturbation(model).posterior(joint).mean, there)
+        True
+    """
+    if not isinstance(model, SingleTaskGP):
+        raise UnsupportedError(
+            f"`with_perturbation` takes a SingleTaskGP, got {type(model).__name__}. "
+            "Give another model an input transform that maps `[x, c]` to `x + c`."
+        )
+    own = getattr(model, "input_transform", None)
+    if getattr(own, "is_one_to_many", False):
+        raise UnsupportedError(
+            f"The model's input transform {type(own).__name__} adds points of its own. "
+            "Fit the model without it: its perturbations become the contexts."
+        )
+    perturbed = copy.deepcopy(model).train()
+    executed = get_train_inputs(model, transformed=False)[0]
+    perturbed.set_train_data(
+        torch.cat([executed, torch.zeros_like(executed)], dim=-1), strict=False
+    )
+    perturbed.input_transform = added(own)
+    return perturbed.eval()
+
+
+def added(own: InputTransform | None) -> InputTransform:
+    """The sum ``x + c``, and then a model's own input transform."""
+    if own is None:
+        return AddedPerturbation()
+    return ChainedInputTransform(added=AddedPerturbation(), own=own)

@@ -1,0 +1,273 @@
+"""Outcome constraints in recipes: a dense grid of decisions is the oracle."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.exceptions.warnings import BotorchWarning
+from torch import Tensor
+
+from botorch_drbo.algorithms import (
+    ALGORITHMS,
+    ConstraintData,
+    History,
+    ModelBasedAlgorithm,
+    Round,
+    SearchSpace,
+    make_algorithm,
+)
+from botorch_drbo.ambiguity import FullSimplex, TotalVariation
+from botorch_drbo.test_functions import Reservoir
+from tests.models import uniform
+
+FUNCTION = Reservoir(num_reference=20)
+SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
+SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
+LEVEL = 0.7
+
+
+def history(num: int = 14, shift: float = 0.0) -> History:
+    X, C = uniform(num, 2, seed=1), uniform(num, 1, seed=2)
+    G = FUNCTION.constraints(X, C) + shift
+    return History(
+        X=X,
+        C=C,
+        Y=FUNCTION.evaluate(X, C).unsqueeze(-1),
+        contexts=C,
+        constraints=ConstraintData(X, C, G),
+    )
+
+
+HISTORY = history()
+
+
+def recipe(name: str = "dro", **options) -> ModelBasedAlgorithm:
+    options = {"reference": FUNCTION.reference, "feasibility": LEVEL} | options
+    if name == "dro":
+        options = {"ambiguity_set": TotalVariation(0.2)} | options
+    made = make_algorithm(name, **SMALL | options)
+    assert isinstance(made, ModelBasedAlgorithm)
+    return made
+
+
+def grid(side: int = 41) -> Tensor:
+    points = torch.linspace(0, 1, side).double()
+    return torch.cartesian_prod(points, points)
+
+
+def chance(made: ModelBasedAlgorithm, data: History = HISTORY):
+    model = made.fitted_model(data, SPACE)
+    return made._chance(model, None, data, SPACE, seed=0), model
+
+
+def test_the_recommendation_is_the_best_of_those_that_reach_the_level() -> None:
+    made = recipe()
+    best = made.recommend(HISTORY, SPACE)
+    constraint, model = chance(made)
+    points = grid()
+    with torch.no_grad():
+        values = made.exploiting(model, HISTORY, SPACE, seed=0)(points.unsqueeze(-2))
+    probability = constraint.probability(points)
+    allowed = values[probability >= LEVEL]
+    assert best.feasible and best.feasibility >= LEVEL
+    assert allowed.max() < values.max() - 0.1  # the constraint binds
+    aimed = values[probability >= constraint.aim]  # a little above the level
+    assert best.objective >= aimed.max() - 2e-3
+    assert best.objective <= values[probability >= LEVEL - 0.02].max() + 2e-3
+    assert f"with probability {best.feasibility:.3f}" in str(best)
+
+
+def test_its_probability_is_the_least_over_the_whole_box() -> None:
+    """A total variation ball moves a tenth of the mass to the worst inflow of all."""
+    made = recipe()
+    best = made.recommend(HISTORY, SPACE)
+    constraint, _ = chance(made)
+    inflows = torch.linspace(0, 1, 2001).double().unsqueeze(-1)
+    (member,) = constraint.model.models
+
+    def probabilities(contexts: Tensor) -> Tensor:
+        Z = torch.cat([best.x.expand(len(contexts), -1), contexts], dim=-1)
+        with torch.no_grad():
+            at = member.posterior(Z.unsqueeze(-2))
+        z = (at.mean / at.variance.sqrt()).flatten()
+        return torch.distributions.Normal(0.0, 1.0).cdf(z)
+
+    own = probabilities(FUNCTION.reference.points).sort(descending=True).values
+    lowest = probabilities(inflows).min()
+    kept = own[2:].sum() / 20  # two of twenty atoms are a tenth
+    assert best.feasibility == pytest.approx((kept + 0.1 * lowest).item(), abs=1e-4)
+
+
+def test_ambiguity_makes_the_recommendation_more_careful() -> None:
+    """For the same objective, which the context shifts alike for all decisions."""
+    found = [
+        recipe(ambiguity_set=TotalVariation(radius)).recommend(HISTORY, SPACE)
+        for radius in (0.0, 0.2, 0.5)
+    ]
+    sizes = [best.x.norm().item() for best in found]
+    assert sizes[0] > sizes[1] + 0.05 > sizes[2] + 0.1
+    # Near the truth: |x|^2 = 2 (1.05 - level - radius / 2).
+    for size, radius in zip(sizes[:2], (0.0, 0.2), strict=True):
+        assert size == pytest.approx((2 * (1.05 - LEVEL - radius / 2)) ** 0.5, abs=0.12)
+
+
+def test_a_decision_is_asked_where_a_gain_is_likely_and_feasible() -> None:
+    """The weighted gain at its own maximum, against a grid."""
+    made = recipe(num_restarts=4, raw_samples=128)
+    x = made.propose(HISTORY, SPACE)
+    constraint, model = chance(made)
+    tried = HISTORY.X
+    judged = made.exploiting(model, HISTORY, SPACE, seed=0)
+    reached = constraint.probability(tried) >= LEVEL
+    with torch.no_grad():
+        reference = judged(tried.unsqueeze(-2))[reached].max()
+    ucb = made.exploring(model, HISTORY, SPACE, X_pending=None, seed=0)
+
+    def gain(X: Tensor) -> Tensor:
+        with torch.no_grad():
+            rise = (ucb(X.unsqueeze(-2)) - reference).clamp_min(0.0)
+        return rise * (constraint.probability(X) / constraint.aim).clamp_max(1.0) ** 20
+
+    assert reached.any()
+    assert gain(x) >= gain(grid()).max() * 0.999
+
+
+@pytest.mark.filterwarnings("ignore:No decision was found")
+def test_when_none_reaches_the_level_the_most_feasible_is_recommended() -> None:
+    data = history(shift=-0.7)  # empty reservoirs take an inflow of .35
+    made = recipe(ambiguity_set=TotalVariation(0.2))
+    with pytest.warns(BotorchWarning, match="No decision was found that meets"):
+        best = made.recommend(data, SPACE)
+    assert best.feasible is False and best.feasibility < LEVEL
+    assert "TOO LITTLE" in str(best)
+    constraint, _ = chance(made, data)
+    assert constraint.probability(best.x.unsqueeze(0)) >= (
+        constraint.probability(grid()).max() - 1e-3
+    )
+    x = made.propose(data, SPACE)
+    assert constraint.probability(x) >= 0.5 * constraint.probability(grid()).max()
+
+
+def test_a_list_of_decisions() -> None:
+    listed = grid(9)
+    made = recipe()
+    best = made.recommend(HISTORY, SPACE, candidates=listed)
+    constraint, model = chance(made)
+    with torch.no_grad():
+        values = made.exploiting(model, HISTORY, SPACE, seed=0)(listed.unsqueeze(-2))
+    allowed = constraint.probability(listed) >= LEVEL
+    expected = listed[torch.where(allowed, values, -torch.inf).argmax()]
+    assert torch.equal(best.x, expected)
+    x = made.propose(HISTORY, SPACE, candidates=listed, q=2)
+    assert (listed.unsqueeze(0) == x.unsqueeze(1)).all(-1).any(-1).all()
+
+
+def test_without_constraints_nothing_changes() -> None:
+    plain = History(X=HISTORY.X, C=HISTORY.C, Y=HISTORY.Y, contexts=HISTORY.C)
+    best = recipe().recommend(plain, SPACE)
+    assert best.feasibility is None and best.feasible is None
+    assert "feasible" not in str(best)
+    assert torch.equal(best.x, recipe(feasibility=0.5).recommend(plain, SPACE).x)
+
+
+def test_constraints_of_trials_without_an_outcome_count() -> None:
+    """A crash with a measured violation keeps decisions away."""
+    X, C = uniform(30, 2, seed=5), uniform(30, 1, seed=6)
+    few = ConstraintData(HISTORY.X[:4], HISTORY.C[:4], HISTORY.constraints.G[:4])
+    many = ConstraintData(X, C, FUNCTION.constraints(X, C))
+    data = [
+        History(X=HISTORY.X, C=HISTORY.C, Y=HISTORY.Y, contexts=C, constraints=known)
+        for known in (few, many)
+    ]
+    errors = []
+    for known in data:
+        constraint, _ = chance(recipe(), known)
+        found = constraint.probability(grid(11))
+        truth = FUNCTION.feasibility(grid(11), 0.2)
+        errors.append((found - truth).abs().mean())
+    assert errors[1] < 0.05 < errors[0]
+
+
+def test_a_context_that_is_known_before_the_choice() -> None:
+    """With a drought foreseen the reservoirs are kept full, and else they are not."""
+    found = [
+        recipe().recommend(
+            HISTORY,
+            SPACE,
+            this_round=Round(known_context=torch.tensor([inflow]).double()),
+        )
+        for inflow in (0.2, 0.9)
+    ]
+    for best, inflow in zip(found, (0.2, 0.9), strict=True):
+        room = (2 * (1.05 - inflow)) ** 0.5  # the context is certain, and so is g
+        assert best.feasible
+        assert best.x.norm().item() == pytest.approx(min(room, 1.27), abs=0.15)
+    contexts = torch.tensor([[0.2], [0.9]]).double()
+    table = recipe().policy(HISTORY, SPACE, contexts)
+    assert torch.allclose(table, torch.stack([best.x for best in found]), atol=2e-2)
+
+
+def test_two_constraints() -> None:
+    """The second bounds the first reservoir: x_1 <= .3, whatever the inflow."""
+    G = torch.cat([HISTORY.constraints.G, 0.3 - HISTORY.X[:, :1]], dim=-1)
+    data = History(
+        X=HISTORY.X,
+        C=HISTORY.C,
+        Y=HISTORY.Y,
+        contexts=HISTORY.C,
+        constraints=ConstraintData(HISTORY.X, HISTORY.C, G),
+    )
+    best = recipe().recommend(data, SPACE)
+    assert best.feasible and best.x[0] < 0.31
+    assert recipe().recommend(HISTORY, SPACE).x[0] > 0.35
+
+
+TAKE = [name for name, made in ALGORITHMS.items() if made.takes_constraints]
+SLOW = ("drbo_mmd_minimax", "ts_drbo_mmd", "drbo_mmd", "ei_drbo_kde")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TAKE)
+@pytest.mark.filterwarnings("ignore:No decision was found")
+def test_every_model_based_recipe_heeds_them(name: str) -> None:
+    options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
+    made = make_algorithm(name, feasibility=LEVEL, **options)
+    x = made.propose(HISTORY, SPACE)
+    best = made.recommend(HISTORY, SPACE)
+    assert x.shape == (1, 2) and best.x.shape == (2,)
+    assert best.feasibility is not None
+    assert best.feasible == (best.feasibility >= LEVEL)
+    plain = History(X=HISTORY.X, C=HISTORY.C, Y=HISTORY.Y, contexts=HISTORY.C)
+    if best.feasible:
+        assert best.objective <= made.recommend(plain, SPACE).objective + 1e-3
+    if name != "random":
+        assert not torch.equal(x, made.propose(plain, SPACE))
+
+
+def test_recipes_that_would_not_heed_them_say_so() -> None:
+    assert set(ALGORITHMS) - set(TAKE) == {"phased_gp_us", "regret_balancing"}
+    for name in ("phased_gp_us", "regret_balancing"):
+        with pytest.raises(UnsupportedError, match="nothing of outcome constraints"):
+            make_algorithm(name).recommend(HISTORY, SPACE)
+
+
+def test_a_set_that_leaves_nothing_is_as_feasible_as_its_worst_context() -> None:
+    made = recipe(ambiguity_set=FullSimplex())
+    constraint, _ = chance(made)
+    found = constraint.feasibility.probabilities(grid(5)).amin(-1)
+    assert torch.allclose(constraint.probability(grid(5)), found, atol=1e-8)
+
+
+def test_bad_input() -> None:
+    for level in (0.0, 1.0, 1.2, -0.5, "high"):
+        with pytest.raises(InputDataError, match="feasibility"):
+            recipe(feasibility=level)
+    with pytest.raises(BotorchTensorDimensionError, match="s x k"):
+        ConstraintData(HISTORY.X, HISTORY.C, HISTORY.X[:3])
+    with pytest.raises(InputDataError, match="NaN"):
+        ConstraintData(HISTORY.X, HISTORY.C, HISTORY.Y / 0 * 0)

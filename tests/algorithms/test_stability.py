@@ -1,0 +1,100 @@
+"""How far the contexts may shift before another decision is the better one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from botorch_drbo.algorithms import History, SearchSpace, make_algorithm
+from botorch_drbo.algorithms.stability import overtaken
+from botorch_drbo.ambiguity import TotalVariation
+from tests.models import UNIT, uniform
+
+SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
+HALF = torch.tensor([0.5, 0.5]).double()
+BOLD = torch.tensor([10.0, 0.0]).double()
+SAFE = torch.tensor([6.0, 3.0]).double()
+POOR = torch.tensor([1.0, 1.0]).double()
+RIVALS = torch.tensor([[0.1], [0.7]], dtype=torch.double)
+
+
+def test_two_lines_cross_where_they_cross():
+    # 5 - 5 r against 4.5 - 1.5 r: from 1 / 7 on.
+    at = overtaken(TotalVariation(0.1), HALF, BOLD, torch.stack([POOR, SAFE]), RIVALS)
+    assert at.until == pytest.approx(1 / 7, abs=3e-4)
+    assert at.rival.item() == 0.7
+    assert (at.radius, at.searched, at.num_rivals) == (0.1, 0.4, 2)
+
+
+def test_a_rival_that_is_ahead_already_is_named():
+    at = overtaken(TotalVariation(0.2), HALF, BOLD, SAFE.unsqueeze(0), RIVALS[1:])
+    assert at.until == at.radius == 0.2
+
+
+def test_the_first_of_two_that_overtake_counts():
+    # 4.9 - 1.9 r overtakes at 0.1 / 3.1, before the other does.
+    early = torch.tensor([6.8, 3.0]).double()
+    at = overtaken(TotalVariation(0.02), HALF, BOLD, torch.stack([SAFE, early]), RIVALS)
+    assert at.until == pytest.approx(0.1 / 3.1, abs=1e-4)
+    assert at.rival.item() == 0.7
+
+
+def test_none_overtakes_up_to_four_times_the_radius():
+    at = overtaken(TotalVariation(0.03), HALF, BOLD, SAFE.unsqueeze(0), RIVALS[1:])
+    assert at.until is None and at.rival is None
+    assert at.searched == pytest.approx(0.12)
+
+
+def history(t: int = 14) -> History:
+    """The bold decision (1) is best if the context is high, the safe one (0) if low."""
+    X, C = uniform(t, 1), 0.4 + 0.6 * uniform(t, 1, seed=1)
+    return History(X=X, C=C, Y=X * (4 * C - 1.5), contexts=C)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("dro", {"radius": 0.3}),
+        ("wdrbo_exact", {"radius": 0.15}),
+        ("drbo_kde", {"radius": 0.3, "num_contexts": 32, "num_outside": 32}),
+        ("drbo_mmd", {"radius": 0.3, "num_contexts": 9}),
+    ],
+)
+def test_it_is_where_the_profiles_of_both_decisions_cross(name, options):
+    data, space = history(), SearchSpace(UNIT, UNIT)
+    recipe = make_algorithm(name, **options, **SMALL)
+    best = recipe.recommend(data, space)
+    at = best.stability
+    assert at is not None and at.radius == options["radius"]
+    assert at.until is not None and at.radius < at.until < at.searched
+    radii = at.until * torch.tensor([0.9, 1.1], dtype=torch.double)
+    profile = recipe.robustness_profile(
+        data, space, best.x, other=at.rival, radii=radii
+    )
+    assert profile.falls_behind == pytest.approx(at.until, rel=0.05)
+    assert (at.rival == data.X).all(-1).any()
+
+
+def test_with_a_list_the_rivals_are_of_the_list():
+    listed = torch.tensor([[0.0], [0.3], [1.0]], dtype=torch.double)
+    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+        history(), SearchSpace(UNIT, UNIT), candidates=listed
+    )
+    assert best.x.item() == 1.0
+    assert best.stability.num_rivals == 2
+    assert best.stability.rival.item() in listed.flatten().tolist()
+
+
+@pytest.mark.parametrize("name", ["erbo", "gp_ucb", "stable_opt", "random"])
+def test_a_recipe_without_a_radius_has_none(name):
+    best = make_algorithm(name, **SMALL).recommend(history(), SearchSpace(UNIT, UNIT))
+    assert best.stability is None
+    assert "answer holds" not in str(best)
+
+
+def test_the_report_says_it():
+    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+        history(), SearchSpace(UNIT, UNIT)
+    )
+    (line,) = (x for x in str(best).splitlines() if x.startswith("answer holds"))
+    assert f"up to radius {best.stability.until:.3g} (now 0.3), then x1 = " in line

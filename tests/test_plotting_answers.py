@@ -1,0 +1,195 @@
+"""Pictures of an answer: its worst case, and the decision for each context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import matplotlib
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from matplotlib import pyplot as plt
+
+from botorch_drbo import Category, ContextSet, RobustOptimizer, Space
+from botorch_drbo.algorithms import Recommendation
+from botorch_drbo.ambiguity import SolverStatus
+from botorch_drbo.plotting import plot_policy, plot_worst_case
+from tests.models import uniform
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    matplotlib.use("Agg")
+    yield
+    plt.close("all")
+
+
+class Straight:
+    """An outcome of twice the first context, with a variance of one quarter."""
+
+    def predict(self, x, c):
+        return 2 * c[:, 0], torch.full_like(c[:, 0], 0.25)
+
+
+def answer(points: torch.Tensor, before: list[float], after: list[float]):
+    mean = 2 * points[:, 0]
+    before, after = (torch.tensor(w, dtype=torch.double) for w in (before, after))
+    return Recommendation(
+        x=torch.tensor([0.5], dtype=torch.double),
+        objective=0.0,
+        expected_value=(before * mean).sum().item(),
+        worst_case_value=(after * mean).sum().item(),
+        worst_case_weights=after,
+        context_set=ContextSet(points, before),
+        worst_case_box=None,
+        worst_case_status=SolverStatus.EXACT,
+    )
+
+
+def bars(ax) -> dict[str, list[tuple[float, float]]]:
+    """By label: the middle and the height of each bar."""
+    (twin,) = (other for other in ax.figure.axes if other is not ax)
+    return {
+        group.get_label(): [
+            (bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in group
+        ]
+        for group in twin.containers
+    }
+
+
+def lines(ax) -> dict[str, list[float]]:
+    return {line.get_label(): list(line.get_ydata()) for line in ax.get_lines()}
+
+
+THREE = torch.tensor([[0.0], [2.0], [1.0], [1.0]], dtype=torch.double)
+BEST = answer(THREE, [0.1, 0.5, 0.2, 0.2], [0.4, 0.2, 0.2, 0.2])
+
+
+def test_bars_are_weights_and_equal_contexts_are_one():
+    ax = plot_worst_case(Straight(), BEST)
+    drawn = bars(ax)
+    heights = [height for _, height in drawn["weight in the reference"]]
+    assert heights == pytest.approx([0.1, 0.4, 0.5])
+    heights = [height for _, height in drawn["weight in the worst case"]]
+    assert heights == pytest.approx([0.4, 0.4, 0.2])
+    places = [at for at, _ in drawn["weight in the reference"]]
+    assert places == pytest.approx([-0.2, 0.8, 1.8])  # the pair stands on its context
+
+
+def test_the_outcome_stands_above_the_bars():
+    ax = plot_worst_case(Straight(), BEST, xlabel="wind (m/s)", ylabel="power (kW)")
+    assert lines(ax)["outcome of the decision (± 2 sd)"] == [0.0, 2.0, 2.0, 4.0]
+    assert lines(ax)["expected value"] == pytest.approx([2.8, 2.8])
+    assert lines(ax)["worst-case value"] == pytest.approx([1.6, 1.6])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("wind (m/s)", "power (kW)")
+    low, high = ax.get_ylim()
+    (twin,) = (other for other in ax.figure.axes if other is not ax)
+    share = 0.5 / twin.get_ylim()[1]  # of the tallest bar
+    assert (-1.0 - low) / (high - low) > share  # the band begins above it
+
+
+def test_many_contexts_are_a_histogram():
+    weights = torch.full((100,), 0.01).tolist()
+    drawn = bars(plot_worst_case(Straight(), answer(uniform(100, 1), weights, weights)))
+    heights = [height for _, height in drawn["weight in the worst case"]]
+    assert len(heights) == 20 and sum(heights) == pytest.approx(1.0)
+
+
+def test_of_several_context_variables_one_is_shown():
+    points = torch.cat([THREE, THREE.flip(0)], -1)
+    best = answer(points, [0.1, 0.5, 0.2, 0.2], [0.4, 0.2, 0.2, 0.2])
+    ax = plot_worst_case(Straight(), best, column=1)
+    assert ax.get_xlabel() == "context c2"
+    heights = [height for _, height in bars(ax)["weight in the reference"]]
+    assert heights == pytest.approx([0.2, 0.6, 0.2])
+    with pytest.raises(InputDataError, match="no column 2"):
+        plot_worst_case(Straight(), best, column=2)
+
+
+def test_a_single_context_has_a_bar():
+    ax = plot_worst_case(Straight(), answer(THREE[:1], [1.0], [1.0]))
+    ((at, height),) = bars(ax)["weight in the worst case"]
+    assert (at, height) == pytest.approx((0.2, 1.0))
+
+
+def test_a_policy_is_drawn_in_the_order_of_the_context():
+    C, X = THREE[:3], torch.tensor([[5.0], [7.0], [6.0]])
+    ax = plot_policy(C, X, without=5.5, labels=("wind (m/s)", "angle (deg)"))
+    drawn = lines(ax)
+    assert drawn["context known"] == [5.0, 6.0, 7.0]
+    assert drawn["context unknown"] == [5.5, 5.5]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("wind (m/s)", "angle (deg)")
+
+
+def test_a_policy_with_names_and_categories():
+    table = pd.DataFrame({"weather": ["sun", "rain"], "price": [3.0, 4.0]})
+    ax = plot_policy(table[["weather"]], table[["price"]])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weather", "price")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["sun", "rain"]
+    ax = plot_policy(table[["price"]], table[["weather"]], columns=("price",))
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["sun", "rain"]
+
+
+def test_a_policy_of_two_context_variables_has_colours():
+    C, X = uniform(6, 2), uniform(6, 2, seed=1)
+    ax = plot_policy(C, X, columns=(0, 1), decision=1)
+    (squares,) = ax.collections
+    assert torch.equal(torch.tensor(squares.get_array().data), X[:, 1])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("context c1", "context c2")
+    assert ax.figure.axes[1].get_ylabel() == "decision x2"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"columns": (0, 1), "without": 1.0}, BotorchTensorDimensionError, "`columns`"),
+        ({"labels": ("a",)}, BotorchTensorDimensionError, "must have 2 entries"),
+        ({"columns": (3,)}, InputDataError, "no column 3"),
+        ({"columns": ("wind",)}, InputDataError, "no column 'wind'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        plot_policy(uniform(4, 2), uniform(4, 1), **options)
+
+
+def test_tables_must_fit():
+    with pytest.raises(BotorchTensorDimensionError, match="as many rows"):
+        plot_policy(uniform(4, 2), uniform(3, 1))
+    with pytest.raises(InputDataError, match="a tensor or a DataFrame, got list"):
+        plot_policy([[1.0]], uniform(1, 1))
+    with pytest.raises(InputDataError, match="not 'wind'"):
+        plot_policy(pd.DataFrame({"c": [1.0]}), uniform(1, 1), columns=("wind",))
+
+
+def test_the_worst_case_of_a_mirrored_problem_is_above():
+    """With ``maximize=False`` the worst case is the higher value."""
+    worse = replace(BEST, expected_value=1.6, worst_case_value=2.8)
+    ax = plot_worst_case(Straight(), worse)
+    assert lines(ax)["worst-case value"] == pytest.approx([2.8, 2.8])
+
+
+def test_names_and_categories_come_from_the_problem():
+    space = Space(
+        decisions={"price": (10.0, 90.0)},
+        contexts={"weather": Category(["sun", "rain"])},
+        outcome="profit",
+    )
+    opt = RobustOptimizer("dro", space, radius=0.4, num_restarts=1, raw_samples=8)
+    x = pd.DataFrame({"price": [20.0, 40.0, 60.0, 80.0]})
+    c = pd.DataFrame({"weather": ["sun", "rain", "sun", "sun"]})
+    opt.tell(x, c, [3.0, 1.0, 5.0, 4.0])
+    best = opt.recommend()
+    ax = plot_worst_case(opt, best)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weather", "profit")
+    shown = [text.get_text() for text in ax.get_xticklabels()]
+    assert shown == best.contexts["weather"].tolist()  # the worst first
+    heights = [height for _, height in bars(ax)["weight in the worst case"]]
+    assert heights == pytest.approx(best.contexts["worst_case_weight"].tolist())
+    assert "reference_weight" in best.contexts  # drawing takes nothing away
+    table = opt.policy(pd.DataFrame({"weather": ["rain", "sun"]}))
+    ax = plot_policy(table[["weather"]], table[["price"]])
+    assert ax.get_ylabel() == "price"
+    assert "answer holds" in str(best)
+    assert "price = " in str(best).split("answer holds")[1] or best.rival is None
