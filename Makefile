@@ -14,7 +14,8 @@ export MKL_NUM_THREADS := 1
 TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test fast-test lint format docs tutorials notebooks clean FORCE
+.PHONY: help venv demo test fast-test lint format docs tutorials notebooks packages \
+	floors clean FORCE
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +70,12 @@ notebooks: $(TUTORIALS:.py=.ipynb)  ## run every tutorial in full, into the comm
 
 tutorials/%.ipynb: tutorials/%.py $(STAMP) FORCE
 	$(BIN)/jupytext --quiet --to notebook --set-kernel python3 --execute --output $@ $<
+
+packages: $(STAMP)  ## wheel and sdist: built, installed into new environments, used
+	.ci/packages $(BIN)/python
+
+floors: $(STAMP)  ## the lowest versions that pyproject.toml allows: installed, tested
+	.ci/floors $(BIN)/python
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist docs/tutorials .pytest_cache .ruff_cache .hypothesis

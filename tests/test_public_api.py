@@ -124,6 +124,18 @@ def test_import_is_light() -> None:
     assert "botorch_drbo.test_functions" not in imported
 
 
+def test_a_part_is_imported_without_the_rest() -> None:
+    ours = {
+        name.split(".")[1]
+        for name in imported_by("import botorch_drbo.acquisition")
+        if name.startswith("botorch_drbo.")
+    }
+    assert ours.isdisjoint({"algorithms", "calibrate", "optimizer", "space", "tables"})
+    assert "ContextSet" in dir(botorch_drbo)
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
+        _ = botorch_drbo.NoSuchName
+
+
 def test_the_two_names_of_the_first_lines() -> None:
     from botorch_drbo import ContextSet, RobustOptimizer, contexts, optimizer
 

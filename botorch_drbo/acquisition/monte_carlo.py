@@ -23,7 +23,7 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import in_blocks
+from botorch_drbo.posterior import in_blocks, only_model
 from botorch_drbo.posterior.blocks import CACHE_BYTES
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
@@ -96,6 +96,13 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None,
         memory_budget: int,
     ) -> None:
+        reason = supports_paths(only_model(model), posterior_transform)
+        if reason is not None:
+            raise UnsupportedError(
+                f"{type(self).__name__} needs posterior sample paths, and this model "
+                f"has none: {reason.rstrip('.')}. DistributionallyRobustUCB takes any "
+                "single-output model, one decision at a time."
+            )
         super().__init__(
             model,
             context_set,
@@ -108,13 +115,6 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if seed is not None:
             check_count(seed, "seed", minimum=0)
         self.objective = check_objective(objective, context_set)
-        reason = supports_paths(self.model, posterior_transform)
-        if reason is not None:
-            raise UnsupportedError(
-                f"{type(self).__name__} needs posterior sample paths, and this model "
-                f"has none: {reason.rstrip('.')}. DistributionallyRobustUCB takes any "
-                "single-output model, one decision at a time."
-            )
         self.num_paths, self.num_features = num_paths, num_features
         self.seed = int(torch.randint(2**31, ())) if seed is None else seed
         self.memory_budget = memory_budget

@@ -8,7 +8,6 @@ from typing import ClassVar, final
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
-from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
@@ -173,9 +172,6 @@ class RandomSearch(JudgedAlgorithm):
 
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
 
-    Args:
-        feasibility: How surely a recommendation has to meet outcome constraints.
-
     Example:
         >>> unit = torch.tensor([[0.0], [1.0]]).double()
         >>> nothing = torch.empty(0, 1).double()
@@ -188,8 +184,6 @@ class RandomSearch(JudgedAlgorithm):
     needs_data: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
     judged_by: ClassVar[type[ModelBasedAlgorithm]] = EmpiricalRisk
-
-    feasibility: float = 0.95
 
     def _propose(
         self,
@@ -212,6 +206,3 @@ class RandomSearch(JudgedAlgorithm):
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
         unit = unit.to(space.bounds)
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])
-
-    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
-        return self._judge()._fit_constraints(history, space)

@@ -28,6 +28,7 @@ class JudgedAlgorithm(Algorithm):
         hyperparameters: Those of the model if they are known: then nothing is fitted.
         model: A function that makes the model in place of all this, as for the other
             recipes.
+        feasibility: How surely a recommendation has to meet outcome constraints.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -40,6 +41,7 @@ class JudgedAlgorithm(Algorithm):
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
     model: ModelMaker | None = None
+    feasibility: float = 0.95
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -49,10 +51,8 @@ class JudgedAlgorithm(Algorithm):
         self._judge()
 
     def _judge(self) -> ModelBasedAlgorithm:
-        shared = {f.name for f in fields(self)} & {
-            f.name for f in fields(self.judged_by)
-        }
-        return self.judged_by(**{name: getattr(self, name) for name in shared})
+        shared = {f.name: getattr(self, f.name) for f in fields(JudgedAlgorithm)}
+        return self.judged_by(**shared)
 
     def _recommend(
         self,
@@ -66,6 +66,9 @@ class JudgedAlgorithm(Algorithm):
 
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
         return self._judge()._fit(history, space)
+
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        return self._judge()._fit_constraints(history, space)
 
     def _decide(
         self,

@@ -121,6 +121,9 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
       thumb. Without a ``norm_bound`` the norm of the episode's own posterior mean
       stands for ``B``: what the data show of it.
 
+    ``model=`` is one of ``x`` alone with noise that it learns (a ``SingleTaskGP``): its
+    kernel, mean and noise are those of the next episode.
+
     **Contexts.** The paper has none. The model is one of ``x`` alone, as for
     ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``
     on the same history: best posterior mean, all outcomes used, the discarded decisions
@@ -263,13 +266,15 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         first, length, episode, prior = 0, 1, 1, None
         while first + length <= history.t:
             end = first + length
-            prior = self._prior(history, space, end)
+            fitted = prior = self._prior(history, space, end)
+            width = self.confidence_width
+            if isinstance(width, ConfidenceWidth):
+                prior = width.model(fitted)
             mean, deviation, norm, gain = _moments(
                 prior, history.X[first:end], history.Y[first:end], decisions
             )
-            width = self.confidence_width
             if isinstance(width, ConfidenceWidth):
-                width = width.width(prior, gain)
+                width = width.width(fitted, gain)
             elif width is None:
                 norm = self._prior_norm(prior, decisions, norm)
                 width = self._proven_width(norm, len(decisions), episode)
