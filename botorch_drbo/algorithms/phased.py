@@ -137,6 +137,9 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         delta: The probability of failure of the non-adaptive width, between 0 and 1.
         norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
             scaled to at most 1; None for a guess.
+        model: A function that makes the model in place of all this, as for the other
+            recipes: a ``SingleTaskGP`` with noise that it learns, whose kernel, mean
+            and noise are those of the next episode.
 
     Raises:
         InputDataError: An option outside its range.
