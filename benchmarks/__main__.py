@@ -175,17 +175,17 @@ def _lipschitz(options: argparse.Namespace) -> int:
     return run_lipschitz(writable(options.out), models=options.models)
 
 
-def _search(options: argparse.Namespace) -> int:
-    from benchmarks.accuracy.search import Sizes, run_search
-
-    return run_search(writable(options.out), Sizes(options.histories))
-
-
 def _constraints(options: argparse.Namespace) -> int:
     from benchmarks.experiments.constraints import run_constraints
 
     out = RESULTS / "constraints.md" if options.out is None else options.out
     return run_constraints(out, seeds=options.seeds, rounds=options.rounds)
+
+
+def _search(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.search import Sizes, run_search
+
+    return run_search(writable(options.out), Sizes(options.histories))
 
 
 def _batches(options: argparse.Namespace) -> int:
@@ -398,15 +398,6 @@ def _parser() -> argparse.ArgumentParser:
         "--models", type=int, default=90, help="random models for one context column"
     )
 
-    search = commands.add_parser(
-        "search", help="how often a recipe misses the maximum of its own function"
-    )
-    search.set_defaults(command=_search)
-    search.add_argument(
-        "--out", type=Path, default=RESULTS / "search.md", help="report file"
-    )
-    search.add_argument("--histories", type=int, default=16, help="on each problem")
-
     constraints = commands.add_parser(
         "constraints", help="outcome constraints: ambiguity heeded, and ignored"
     )
@@ -416,6 +407,15 @@ def _parser() -> argparse.ArgumentParser:
     constraints.add_argument(
         "--out", type=Path, help="report file (results/constraints.md)"
     )
+
+    search = commands.add_parser(
+        "search", help="how often a recipe misses the maximum of its own function"
+    )
+    search.set_defaults(command=_search)
+    search.add_argument(
+        "--out", type=Path, default=RESULTS / "search.md", help="report file"
+    )
+    search.add_argument("--histories", type=int, default=16, help="on each problem")
 
     batches = commands.add_parser(
         "batches", help="batches chosen jointly against decision by decision"

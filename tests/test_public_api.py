@@ -21,6 +21,8 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.optim import optimize_acqf
+from botorch.optim.core import scipy_minimize
+from botorch.optim.utils import get_parameters_and_bounds
 from botorch.posteriors import GPyTorchPosterior
 
 import botorch_drbo
@@ -213,6 +215,19 @@ RELIED_ON: list[tuple[Callable, dict[str, object]]] = [
     (
         fit_gpytorch_mll,
         {"mll": inspect.Parameter.empty, "optimizer": None, "optimizer_kwargs": None},
+    ),
+    (
+        scipy_minimize,
+        {
+            "closure": inspect.Parameter.empty,
+            "parameters": inspect.Parameter.empty,
+            "bounds": None,
+            "method": "L-BFGS-B",
+        },
+    ),
+    (
+        get_parameters_and_bounds,
+        {"module": inspect.Parameter.empty, "requires_grad": None},
     ),
     (
         SingleTaskGP.__init__,

@@ -134,9 +134,10 @@ def report(rows: pd.DataFrame, histories: int, sizes: Sizes) -> str:
         "| recipe | problem | " + " | ".join(head) + " |",
         "|---|---" + "|---:" * len(head) + "|",
     ]
-    for key, group in rows.groupby(["recipe", "problem"], sort=False):
-        recipe, problem = cast(tuple[str, str], key)
-        lines.append(f"| {recipe} | {problem} | {_cells(group, sizes)} |")
+    for _, group in rows.groupby(["recipe", "problem"], sort=False):
+        first = group.iloc[0]
+        cells = _cells(group, sizes)
+        lines.append(f"| {first.recipe} | {first.problem} | {cells} |")
     for recipe, group in rows.groupby("recipe", sort=False):
         lines.append(f"| **{recipe}** | all | {_cells(group, sizes)} |")
     return "\n".join(lines) + "\n"

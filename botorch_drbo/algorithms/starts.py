@@ -37,7 +37,7 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
 
 
 def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
-    """Which points are higher than their neighbours, the most promising first.
+    """Which points are higher than their neighbours, best first.
 
     Args:
         unit: Points that fill the unit cube, ``m x d_x``.
@@ -49,12 +49,13 @@ def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
     """
     num_samples, d_x = unit.shape
     finite = values[values.isfinite()]  # a moat is as deep as the lowest of the rest
-    values = values.nan_to_num(neginf=finite.min().item() if len(finite) else 0.0)
+    height = values.nan_to_num(
+        neginf=finite.min().item() if len(finite) else 0.0
+    ).tolist()
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
     places = unit.cpu().numpy()
     _, near = KDTree(places).query(places, k=neighbours + 1)
-    height = values.tolist()
     saddles = _saddles(height, near.reshape(num_samples, -1).tolist())
     best = sorted(saddles, key=lambda i: saddles[i] - 2 * height[i])
     return torch.tensor(best[:num], device=values.device)
