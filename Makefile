@@ -14,19 +14,20 @@ export MKL_NUM_THREADS := 1
 TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test fast-test lint format docs tutorials notebooks clean FORCE
+.PHONY: help venv demo test fast-test lint format docs tutorials notebooks packages \
+	floors clean FORCE
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-venv: $(STAMP)  ## make .venv with everything but Ax (again whenever pyproject.toml changes)
+venv: $(STAMP)  ## make .venv with everything (again whenever pyproject.toml changes)
 
 # torch first, at one version that has a local CPU build here: resolved together with the
 # rest, pip may pick a newer CUDA build of several gigabytes.
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install torch==2.13.0
-	$(PIP) install -e '.[optuna,xopt,benchmarks,cli,docs,dev]'
+	$(PIP) install -e '.[all]'
 	touch $@
 
 demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
@@ -34,8 +35,7 @@ demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
-	tests botorch_drbo docs/constraints.md docs/index.md docs/conventions.md docs/objectives.md \
-	docs/optuna.md docs/perturbation.md docs/radius.md docs/rounds.md docs/spaces.md docs/tables.md docs/xopt.md
+	tests botorch_drbo $(wildcard docs/*.md)
 
 test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
 	$(PYTEST)
@@ -70,6 +70,12 @@ notebooks: $(TUTORIALS:.py=.ipynb)  ## run every tutorial in full, into the comm
 
 tutorials/%.ipynb: tutorials/%.py $(STAMP) FORCE
 	$(BIN)/jupytext --quiet --to notebook --set-kernel python3 --execute --output $@ $<
+
+packages: $(STAMP)  ## wheel and sdist: built, installed into new environments, used
+	.ci/packages $(BIN)/python
+
+floors: $(STAMP)  ## the lowest versions that pyproject.toml allows: installed, tested
+	.ci/floors $(BIN)/python
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist docs/tutorials .pytest_cache .ruff_cache .hypothesis

@@ -3,9 +3,20 @@
 Choose a decision whose outcome also depends on something nobody controls.
 """
 
-from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.space import Category, Integer, LinearConstraint, Log, Ordinal, Space
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from botorch_drbo.contexts import ContextSet
+    from botorch_drbo.optimizer import RobustOptimizer
+    from botorch_drbo.space import (
+        Category,
+        Integer,
+        LinearConstraint,
+        Log,
+        Ordinal,
+        Space,
+    )
 
 __version__ = "0.2.0"
 
@@ -20,3 +31,21 @@ __all__ = [
     "Space",
     "__version__",
 ]
+
+_HOMES = dict.fromkeys(__all__, "space")
+_HOMES |= {"ContextSet": "contexts", "RobustOptimizer": "optimizer"}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is first asked for.
+
+    So `import botorch_drbo.acquisition` brings neither optimiser nor algorithms, and
+    `import botorch_drbo` nothing at all.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,13 +24,15 @@ class Fits:
         self._fit = fit
         self._states: dict[Hashable, dict[str, Any]] = {}
 
-    def __call__(self, mll: MarginalLogLikelihood) -> MarginalLogLikelihood:
-        """Fit, or load what the same fit has found before."""
+    def __call__(
+        self, mll: MarginalLogLikelihood, **options: Any
+    ) -> MarginalLogLikelihood:
+        """Fit, or load what the same fit has found before, whatever the options."""
         key, generator = _key(mll), torch.get_rng_state()
         if key in self._states:
             mll.load_state_dict(self._states[key])
             return mll.eval()
-        mll = self._fit(mll)
+        mll = self._fit(mll, **options)
         if torch.equal(generator, torch.get_rng_state()):  # else it had to try again
             self._states[key] = copy.deepcopy(mll.state_dict())
         return mll

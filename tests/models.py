@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.models import SingleTaskGP
+from botorch.models import SingleTaskGP, SingleTaskVariationalGP
 from botorch.models.model import Model
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
@@ -56,6 +57,23 @@ def small_model() -> SingleTaskGP:
     Z = uniform(10, 3, seed=1)
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * Z[:, 2:]
     return known_model(Z, Y, noise=1e-2)
+
+
+def variational_model(Z: Tensor) -> SingleTaskVariationalGP:
+    """Six inducing points among the inputs ``t x d``, and a posterior set by hand."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about transforms and minibatches
+        model = SingleTaskVariationalGP(
+            Z, inducing_points=6, input_transform=Normalize(Z.shape[-1])
+        )
+    strategy = model.model.variational_strategy
+    with torch.no_grad():
+        strategy._variational_distribution.variational_mean.copy_(uniform(6, seed=9))
+        strategy._variational_distribution.chol_variational_covar.copy_(
+            0.3 * torch.eye(6).double()
+        )
+    strategy.variational_params_initialized.fill_(1)
+    return model.eval()
 
 
 def make_model(

@@ -21,6 +21,8 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.optim import optimize_acqf
+from botorch.optim.core import scipy_minimize
+from botorch.optim.utils import get_parameters_and_bounds
 from botorch.posteriors import GPyTorchPosterior
 
 import botorch_drbo
@@ -122,6 +124,18 @@ def test_import_is_light() -> None:
     assert "botorch_drbo.test_functions" not in imported
 
 
+def test_a_part_is_imported_without_the_rest() -> None:
+    ours = {
+        name.split(".")[1]
+        for name in imported_by("import botorch_drbo.acquisition")
+        if name.startswith("botorch_drbo.")
+    }
+    assert ours.isdisjoint({"algorithms", "calibrate", "optimizer", "space", "tables"})
+    assert "ContextSet" in dir(botorch_drbo)
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
+        _ = botorch_drbo.NoSuchName
+
+
 def test_the_two_names_of_the_first_lines() -> None:
     from botorch_drbo import ContextSet, RobustOptimizer, contexts, optimizer
 
@@ -201,6 +215,19 @@ RELIED_ON: list[tuple[Callable, dict[str, object]]] = [
     (
         fit_gpytorch_mll,
         {"mll": inspect.Parameter.empty, "optimizer": None, "optimizer_kwargs": None},
+    ),
+    (
+        scipy_minimize,
+        {
+            "closure": inspect.Parameter.empty,
+            "parameters": inspect.Parameter.empty,
+            "bounds": None,
+            "method": "L-BFGS-B",
+        },
+    ),
+    (
+        get_parameters_and_bounds,
+        {"module": inspect.Parameter.empty, "requires_grad": None},
     ),
     (
         SingleTaskGP.__init__,

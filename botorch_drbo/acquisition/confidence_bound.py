@@ -57,7 +57,7 @@ class ConfidenceBound(NamedTuple):
             ``... x k x d_c``.
         """
         sigma = at.variance.clamp_min(self.min_variance).sqrt()
-        share = self._width(sigma) * (at.variance > self.min_variance) / (2 * sigma)
+        share = 0.5 * self._width(sigma) * (at.variance > self.min_variance) / sigma
         return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
 
     def _half(self, variance: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -17,20 +17,19 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
-from torch.utils.checkpoint import checkpoint
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior import in_blocks, only_model
+from botorch_drbo.posterior.blocks import CACHE_BYTES
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
 
 _BYTES = 8  # of a float64
 _COPIES = 24  # of the values: in the utility and its gradient, sorting included
-_CACHE_BYTES = 2**22
-_DECISIONS_PER_BLOCK = 256
 
 
 class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
@@ -97,6 +96,13 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None,
         memory_budget: int,
     ) -> None:
+        reason = supports_paths(only_model(model), posterior_transform)
+        if reason is not None:
+            raise UnsupportedError(
+                f"{type(self).__name__} needs posterior sample paths, and this model "
+                f"has none: {reason.rstrip('.')}. DistributionallyRobustUCB takes any "
+                "single-output model, one decision at a time."
+            )
         super().__init__(
             model,
             context_set,
@@ -109,13 +115,6 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if seed is not None:
             check_count(seed, "seed", minimum=0)
         self.objective = check_objective(objective, context_set)
-        reason = supports_paths(self.model, posterior_transform)
-        if reason is not None:
-            raise UnsupportedError(
-                f"{type(self).__name__} needs posterior sample paths, and this model "
-                f"has none: {reason.rstrip('.')}. DistributionallyRobustUCB takes any "
-                "single-output model, one decision at a time."
-            )
         self.num_paths, self.num_features = num_paths, num_features
         self.seed = int(torch.randint(2**31, ())) if seed is None else seed
         self.memory_budget = memory_budget
@@ -197,37 +196,33 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         rows, S = X.reshape(-1, X.shape[-1]), self.paths.num_paths
         contexts = self.context_set.points.to(X)
         weights = self.context_set.weights.to(X)
-        shared = self._shared(rows, contexts)
-        most = max(1, self.memory_budget // (_BYTES * _COPIES * len(contexts)))
-        num_rows, num_paths = len(rows), S
-        whole = num_rows * S <= most and self.paths.keeps(len(contexts))
+        joint = torch.cat([rows, self._shared(rows, contexts)], dim=-1)
+        bytes_per_path = _BYTES * _COPIES * len(contexts)  # and decision
+        most = self.memory_budget // bytes_per_path
+        whole = len(rows) * S <= most and self.paths.keeps(len(contexts))
+        num_paths = S
         if not whole:
-            # Decisions before paths: each block computes anew what the contexts are to
-            # its paths. Few paths, so that this stays in the processor's cache.
-            num_rows = max(1, min(num_rows, most, _DECISIONS_PER_BLOCK))
-            few = _CACHE_BYTES // (_BYTES * self.paths.num_features * len(contexts))
-            num_paths = max(1, min(S, most // num_rows, few))
-        graph = torch.is_grad_enabled() and X.requires_grad
+            # Each block computes anew what the contexts are to its paths. Few paths, so
+            # that this stays in the processor's cache.
+            few = CACHE_BYTES // (_BYTES * self.paths.num_features * len(contexts))
+            num_paths = max(1, min(S, few, most // max(1, len(rows))))
 
-        def block(chunk: Tensor, known: Tensor, first: int) -> Tensor:
+        def utilities(first: int) -> Tensor:  # N x num_paths
             part = slice(first, first + num_paths)
             paths = self.paths if whole else self.paths.part(part)
-            return self._utility(paths(chunk, contexts), known, weights, part)
 
-        def kept(*arguments: Any) -> Tensor:
-            if whole or not graph:
-                return block(*arguments)
-            return cast(Tensor, checkpoint(block, *arguments, use_reentrant=False))
+            def of_rows(joint: Tensor) -> tuple[Tensor]:
+                chunk, known = joint.tensor_split([X.shape[-1]], dim=-1)
+                return (self._utility(paths(chunk, contexts), known, weights, part).mT,)
 
-        pieces = (part.split(max(1, num_rows)) for part in (rows, shared))
-        chunks = [*zip(*pieces, strict=True)]
-        utilities = torch.cat(
-            [
-                torch.cat([kept(*chunk, first) for chunk in chunks], dim=-1)
-                for first in range(0, S, num_paths)
-            ]
-        )
-        return utilities.reshape(S, *X.shape[:-1])
+            bytes_per_row = bytes_per_path * num_paths
+            (found,) = in_blocks(
+                of_rows, joint, bytes_per_row, self.memory_budget, parts=num_paths
+            )
+            return found
+
+        found = [utilities(first) for first in range(0, S, num_paths)]
+        return torch.cat(found, dim=-1).mT.reshape(S, *X.shape[:-1])
 
     def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
         """What all paths share at decisions ``N x d_x``: ``N x k``, or nothing."""

@@ -17,7 +17,7 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, only_model
 from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
 
 
@@ -98,19 +98,19 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
-        super().__init__(
-            model,
-            context_set,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-        )
-        reason = supports_paths(self.model, posterior_transform)
+        reason = supports_paths(only_model(model), posterior_transform)
         if reason is not None:
             raise UnsupportedError(
                 "Thompson sampling needs sample paths, and cannot draw them from this "
                 f"model: {reason}. Fit a single-output SingleTaskGP with RBF or Matern "
                 "kernels, or use DistributionallyRobustUCB, which takes any model."
             )
+        super().__init__(
+            model,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+        )
         for name, count in (
             ("num_paths", num_paths),
             ("num_features", num_features),

@@ -8,18 +8,15 @@ from typing import ClassVar, final
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
-from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.algorithms.acquisition_algorithm import AcquisitionAlgorithm
-from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.candidates import best_rows
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.feasible import sample
-from botorch_drbo.algorithms.given_model import ModelMaker
-from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.judged import JudgedAlgorithm
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.robust_set import RobustSetAlgorithm
 from botorch_drbo.algorithms.worst_case import Judge
@@ -170,21 +167,10 @@ class GPUCB(DecisionModelAlgorithm):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RandomSearch(Algorithm):
+class RandomSearch(JudgedAlgorithm):
     r"""``random``: decisions drawn uniformly from the box, or from the list.
 
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
-
-    Args:
-        reference: The context distribution if it is known, for the recommendation.
-        half_life: After how many further contexts one counts half, for the
-            recommendation; None: nothing is forgotten.
-        hyperparameters: Those of the model if they are known, for the recommendation.
-        feasibility: How surely a recommendation has to meet outcome constraints.
-        model: A function that makes the model in place of all this, the same.
-        num_restarts: Starting points of the gradient ascent of the recommendation.
-        raw_samples: Sobol points from which the starting points are picked.
-        max_iterations: L-BFGS-B iterations per ascent.
 
     Example:
         >>> unit = torch.tensor([[0.0], [1.0]]).double()
@@ -197,31 +183,7 @@ class RandomSearch(Algorithm):
     name: ClassVar[str] = "random"
     needs_data: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
-
-    reference: ContextSet | None = None
-    half_life: float | None = None
-    hyperparameters: FixedHyperparameters | None = None
-    feasibility: float = 0.95
-    model: ModelMaker | None = None
-    num_restarts: int = 10
-    raw_samples: int = 1024
-    max_iterations: int = 200
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        self._judge()
-
-    def _judge(self) -> EmpiricalRisk:
-        return EmpiricalRisk(
-            reference=self.reference,
-            half_life=self.half_life,
-            hyperparameters=self.hyperparameters,
-            feasibility=self.feasibility,
-            model=self.model,
-            num_restarts=self.num_restarts,
-            raw_samples=self.raw_samples,
-            max_iterations=self.max_iterations,
-        )
+    judged_by: ClassVar[type[ModelBasedAlgorithm]] = EmpiricalRisk
 
     def _propose(
         self,
@@ -244,35 +206,3 @@ class RandomSearch(Algorithm):
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
         unit = unit.to(space.bounds)
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])
-
-    def _recommend(
-        self,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-        candidates: Tensor | None,
-    ) -> Recommendation:
-        return self._judge().recommend(history, space, seed=seed, candidates=candidates)
-
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
-        return self._judge()._fit(history, space)
-
-    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
-        return self._judge()._fit_constraints(history, space)
-
-    def _decide(
-        self,
-        model: SingleTaskGP,
-        constraints: Model | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-    ) -> Tensor:
-        return self._judge()._decide(model, constraints, history, space, seed=seed)
-
-    def _choose_contexts(
-        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
-    ) -> Tensor:
-        return self._judge()._choose_contexts(history, space, x, seed=seed)

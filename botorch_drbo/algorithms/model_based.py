@@ -35,6 +35,7 @@ from botorch_drbo.algorithms.data import (
     check_values,
 )
 from botorch_drbo.algorithms.feasible import feasible, sample
+from botorch_drbo.algorithms.fitting import minimise_in_logarithms
 from botorch_drbo.algorithms.given_model import (
     ModelMaker,
     check_model_maker,
@@ -656,7 +657,8 @@ def _learnt(
     """A model fitted to values ``t x 1`` that were told under a name."""
     units = level_and_unit(Y, told)
     model = scaled_model(inputs, Y, *units, Yvar, input_transform=transform)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)
     return model.eval()
 
 

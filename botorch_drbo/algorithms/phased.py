@@ -10,26 +10,24 @@ from typing import Any, ClassVar, cast, final
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
-from botorch.models.model import Model
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_nonnegative
-from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.baselines import GPUCB
 from botorch_drbo.algorithms.candidates import check_candidates
-from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
+from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
-from botorch_drbo.algorithms.given_model import ModelMaker, check_exact
-from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
+from botorch_drbo.algorithms.given_model import check_exact
+from botorch_drbo.algorithms.judged import JudgedAlgorithm
+from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.confidence import (
     GreedyVariance,
     information_gain,
     nonadaptive_confidence_width,
 )
-from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.sampling import sobol_in_box
 
@@ -72,7 +70,7 @@ class PhasedState:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PhasedUncertaintySampling(Algorithm):
+class PhasedUncertaintySampling(JudgedAlgorithm):
     r"""``phased_gp_us``: sample where the model knows least, discard, begin again.
 
     Algorithm 2 of [Bogunovic2021misspecified]_. It keeps a low regret if the objective
@@ -123,6 +121,9 @@ class PhasedUncertaintySampling(Algorithm):
       thumb. Without a ``norm_bound`` the norm of the episode's own posterior mean
       stands for ``B``: what the data show of it.
 
+    ``model=`` is one of ``x`` alone with noise that it learns (a ``SingleTaskGP``): its
+    kernel, mean and noise are those of the next episode.
+
     **Contexts.** The paper has none. The model is one of ``x`` alone, as for
     ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``
     on the same history: best posterior mean, all outcomes used, the discarded decisions
@@ -136,16 +137,6 @@ class PhasedUncertaintySampling(Algorithm):
         delta: The probability of failure of the non-adaptive width, between 0 and 1.
         norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
             scaled to at most 1; None for a guess.
-        reference: The context distribution if it is known, for the recommendation.
-        half_life: After how many further contexts one counts half, for the values of
-            the recommendation; None: nothing is forgotten. Outcomes are not.
-        hyperparameters: Those of the model if they are known: then nothing is fitted.
-        model: A function that makes the model in place of all this, as for the other
-            recipes: a ``SingleTaskGP`` with noise that it learns, whose kernel, mean
-            and noise are those of the next episode.
-        num_restarts: Starting points of the gradient ascent of the recommendation.
-        raw_samples: Sobol points from which the starting points are picked.
-        max_iterations: L-BFGS-B iterations per ascent.
 
     Raises:
         InputDataError: An option outside its range.
@@ -168,18 +159,12 @@ class PhasedUncertaintySampling(Algorithm):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
+    judged_by: ClassVar[type[ModelBasedAlgorithm]] = GPUCB
 
     num_decisions: int = 1024
     confidence_width: float | ConfidenceWidth | None = 3.0
     delta: float = 0.1
     norm_bound: float | None = None
-    reference: ContextSet | None = None
-    half_life: float | None = None
-    hyperparameters: FixedHyperparameters | None = None
-    model: ModelMaker | None = None
-    num_restarts: int = 10
-    raw_samples: int = 1024
-    max_iterations: int = 200
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -202,7 +187,7 @@ class PhasedUncertaintySampling(Algorithm):
                 "them."
             )
         self._proven_width(0.0, 1, 1)  # checks delta
-        self._judge()
+        super().__post_init__()
 
     def state(
         self,
@@ -264,35 +249,6 @@ class PhasedUncertaintySampling(Algorithm):
             same = (points == row).all(-1)
             greedy.observe(int(same.nonzero()[0]))
         return points[greedy.extend(q, own)]
-
-    def _recommend(
-        self,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-        candidates: Tensor | None,
-    ) -> Recommendation:
-        return self._judge().recommend(history, space, seed=seed, candidates=candidates)
-
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
-        return self._judge()._fit(history, space)
-
-    def _decide(
-        self,
-        model: SingleTaskGP,
-        constraints: Model | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-    ) -> Tensor:
-        return self._judge()._decide(model, constraints, history, space, seed=seed)
-
-    def _choose_contexts(
-        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
-    ) -> Tensor:
-        return self._judge()._choose_contexts(history, space, x, seed=seed)
 
     def _replay(
         self,
@@ -367,17 +323,6 @@ class PhasedUncertaintySampling(Algorithm):
     def _sobol_set(self, space: SearchSpace) -> Tensor:
         # The set may not depend on the seed of a call, which is another at each call.
         return sobol_in_box(self.num_decisions, space.bounds, seed=0)
-
-    def _judge(self) -> GPUCB:
-        return GPUCB(
-            reference=self.reference,
-            half_life=self.half_life,
-            hyperparameters=self.hyperparameters,
-            model=self.model,
-            num_restarts=self.num_restarts,
-            raw_samples=self.raw_samples,
-            max_iterations=self.max_iterations,
-        )
 
 
 @dataclass(frozen=True)

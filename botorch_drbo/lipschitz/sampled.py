@@ -99,7 +99,10 @@ class LipschitzConstant(Module):
 
     bounds: Tensor
     candidates: Tensor
+    widths: Tensor
     stencil: Tensor
+    around: Tensor
+    positions: Tensor
 
     def __init__(
         self,
@@ -139,8 +142,16 @@ class LipschitzConstant(Module):
             parts.append(support.detach().to(bounds))
         self.register_buffer("bounds", bounds)
         self.register_buffer("candidates", torch.cat(parts))
-        stencil = torch.tensor(_STENCIL, dtype=torch.double).to(bounds)
-        self.register_buffer("stencil", stencil, persistent=False)
+        derived = {
+            "widths": bounds[1] - bounds[0],
+            "stencil": torch.tensor(_STENCIL, dtype=torch.double).to(bounds),
+            "around": torch.arange(len(_STENCIL)) - len(_STENCIL) // 2,
+        }
+        # In steps of the grid on a line, between its first and its last point.
+        places = (self.candidates - bounds[0]) / derived["widths"]
+        derived["positions"] = (self.num_sobol - 1) * places.squeeze(-1)
+        for name, tensor in derived.items():
+            self.register_buffer(name, tensor, persistent=False)
         self.climb = SlopeClimb(d_c)
 
     def forward(self, slopes: Slopes) -> Tensor:
@@ -183,7 +194,7 @@ class LipschitzConstant(Module):
             if num_steps == 0:
                 return torch.cat([best, starts], dim=-2)
             lower, upper = self.bounds.to(norms)
-            widths = upper - lower
+            widths = self.widths.to(norms)
 
             def in_unit_box(points: Tensor) -> Tensor:
                 contexts = torch.lerp(lower, upper, points.flatten(-3, -2))
@@ -215,7 +226,7 @@ class LipschitzConstant(Module):
             index = rest.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
-                unit = places / self._widths(norms)
+                unit = places / self.widths.to(norms)
                 away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
                 near = away.square().sum(-1) < self.apart**2
                 rest = torch.where(near, 0.0, rest)
@@ -223,36 +234,40 @@ class LipschitzConstant(Module):
         starts = places[index]  # ... (x S) x R x d_c
         best = starts[..., :1, :]
         if self._steps_on_grid:
-            starts = self._step_on_grid(norms, starts)
+            starts = self._step_on_grid(norms, index)
         return starts, best
 
-    def _step_on_grid(self, norms: Tensor, starts: Tensor) -> Tensor:
-        """To the top of a polynomial through the five nearest points of the grid."""
+    def _step_on_grid(self, norms: Tensor, index: Tensor) -> Tensor:
+        """From candidates to the top of a polynomial through the five nearest points.
+
+        Of the grid, whose points are the first candidates.
+        """
         last, reach = self.num_sobol - 1, len(_STENCIL) // 2
-        bounds, stencil = self.bounds.to(norms), self.stencil.to(norms)
-        at = last * ((starts - bounds[0]) / (bounds[1] - bounds[0])).squeeze(-1)
-        middle = at.round().clamp(reach, last - reach)  # ... (x S) x R
-        index = middle.long()
-        around = torch.stack([index + i for i in range(-reach, reach + 1)], -1)
-        near = norms.gather(-1, around.flatten(-2)).reshape(around.shape)
-        first, second, third, fourth = (near @ stencil).unbind(-1)  # ... (x S) x R
-        at = at - middle  # in steps of the grid
+        at = self.positions.to(norms)[index]  # ... (x S) x R, in steps of the grid
+        middle = at.round().clamp(reach, last - reach)
+        around = self.around.to(middle.device)
+        near = middle.long().unsqueeze(-1) + around  # ... (x S) x R x 5
+        near = norms.gather(-1, near.flatten(-2)).reshape(near.shape)
+        derivative = near @ self.stencil.to(norms)
+        first, second, third, fourth = derivative.unbind(-1)  # ... (x S) x R
+        third_twice, fourth_thrice = 2.0 * third, 3.0 * fourth
+        at = at - middle
         low, high = (at - 1.0).clamp_min(-reach), (at + 1.0).clamp(-reach, reach)
         tiny = torch.finfo(at.dtype).tiny
         for _ in range(_NEWTON_STEPS):
-            slope = first + at * (second + at * (third + at * fourth))
-            bend = second + at * (2.0 * third + 3.0 * at * fourth)
+            slope = torch.addcmul(third, at, fourth)
+            slope = torch.addcmul(second, at, slope)
+            slope = torch.addcmul(first, at, slope)
+            bend = torch.addcmul(third_twice, at, fourth_thrice)
+            bend = torch.addcmul(second, at, bend)
             # Where it bends upwards the step goes to the end of the interval.
-            least = slope.abs() / _BEYOND
-            at = at + slope / torch.maximum(-bend, least).clamp_min(tiny)
-            at = torch.minimum(torch.maximum(at, low), high)
-        place = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # in the unit box
-        return torch.lerp(bounds[0], bounds[1], place)
+            least = (slope.abs() / _BEYOND).clamp_min(tiny)
+            at = torch.addcdiv(at, slope, torch.maximum(-bend, least))
+            at = at.clamp(low, high)
+        share = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # of the line
+        bounds = self.bounds.to(norms)
+        return torch.lerp(bounds[0], bounds[1], share)
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
-        return torch.linalg.vector_norm(gradient * self._widths(gradient), dim=-1)
-
-    def _widths(self, like: Tensor) -> Tensor:
-        """Of the box, ``d_c``."""
-        return (self.bounds[1] - self.bounds[0]).to(like)
+        return torch.linalg.vector_norm(gradient * self.widths.to(gradient), dim=-1)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 DEFAULT_MEMORY_BUDGET = 2**30
-CACHE_BYTES = 2**23  # of the temporaries of one block: what a processor's cache holds
+CACHE_BYTES = 2**22  # of the temporaries of one block: what a processor's cache holds
 
 Rows = tuple[Tensor, ...]
 

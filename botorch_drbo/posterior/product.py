@@ -296,14 +296,18 @@ class ProductView(View):
             The interpolation and its derivatives, ``(1 + d_c) x n x r``.
         """
         with torch.no_grad():
-            inside, scale = self.posterior.contexts_inside(contexts)
             rows = max(1, _BLOCK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
-            matrix = torch.cat(
-                [self.skeleton.values_and_slopes(part) for part in inside.split(rows)],
-                dim=1,
-            )
-            units = torch.cat([torch.ones_like(scale[:, :1]), scale], dim=-1)
-            return (matrix * units.mT.unsqueeze(-1)).to(contexts)
+            parts = [
+                self.skeleton.values_and_slopes(part, units)
+                for part, units in zip(
+                    *(
+                        inside.split(rows)
+                        for inside in self.posterior.contexts_inside(contexts)
+                    ),
+                    strict=True,
+                )
+            ]
+            return torch.cat(parts, dim=1).to(contexts)
 
     def has_slopes(self, *, own: bool) -> bool:
         """Whether slopes are interpolated too: where they exist, and cost less."""

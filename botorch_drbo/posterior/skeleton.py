@@ -57,11 +57,13 @@ class Skeleton(NamedTuple):
     mixing: Tensor
     factors: Tensor
 
-    def values_and_slopes(self, contexts: Tensor) -> Tensor:
+    def values_and_slopes(self, contexts: Tensor, units: Tensor) -> Tensor:
         r"""Evaluate the functions ``e_s`` and their slopes, at any contexts.
 
         Args:
             contexts: ``n x d_c``, in the kernel's units, float64.
+            units: What slopes are multiplied by, the kernel's units in terms of those
+                that slopes are asked in, ``n x d_c``.
 
         Returns:
             Values first, then the slope in each column: ``(1 + d_c) x n x r``.
@@ -70,7 +72,7 @@ class Skeleton(NamedTuple):
         r = len(self.chosen)
         left, right = (rows @ self.mixing + self.constants).split(r, dim=-1)
         d_left, d_right = (changes @ self.mixing).split(r, dim=-1)  # d_c x n x r
-        slopes = d_left * right + left * d_right
+        slopes = torch.addcmul(d_left * right, left, d_right) * units.mT.unsqueeze(-1)
         products = torch.cat([(left * right).unsqueeze(0), slopes])
         return _divided(products.flatten(0, 1), self.factors).unflatten(
             0, products.shape[:2]

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.test_functions.base import BaseTestProblem
 from torch import Generator, Tensor
 from torch.distributions import Distribution
 from torch.utils.checkpoint import checkpoint
@@ -40,12 +41,18 @@ class Separated:
     context: Callable[[Tensor], Tensor]
 
 
-class RobustTestFunction(ABC):
+class RobustTestFunction(BaseTestProblem, ABC):
     r"""A function of a decision and a context whose true context law is known.
 
     The quantity to maximise is the expected value under the true law,
     :math:`F(x) = E_{c \sim P}[f(x, \mathrm{clip}(c))]`; contexts are clipped to
     ``context_bounds``. Subclasses give ``_evaluate``.
+
+    *BoTorch's part.* This is a ``BaseTestProblem`` of the decision: ``dim``,
+    ``bounds``, ``evaluate_true``, ``optimizers`` and ``optimal_value`` are about ``F``,
+    and calling it, ``function(X)``, adds noise to that: nobody in the world sees it.
+    Outcomes at a context are ``evaluate(X, C)`` and ``observe(X, C)``. ``.to`` moves
+    bounds and reference; what is evaluated follows dtype and device of ``X``.
 
     Args:
         name: The name that reports show.
@@ -65,6 +72,10 @@ class RobustTestFunction(ABC):
         UnsupportedError: A law without independent coordinates or an inverse cdf.
     """
 
+    num_objectives: ClassVar[int] = 1
+    _is_minimization_by_default = False
+    bounds: Tensor
+    context_bounds: Tensor
     # Pairs (x, c) evaluated at once: bounds the memory of large batches.
     _pairs_at_once: ClassVar[int] = 2**18
     # Whether a backward pass evaluates again rather than keep the graph of each chunk.
@@ -82,11 +93,16 @@ class RobustTestFunction(ABC):
         reference: ContextSet | None = None,
         separated: Separated | None = None,
     ) -> None:
+        check_bounds(bounds, "bounds")
+        self.dim = bounds.shape[-1]
+        self.continuous_inds = list(range(self.dim))
+        self._bounds = [(low, high) for low, high in bounds.mT.tolist()]
+        noise_std = float(check_nonnegative(noise_std, "noise_std"))
+        super().__init__(noise_std=noise_std, dtype=bounds.dtype)
         self.name = name
-        self.bounds = check_bounds(bounds, "bounds")
-        self.context_bounds = check_bounds(context_bounds, "context_bounds")
+        check_bounds(context_bounds, "context_bounds")
+        self.register_buffer("context_bounds", context_bounds.detach().clone())
         self.context_law = check_law(context_law, self.d_c)
-        self.noise_std = float(check_nonnegative(noise_std, "noise_std"))
         self.reference = reference
         self._known_optimum = optimum
         self._separated = separated
@@ -95,8 +111,8 @@ class RobustTestFunction(ABC):
 
     @property
     def d_x(self) -> int:
-        r"""The number of decision columns."""
-        return self.bounds.shape[-1]
+        r"""The number of decision columns, BoTorch's ``dim``."""
+        return self.dim
 
     @property
     def d_c(self) -> int:
@@ -122,7 +138,12 @@ class RobustTestFunction(ABC):
     @property
     def optimal_decision(self) -> Tensor:
         r"""A decision that attains ``optimal_value``, ``d_x``."""
-        return torch.tensor(self.optimum.decision, dtype=self.bounds.dtype)
+        return self.bounds.new_tensor(self.optimum.decision)
+
+    @property
+    def optimizers(self) -> Tensor:
+        r"""The same as BoTorch has it, a row for each optimum that is known: one."""
+        return self.optimal_decision.unsqueeze(0)
 
     def evaluate(self, X: Tensor, C: Tensor) -> Tensor:
         r"""Return the noise-free outcomes :math:`f(x, c)`; higher is better.
@@ -204,7 +225,7 @@ class RobustTestFunction(ABC):
         noise = torch.randn(
             value.shape, generator=generator, dtype=value.dtype, device=value.device
         )
-        return value + self.noise_std * noise
+        return value + cast(float, self.noise_std) * noise
 
     def sample_contexts(self, num: int, seed: int) -> Tensor:
         r"""Draw independent contexts of the true law, clipped to the bounds.
@@ -223,7 +244,7 @@ class RobustTestFunction(ABC):
         _check_number(num)
         generator = Generator().manual_seed(seed)
         uniforms = torch.rand(num, self.d_c, generator=generator, dtype=torch.double)
-        return self._from_uniforms(uniforms)
+        return self._from_uniforms(uniforms).to(self.context_bounds)
 
     def true_contexts(
         self, num: int = _NUM_TRUE_CONTEXTS, *, seed: int = _TRUTH_SEED
@@ -238,10 +259,14 @@ class RobustTestFunction(ABC):
             Contexts of equal weight, ``num x d_c``; the same at every call.
         """
         _check_number(num)
+        return self._true_contexts(num, seed).to(self.context_bounds, copy=True)
+
+    def _true_contexts(self, num: int, seed: int = _TRUTH_SEED) -> Tensor:
+        """In float64 and on the CPU wherever the function is, and kept."""
         if (num, seed) not in self._contexts:
             uniforms = sobol(num, self.d_c, seed)
             self._contexts[num, seed] = self._from_uniforms(uniforms)
-        return self._contexts[num, seed].clone()
+        return self._contexts[num, seed]
 
     def expected_value(self, X: Tensor, num: int = _NUM_TRUE_CONTEXTS) -> Tensor:
         r"""Return the expected outcome under the true law, by quasi-Monte Carlo.
@@ -257,7 +282,8 @@ class RobustTestFunction(ABC):
             Expected values, ``...``.
         """
         self._check_columns(X, self.d_x, "X")
-        contexts = self.true_contexts(num).to(X)  # n x d_c
+        _check_number(num)
+        contexts = self._true_contexts(num).to(X)  # n x d_c
         x = X.reshape(-1, self.d_x)  # B x d_x
         if self._separated is not None:
             if num not in self._mean_features:
@@ -283,6 +309,9 @@ class RobustTestFunction(ABC):
         total = torch.cat(means) if means else x.new_zeros(0)
         return total.reshape(X.shape[:-1])
 
+    def _evaluate_true(self, X: Tensor) -> Tensor:
+        return self.expected_value(X)
+
     @abstractmethod
     def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
         """Return ``f`` at ``N`` pairs: ``N x d_x`` and ``N x d_c`` to ``N``."""
@@ -305,7 +334,8 @@ class RobustTestFunction(ABC):
 
     def _from_uniforms(self, uniforms: Tensor) -> Tensor:
         contexts = quantiles(self.context_law, uniforms)
-        return contexts.clamp(self.context_bounds[0], self.context_bounds[1])
+        low, high = self.context_bounds.to(contexts)
+        return contexts.clamp(low, high)
 
     def _check_columns(self, points: Tensor, columns: int, name: str) -> None:
         check_finite(points, name)

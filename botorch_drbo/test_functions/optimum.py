@@ -70,7 +70,7 @@ def find_optimum(
     Returns:
         The best value at ``num_contexts`` contexts, and its decision.
     """
-    bounds = function.bounds
+    bounds = function.bounds.to("cpu", torch.double)
     num_screening = min(num_screening, num_contexts)
     box = bounds
     found = bounds.mean(0, keepdim=True)  # many test functions are symmetric there

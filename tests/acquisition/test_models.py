@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from botorch.models import (
     KroneckerMultiTaskGP,
     ModelListGP,
     SingleTaskGP,
-    SingleTaskVariationalGP,
 )
 from botorch.models.deterministic import (
     AffineDeterministicModel,
@@ -28,7 +26,6 @@ from botorch.models.deterministic import (
     PosteriorMeanModel,
 )
 from botorch.models.model import ModelList
-from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import (
     Bilog,
     ChainedOutcomeTransform,
@@ -51,7 +48,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from tests.models import UNIT, known_model, uniform
+from tests.models import UNIT, known_model, uniform, variational_model
 
 BETA = 2.25
 SO, RO = UncertaintyObjective.so(), UncertaintyObjective.ro()
@@ -84,23 +81,9 @@ def weight(value: float, number: int = 1) -> ScalarizedPosteriorTransform:
     return ScalarizedPosteriorTransform(weights, offset=0.5)
 
 
-def variational(**options) -> SingleTaskVariationalGP:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about transforms and minibatches
-        model = SingleTaskVariationalGP(
-            Z, inducing_points=6, input_transform=Normalize(3), **options
-        )
-    distribution = model.model.variational_strategy._variational_distribution
-    with torch.no_grad():
-        distribution.variational_mean.copy_(uniform(6, seed=9))
-        distribution.chol_variational_covar.copy_(0.3 * torch.eye(6).double())
-    model.model.variational_strategy.variational_params_initialized.fill_(1)
-    return model.eval()
-
-
 @pytest.mark.parametrize("scale", [None, -2.0])
 def test_a_variational_model_goes_by_its_posterior(scale):
-    model = variational()
+    model = variational_model(Z)
     options = {} if scale is None else {"posterior_transform": weight(scale)}
     acqf = DistributionallyRobustUCB(model, BETA, contexts(), RO, **options)
 
@@ -123,13 +106,16 @@ def test_a_variational_model_goes_by_its_posterior(scale):
 
 
 def variational_copy(model):
-    copied = variational()
+    copied = variational_model(Z)
     copied.load_state_dict(model.state_dict(), keep_transforms=False)
     return copied
 
 
 def test_a_variational_model_in_every_analytic_class():
-    model, transform = variational(), UncertaintyObjective.gen(TotalVariation(0.3))
+    model, transform = (
+        variational_model(Z),
+        UncertaintyObjective.gen(TotalVariation(0.3)),
+    )
     for acqf in (
         LipschitzPenalizedUCB(model, BETA, contexts(), 0.1, UNIT),
         FiniteDifferenceUCB(model, BETA, contexts(), transform, step=0.1),

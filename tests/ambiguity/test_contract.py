@@ -136,25 +136,16 @@ def instance(seed: int, n: int, zeros: bool = False, ties: bool = False):
 @every
 @few
 @seeds
-def test_value_lies_between_the_minimum_and_the_mean(
+def test_value_lies_in_between_and_the_weights_attain_it(
     member, seed, n, radius, zeros, ties
 ):
-    values, weights = instance(seed, n, zeros, ties)
-    robust = member.make(radius, n).worst_case(values, weights)
-    assert (robust.value <= (values * weights).sum(-1) + member.error).all()
-    assert (robust.value >= values.amin(-1) - member.error).all()
-    assert robust.status is SolverStatus.EXACT
-
-
-@every
-@few
-@seeds
-def test_weights_are_feasible_and_attain_the_value(
-    member, seed, n, radius, zeros, ties
-):
+    """Between the minimum and the mean; feasible weights."""
     values, weights = instance(seed, n, zeros, ties)
     ambiguity = member.make(radius, n)
     robust = ambiguity.worst_case(values, weights)
+    assert (robust.value <= (values * weights).sum(-1) + member.error).all()
+    assert (robust.value >= values.amin(-1) - member.error).all()
+    assert robust.status is SolverStatus.EXACT
     torch.testing.assert_close(robust.weights.sum(-1), torch.ones(4).double())
     torch.testing.assert_close((robust.weights * values).sum(-1), robust.value)
     if not member.feasible:

@@ -165,7 +165,8 @@ def test_suggestions_satisfy_constraints_with_a_forecast_and_a_known_context(
     assert all(float(row[1]) + 2 * int(row[2]) <= 40.001 for row in new)
     forecast.write_text("weather,weight\nrain,3\nhail,1\n")
     code, shown = call("suggest", data, *words, "--forecast", str(forecast))
-    assert code == 2 and "row 3, column `weather`" in shown and "forecast.csv" in shown
+    assert code == 2 and "row 3, column `weather`" in shown
+    assert "forecast.csv" in shown.replace(" ", "")  # a long path is wrapped anywhere
 
 
 def test_a_known_context_fixes_the_recommendation(data: Path) -> None:

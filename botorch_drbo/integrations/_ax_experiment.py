@@ -1,0 +1,132 @@
+"""What an experiment of Ax has seen, as the events of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ax.core.base_trial import BaseTrial
+from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRunType
+from ax.core.trial_status import TrialStatus
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+
+from botorch_drbo.integrations._ax_parameters import Translation
+
+_Arm = tuple[int, str]  # the index of its trial, its name
+_Outcome = tuple[float, float | None]  # and the variance of its noise
+
+_OUTCOME = "botorch_drbo_outcome"  # in the metadata of a trial
+_LOST = 1e-9  # more than what is lost by ten decimals
+
+ON_THE_WAY = {
+    TrialStatus.CANDIDATE,
+    TrialStatus.STAGED,
+    TrialStatus.RUNNING,
+    TrialStatus.ABANDONED,  # Ax promises not to ask for it again
+}
+
+
+def is_attached(trial: BaseTrial) -> bool:
+    """Whether a person attached it, so that it holds what happened."""
+    manual = GeneratorRunType.MANUAL.name
+    return any(run.generator_run_type == manual for run in trial.generator_runs)
+
+
+def events_of(
+    experiment: Experiment, words: Translation, outcomes: Mapping[_Arm, _Outcome]
+) -> list[dict[str, Any]]:
+    """What was asked and told, as the events of a run."""
+    events: list[dict[str, Any]] = []
+    num_trials = 0  # of the run
+
+    def record(kind: str, **fields: Any) -> None:
+        events.append({"event": kind, "number": len(events) + 1, **fields})
+
+    for trial in experiment.trials.values():
+        asked = not is_attached(trial)
+        failed = trial.status is TrialStatus.FAILED
+        for arm in trial.arms:
+            outcome = None if failed else outcomes.get((trial.index, arm.name))
+            pending = outcome is None and trial.status in ON_THE_WAY
+            where = f"trial {trial.index}"
+            x = words.decisions(arm.parameters, where)
+            c = words.contexts(arm.parameters, where)
+            if asked:
+                some_known = any(value is not None for value in c)
+                record("ask", x=[x], **({"context": c} if some_known else {}))
+                num_trials += 1
+                if pending:
+                    continue
+                record("withdraw", trial=num_trials - 1)
+                if failed:  # what happened, if anything, is a trial of its own
+                    continue
+            if None in c:
+                if outcome is None:
+                    continue
+                raise InputDataError(
+                    f"Trial {trial.index} has an outcome and not its context "
+                    f"({list(words.space.contexts)}). Say which one "
+                    f"came: `tell(client, {trial.index}, context, raw_data)`."
+                )
+            told = {"x": [x], "c": [c], "closes_pending": False}
+            if outcome is not None:
+                mean, variance = outcome
+                noise = {} if variance is None else {"y_variance": [variance]}
+                record("tell", **told, y=[mean], **noise)
+            elif pending:
+                record("tell", **told, y=None)
+            else:
+                record("fail", **told)
+            num_trials += 1
+    return events
+
+
+def keep_outcome(trial: BaseTrial, mean: float, error: float | None) -> None:
+    """Keep all digits of an outcome: Ax's files have ten decimals."""
+    trial.update_run_metadata({_OUTCOME: [mean, error]})
+
+
+def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
+    """The outcome of each arm, and the variance of its noise or None."""
+    found: dict[_Arm, _Outcome] = {}
+    table = experiment.lookup_data().df
+    table = table[table["metric_name"] == metric]
+    columns = (table[name] for name in ("trial_index", "arm_name", "mean", "sem"))
+    for index, arm, mean, error in zip(*columns, strict=True):
+        told = experiment.trials[index].run_metadata.get(_OUTCOME)
+        if told is not None and abs(told[0] - mean) < _LOST:  # else it came later
+            mean, error = told[0], math.nan if told[1] is None else told[1]
+        variance = None if math.isnan(error) else float(error) ** 2
+        found[index, arm] = float(mean), variance
+    lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})
+    if 0 < len(lacking) < len({trial for trial, _ in found}):
+        raise InputDataError(
+            f"The trials {lacking} have no standard error of {metric!r}, and others "
+            "have one. A model either knows the noise of every outcome or learns one "
+            "size of it for all: give it with each outcome, or with none."
+        )
+    return found
+
+
+def objective_of(experiment: Experiment) -> tuple[str, bool]:
+    """The metric, and whether low outcomes are good."""
+    config = experiment.optimization_config
+    if config is None:
+        raise InputDataError(
+            "The experiment has no objective. Call `client.configure_optimization`."
+        )
+    objective = config.objective
+    if not objective.is_single_objective:
+        raise UnsupportedError(
+            f"The experiment has the objective {objective.expression!r}. The recipes "
+            "optimise one metric: report the one that counts."
+        )
+    if config.all_constraints:
+        raise UnsupportedError(
+            f"The experiment has outcome constraints ({config.all_constraints}), which "
+            "the recipes here would not keep. Leave them out, or report an outcome in "
+            "which a violation costs what it costs."
+        )
+    return objective.metric_names[0], objective.minimize

@@ -1,0 +1,436 @@
+r"""The recipes inside Ax, by their names.
+
+>>> from ax.api.client import Client
+>>> from ax.api.configs import RangeParameterConfig
+>>> from botorch_drbo.integrations import ax as robust
+>>> client = Client()
+>>> client.configure_experiment(
+...     parameters=[
+...         RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1)),
+...         RangeParameterConfig(name="c", parameter_type="float", bounds=(0, 1)),
+...     ]
+... )
+>>> client.configure_optimization(objective="-cost")
+>>> client.set_generation_strategy(robust.generation_strategy(["c"], num_initial=2))
+>>> ((index, decision),) = client.get_next_trials(max_trials=1).items()
+>>> list(decision)  # the context has not come yet
+['x']
+>>> robust.tell(client, index, {"c": 0.4}, {"cost": 1.2})
+1
+>>> list(robust.recommend(client))
+['x']
+
+The context is a parameter of the experiment, with bounds; recipes never choose it. Ax's
+part is the record: trials, data, storage. Everything else is ``RobustOptimizer``, which
+is built anew from the experiment at each call and so is never out of step with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import pandas as pd
+from ax.adapter.base import Adapter
+from ax.analysis.analysis import Analysis
+from ax.api.client import Client
+from ax.core.analysis_card import AnalysisCard
+from ax.core.base_trial import BaseTrial
+from ax.core.data import Data
+from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRun
+from ax.core.observation import ObservationFeatures
+from ax.core.trial_status import TrialStatus
+from ax.core.types import TParameterization
+from ax.generation_strategy.external_generation_node import ExternalGenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.storage.botorch_modular_registry import register_acquisition_function
+from ax.storage.json_store.registry import CORE_DECODER_REGISTRY
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+
+from botorch_drbo._validation import check_count, did_you_mean
+from botorch_drbo.acquisition import OverJointInputs
+from botorch_drbo.algorithms import (
+    Algorithm,
+    ModelBasedAlgorithm,
+    algorithm_from_dict,
+)
+from botorch_drbo.integrations._ax_experiment import (
+    ON_THE_WAY,
+    events_of,
+    is_attached,
+    keep_outcome,
+    objective_of,
+    outcomes_of,
+)
+from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
+from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer.checks import as_algorithm
+from botorch_drbo.optimizer.state import write_state
+
+__all__ = [
+    "RobustGenerationNode",
+    "generation_strategy",
+    "optimizer",
+    "recommend",
+    "tell",
+]
+
+_NODE = "botorch_drbo"
+
+
+def generation_strategy(
+    context_names: Sequence[str],
+    algorithm: str | Algorithm = "wdrbo",
+    *,
+    num_initial: int = 6,
+    seed: int = 0,
+    **options: Any,
+) -> GenerationStrategy:
+    r"""A strategy for ``Client.set_generation_strategy`` that asks for decisions alone.
+
+    Args:
+        context_names: The parameters of the experiment that are contexts.
+        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
+            a recipe.
+        num_initial: How many decisions a scrambled Sobol design has.
+        seed: Decides every random draw.
+        options: Options of the named recipe. Outcomes are not standardised and
+            contexts not normalised before they get there: ``misspecification`` has the
+            units of the outcome, the points of a ``reference`` those of the contexts.
+            A radius has the units that the recipe says; that of ``wdrbo`` is a share
+            of the box of contexts, on a logarithmic scale where Ax has one.
+
+    Returns:
+        The strategy; JSON and SQL storage keep it with the experiment. Import this
+        module before you load one.
+
+    Raises:
+        InputDataError: No context names, an unknown algorithm or option, or an option
+            outside its range or that cannot be saved.
+    """
+    if isinstance(context_names, str) or not context_names:
+        raise InputDataError(
+            f"`context_names` must be a list of names, got {context_names!r}. Write "
+            "them in brackets."
+        )
+    if len(set(context_names)) < len(context_names):
+        raise InputDataError(f"`context_names` must differ, got {list(context_names)}.")
+    recipe = as_algorithm(algorithm, options, ["num_initial", "seed"])
+    node = RobustGenerationNode(
+        context_names=list(context_names),
+        algorithm=recipe.to_dict(),
+        num_initial=check_count(num_initial, "num_initial", 0),
+        seed=check_count(seed, "seed", 0),
+    )
+    return GenerationStrategy(name=recipe.name, nodes=[node])
+
+
+def tell(
+    client: Client,
+    trial_index: int,
+    context: Mapping[str, float | str],
+    raw_data: Mapping[str, float | tuple[float, float]] | None = None,
+) -> int:
+    r"""Report the context that came, and the outcome if it is there already.
+
+    Ax cannot add a context to a trial. So the trial that was asked is closed (as
+    failed, with the reason), and what happened is attached as a trial of its own:
+    decision, context and outcome. Where the trial has this context already, it is
+    completed.
+
+    Without ``raw_data`` the context counts at once and the trial goes on: tell the
+    outcome later under the number that this returns.
+
+    Args:
+        client: The client.
+        trial_index: The trial, from ``get_next_trials`` or from an earlier ``tell``.
+        context: The value of each context.
+        raw_data: The outcome by the name of its metric, a number or a pair of a number
+            and its standard error; None if it is still out.
+
+    Returns:
+        The number under which the trial goes on.
+
+    Raises:
+        InputDataError: An unknown trial, one that has ended or has another context, an
+            unknown or missing context or one out of its bounds, or no outcome of the
+            objective. Nothing is recorded then.
+    """
+    experiment, node = _inside(client)
+    if trial_index not in experiment.trials:
+        raise InputDataError(
+            f"There is no trial {trial_index!r}. The experiment has the trials "
+            f"{list(experiment.trials)}."
+        )
+    trial = experiment.trials[trial_index]
+    _check_context(context, node.context_names, experiment)
+    missing = [name for name in node.context_names if name not in context]
+    if missing:
+        raise InputDataError(
+            f"`context` lacks {missing}: tell all of {node.context_names}."
+        )
+    outcome = None
+    if raw_data is not None:
+        outcome = _checked_outcome(raw_data, objective_of(experiment)[0])
+    _check_goes_on(trial, node.context_names, context)
+    parameters = {**trial.arms[0].parameters, **context}
+    if parameters != trial.arms[0].parameters:
+        told = client.attach_trial(parameters)  # pyright: ignore[reportArgumentType]
+        # `unsafe`: it may have been completed without its context.
+        trial.mark_failed(f"its context came: see trial {told}", unsafe=True)
+        client.mark_trial_failed(trial_index)  # saves it, where there is a database
+        trial_index = told
+    if raw_data is not None and outcome is not None:
+        keep_outcome(experiment.trials[trial_index], *outcome)
+        client.complete_trial(trial_index, dict(raw_data))
+    return trial_index
+
+
+def recommend(
+    client: Client, context: Mapping[str, float | str] | None = None
+) -> TParameterization:
+    r"""The decision with the best robust value of the posterior mean.
+
+    ``Client.get_best_parameterization`` is something else: the luckiest trial so far.
+
+    Args:
+        client: The client.
+        context: What is known of the context already; None for nothing.
+
+    Returns:
+        The decision. ``optimizer(client).recommend()`` has its values too.
+
+    Raises:
+        InputDataError: There is no outcome yet.
+        UnsupportedError: The recipe can make nothing of what is known.
+    """
+    experiment, node = _inside(client)
+    return node.recommend(experiment, {} if context is None else context)
+
+
+def optimizer(client: Client) -> RobustOptimizer:
+    r"""The experiment as a ``RobustOptimizer``: profiles, policies, predictions.
+
+    Args:
+        client: The client.
+
+    Returns:
+        A copy: what it is told, the experiment does not know. Its columns have the
+        names and units of the experiment.
+
+    Raises:
+        InputDataError: The strategy of the client is none of ours.
+        UnsupportedError: The experiment is none for these recipes.
+    """
+    experiment, node = _inside(client)
+    return node.optimizer(experiment)
+
+
+@dataclass(init=False, eq=False)  # Ax stores the fields
+class RobustGenerationNode(ExternalGenerationNode):
+    """A node of a generation strategy that asks what a ``RobustOptimizer`` asks.
+
+    A trial that it has generated holds the decision alone, and the contexts that were
+    given as ``fixed_parameters`` because they are known already.
+
+    Args:
+        context_names: The parameters of the experiment that are contexts.
+        algorithm: The recipe, from ``Algorithm.to_dict``.
+        num_initial: How many decisions the initial design has.
+        seed: Decides every random draw.
+    """
+
+    context_names: list[str]
+    algorithm: dict[str, Any]
+    num_initial: int
+    seed: int
+
+    def __init__(
+        self,
+        context_names: list[str],
+        algorithm: dict[str, Any],
+        num_initial: int,
+        seed: int,
+    ) -> None:
+        super().__init__(name=_NODE, should_deduplicate=False)
+        self.context_names = context_names
+        self.algorithm = algorithm
+        self.num_initial = num_initial
+        self.seed = seed
+        self._known: TParameterization = {}
+        self._current: tuple[Translation, RobustOptimizer] | None = None
+
+    def gen(
+        self, *, fixed_features: ObservationFeatures | None = None, **arguments: Any
+    ) -> GeneratorRun | None:
+        """Ax's call for a trial; parameters that are fixed are known contexts."""
+        known = {} if fixed_features is None else dict(fixed_features.parameters)
+        self._known = known
+        return super().gen(fixed_features=fixed_features, **arguments)
+
+    def update_generator_state(self, experiment: Experiment, data: Data) -> None:
+        """Read the experiment as it is now."""
+        self._current = self.words(experiment), self.optimizer(experiment)
+
+    def get_next_candidate(
+        self, pending_parameters: list[TParameterization]
+    ) -> TParameterization:
+        """The next decision. Those asked before it in one call are pending already."""
+        assert self._current is not None  # Ax updates first
+        words, current = self._current
+        for name in self._known:
+            if name not in self.context_names:
+                raise UnsupportedError(
+                    f"{name!r} cannot be held fixed: it is no context, and a recipe "
+                    "chooses all of the decision. What can be known before are the "
+                    f"contexts {self.context_names}."
+                )
+        x = current.ask(context=words.named(self._known) or None)
+        return {**words.for_ax(x.to_dict("records")[0]), **self._known}
+
+    def recommend(
+        self, experiment: Experiment, known: Mapping[str, float | str]
+    ) -> TParameterization:
+        """The decision with the best robust value, given what is known."""
+        words = self.words(experiment)
+        _check_context(known, self.context_names, experiment)
+        best = self.optimizer(experiment).recommend(context=words.named(known) or None)
+        return words.for_ax(best.x.to_dict("records")[0])
+
+    def words(self, experiment: Experiment) -> Translation:
+        """The space of the experiment as one of ours."""
+        metric, _ = objective_of(experiment)
+        return Translation.of(experiment.search_space, self.context_names, metric)
+
+    def optimizer(self, experiment: Experiment) -> RobustOptimizer:
+        """The optimizer that has seen what the experiment has seen."""
+        words = self.words(experiment)
+        metric, minimize = objective_of(experiment)
+        recipe = algorithm_from_dict(self.algorithm)
+        if isinstance(recipe, ModelBasedAlgorithm) and recipe.reference is not None:
+            given = recipe.reference
+            reference = words.space.context_set(given.points, given.weights)
+            recipe = replace(recipe, reference=reference)
+        fresh = RobustOptimizer(
+            recipe,
+            words.space,
+            seed=self.seed,
+            maximize=not minimize,
+            num_initial=self.num_initial,
+        ).state_dict()
+        outcomes = outcomes_of(experiment, metric)
+        if any(variance is not None for _, variance in outcomes.values()):
+            recipe.check_uses_contexts("a standard error")
+        events = events_of(experiment, words, outcomes)
+        return RobustOptimizer.from_state_dict(
+            write_state(fresh["config"], fresh["environment"], events)
+        )
+
+
+CORE_DECODER_REGISTRY[RobustGenerationNode.__name__] = RobustGenerationNode
+for _kind in (OverJointInputs, *ACQUISITION_FUNCTIONS):
+    register_acquisition_function(_kind)
+
+
+class _Visitor(Analysis):
+    """The public door to what a client holds: an analysis is shown all of it."""
+
+    experiment: Experiment | None = None
+    strategy: GenerationStrategy | None = None
+
+    def validate_applicable_state(self, *_: object, **__: object) -> None:
+        """It always is."""
+
+    def compute(
+        self,
+        experiment: Experiment | None = None,
+        generation_strategy: GenerationStrategy | None = None,
+        adapter: Adapter | None = None,
+    ) -> AnalysisCard:
+        """Remember what is shown."""
+        self.experiment, self.strategy = experiment, generation_strategy
+        return AnalysisCard(_NODE, title="", subtitle="", df=pd.DataFrame(), blob="")
+
+
+def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
+    """The experiment of a client, and our node of its strategy."""
+    visitor = _Visitor()
+    client.compute_analyses([visitor], display=False)
+    experiment, strategy = visitor.experiment, visitor.strategy
+    assert experiment is not None and strategy is not None  # Ax has raised otherwise
+    node = strategy.nodes_by_name.get(_NODE)
+    if not isinstance(node, RobustGenerationNode):
+        raise InputDataError(
+            f"The generation strategy of the client, {strategy.name!r}, is none of "
+            "botorch_drbo. Call `client.set_generation_strategy(generation_strategy("
+            "...))` before the first trial."
+        )
+    return experiment, node
+
+
+def _check_context(
+    context: Mapping[str, float | str], names: Sequence[str], experiment: Experiment
+) -> None:
+    for name in context:
+        if name not in names:
+            raise InputDataError(
+                f"`context` has {name!r}, which is no context."
+                f"{did_you_mean(name, names)} The contexts are {list(names)}."
+            )
+    for name in context:
+        parameter = experiment.search_space.parameters[name]
+        if not parameter.validate(context[name]):
+            raise InputDataError(
+                f"`context` has {name} = {context[name]!r}, outside of {parameter}. "
+                "Tell it in the units of the experiment; if the world can show it, the "
+                "bounds have to be wider."
+            )
+
+
+def _checked_outcome(
+    raw_data: Mapping[str, Any], metric: str
+) -> tuple[float, float | None]:
+    """The outcome and its standard error or None."""
+    if metric not in raw_data:
+        raise InputDataError(
+            f"`raw_data` lacks the objective {metric!r}, got {list(raw_data)}."
+            f"{did_you_mean(metric, raw_data)} Leave `raw_data` out if the outcome is "
+            "still out."
+        )
+    told = raw_data[metric]
+    pair: tuple[Any, Any] = (told, None)
+    if isinstance(told, tuple) and len(told) == 2:
+        pair = told
+    mean, error = pair
+    numbers = [mean] if error is None else [mean, error]
+    if not all(isinstance(v, Real) and math.isfinite(v) for v in numbers):
+        raise InputDataError(
+            f"`raw_data` must have a finite number for {metric!r}, or a pair of one "
+            f"and its standard error, got {told!r}. Of a trial that failed tell the "
+            "context alone, then call `client.mark_trial_failed`."
+        )
+    return float(mean), None if error is None else float(error)
+
+
+def _check_goes_on(
+    trial: BaseTrial, names: Sequence[str], context: Mapping[str, float | str]
+) -> None:
+    """Raise unless this context can be told of the trial."""
+    shown = {n: v for n, v in trial.arms[0].parameters.items() if n in names}
+    forgotten = trial.status is TrialStatus.COMPLETED and len(shown) < len(names)
+    if trial.status not in ON_THE_WAY and not forgotten:
+        reason = f": {trial.status_reason}" if trial.status_reason else ""
+        raise InputDataError(
+            f"Trial {trial.index} has ended as {trial.status.name}{reason}."
+        )
+    if is_attached(trial) and shown != dict(context):
+        raise InputDataError(
+            f"Trial {trial.index} has the context {shown} already. If that was a "
+            f"mistake, `client.mark_trial_failed({trial.index})` and attach what "
+            "happened with `client.attach_trial`."
+        )

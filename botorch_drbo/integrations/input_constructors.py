@@ -1,0 +1,246 @@
+r"""Our acquisition functions from data and plain options, as BoTorch and Ax make them.
+
+Importing this module registers a constructor for each class:
+
+>>> import torch
+>>> from botorch.acquisition.input_constructors import get_acqf_input_constructor
+>>> from botorch.models import SingleTaskGP
+>>> from botorch.utils.datasets import SupervisedDataset
+>>> import botorch_drbo.integrations.input_constructors
+>>> from botorch_drbo.acquisition import DistributionallyRobustUCB
+>>> Z = torch.rand(8, 2, dtype=torch.double)
+>>> Y = Z.sum(dim=-1, keepdim=True)
+>>> data = SupervisedDataset(Z, Y, feature_names=["x", "c"], outcome_names=["y"])
+>>> construct = get_acqf_input_constructor(DistributionallyRobustUCB)
+>>> inputs = construct(SingleTaskGP(Z, Y), training_data=data, context_names=["c"])
+>>> acqf = DistributionallyRobustUCB(**inputs)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from botorch.acquisition.input_constructors import (
+    acqf_input_constructor,
+    get_acqf_input_constructor,
+)
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
+from botorch.utils.datasets import SupervisedDataset
+
+from botorch_drbo._validation import check_inside, did_you_mean
+from botorch_drbo.acquisition import (
+    DecisionAcquisitionFunction,
+    DistributionallyRobustUCB,
+    EnlargedConfidenceUCB,
+    FiniteDifferenceUCB,
+    LipschitzPenalizedUCB,
+    OverJointInputs,
+    RobustThompsonSampling,
+    best_robust_value,
+    qDistributionallyRobustExpectedImprovement,
+    qDistributionallyRobustUCB,
+    qLogDistributionallyRobustNoisyExpectedImprovement,
+)
+from botorch_drbo.ambiguity import AmbiguitySet, ambiguity_set_from_dict
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+
+__all__ = ["ACQUISITION_FUNCTIONS", "construct_inputs", "construct_joint"]
+
+ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
+    DistributionallyRobustUCB,
+    LipschitzPenalizedUCB,
+    EnlargedConfidenceUCB,
+    FiniteDifferenceUCB,
+    RobustThompsonSampling,
+    qDistributionallyRobustUCB,
+    qDistributionallyRobustExpectedImprovement,
+    qLogDistributionallyRobustNoisyExpectedImprovement,
+)
+"""The classes that have a constructor."""
+
+# What a constructor takes beside the arguments of the class itself.
+_EXTRA = (
+    "training_data",
+    "bounds",
+    "context_names",
+    "ambiguity_set",
+    "X_baseline",
+    "X_pending",
+    "constraints_tuple",
+)
+_BETA = 2.25  # that of the recipes
+
+
+def construct_inputs(
+    kind: type[DecisionAcquisitionFunction],
+    model: Model,
+    training_data: SupervisedDataset | Mapping[str, SupervisedDataset],
+    context_names: Sequence[str],
+    bounds: Sequence[tuple[float, float]] | None = None,
+    context_set: ContextSet | Mapping[str, Any] | None = None,
+    ambiguity_set: AmbiguitySet | Mapping[str, Any] | None = None,
+    constraints_tuple: object = None,
+    **arguments: Any,
+) -> dict[str, Any]:
+    r"""The arguments of an acquisition function.
+
+    Args:
+        kind: Its class.
+        model: The fitted model, of all features.
+        training_data: What the model was fitted to, of one outcome.
+        context_names: Which features are contexts.
+        bounds: Lower and upper bound of each feature.
+        context_set: The reference distribution, or its ``to_dict``; None for the
+            contexts in the data.
+        ambiguity_set: The set around it, or its ``ambiguity_set_to_dict``; None for
+            no ambiguity. ``objective`` takes its place.
+        constraints_tuple: Outcome constraints, which are refused.
+        arguments: Those of the class by their names. ``beta`` is 2.25 by default,
+            ``X_baseline`` the decisions of the data, ``best_value`` their best robust
+            value, ``context_bounds`` those of ``bounds``.
+
+    Returns:
+        What to call the class with.
+
+    Raises:
+        InputDataError: An unknown feature, or contexts outside of the bounds.
+        UnsupportedError: Outcome constraints, or several outcomes.
+    """
+    if constraints_tuple is not None:
+        raise UnsupportedError(
+            f"{kind.__name__} does not keep outcome constraints. Leave them out, or "
+            "model an outcome in which a violation costs what it costs."
+        )
+    if isinstance(training_data, Mapping):
+        if len(training_data) > 1:
+            raise UnsupportedError(
+                f"{kind.__name__} takes one outcome, got {list(training_data)}."
+            )
+        training_data = next(iter(training_data.values()))
+    names, X = list(training_data.feature_names), training_data.X
+    for name in context_names:
+        if name not in names:
+            raise InputDataError(
+                f"There is no feature {name!r} for the context."
+                f"{did_you_mean(name, names)} The data have {names}: Ax renames what "
+                "it encodes, such as a choice without order."
+            )
+    columns = [names.index(name) for name in context_names]
+    decisions = [i for i in range(len(names)) if i not in columns]
+    takes = inspect.signature(kind).parameters
+
+    if context_set is None:
+        context_set = ContextSet.empirical(X[:, columns])
+    elif not isinstance(context_set, ContextSet):
+        context_set = ContextSet.from_dict(context_set)
+    if bounds is not None:
+        box = torch.tensor([bounds[i] for i in columns]).to(X).mT
+        check_inside(context_set.points.to(X), box, "context_set", "bounds")
+        arguments.setdefault("context_bounds", box)
+    if isinstance(ambiguity_set, Mapping):
+        ambiguity_set = ambiguity_set_from_dict(ambiguity_set)
+    objective = (
+        UncertaintyObjective.so()
+        if ambiguity_set is None
+        else UncertaintyObjective.dro(ambiguity_set)
+    )
+    for name in ("X_baseline", "X_pending"):
+        given = arguments.get(name)
+        if given is not None and given.shape[-1] == len(names):
+            arguments[name] = given[..., decisions]
+    arguments = {
+        "beta": _BETA,
+        "objective": objective,
+        "X_baseline": X[:, decisions],
+        **arguments,
+        "model": model,
+        "context_set": context_set,
+        "context_indices": columns,
+    }
+    if "best_value" in takes and "best_value" not in arguments:
+        shared = ("model", "context_set", "objective", "context_indices")
+        arguments["best_value"] = best_robust_value(
+            X=arguments["X_baseline"],
+            posterior_transform=arguments.get("posterior_transform"),
+            **{name: arguments[name] for name in shared},
+        )
+    # A path of Thompson sampling is a new draw each time: nothing else is pending.
+    return {name: value for name, value in arguments.items() if name in takes}
+
+
+def _constructor(kind: type[DecisionAcquisitionFunction]) -> Callable[..., dict]:
+    def construct(model: Model, **arguments: Any) -> dict[str, Any]:
+        return construct_inputs(kind, model, **arguments)
+
+    own = inspect.signature(kind).parameters
+    return _with_signature(construct, [*own, *_EXTRA])
+
+
+def construct_joint(
+    model: Model,
+    acquisition: str = DistributionallyRobustUCB.__name__,
+    **arguments: Any,
+) -> dict[str, Any]:
+    r"""The arguments of ``OverJointInputs``, which is what Ax takes.
+
+    Args:
+        model: The fitted model, of all features.
+        acquisition: The name of the class that it wraps.
+        arguments: What that is constructed from.
+
+    Raises:
+        InputDataError: There is no such class.
+        UnsupportedError: An option in the units of the outcome, which Ax standardises.
+    """
+    kinds = {kind.__name__: kind for kind in ACQUISITION_FUNCTIONS}
+    if acquisition not in kinds:
+        raise InputDataError(
+            f"There is no acquisition function {acquisition!r}."
+            f"{did_you_mean(acquisition, kinds)} The choices are {list(kinds)}."
+        )
+    kind = kinds[acquisition]
+    for name in ("misspecification", "best_value", "objective"):
+        needed = name == "misspecification" and kind is EnlargedConfidenceUCB
+        if needed or arguments.get(name) is not None:
+            raise UnsupportedError(
+                f"`{name}` has the units of the outcome, which Ax has standardised "
+                "before it gets here. Use a recipe, whose outcomes stay as they are: "
+                "`botorch_drbo.integrations.ax.generation_strategy`."
+            )
+    inputs = get_acqf_input_constructor(kind)(model, **arguments)
+    return {"acq_function": kind(**inputs)}
+
+
+def _with_signature(
+    construct: Callable[..., dict[str, Any]], names: Sequence[str]
+) -> Callable[..., dict[str, Any]]:
+    """The same with these keywords: BoTorch refuses those that are not named."""
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+        for name in dict.fromkeys(names)
+    ]
+    construct.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return construct
+
+
+for _kind in ACQUISITION_FUNCTIONS:
+    acqf_input_constructor(_kind)(_constructor(_kind))
+acqf_input_constructor(OverJointInputs)(
+    _with_signature(
+        construct_joint,
+        [
+            "acquisition",
+            *_EXTRA,
+            *(
+                n
+                for k in ACQUISITION_FUNCTIONS
+                for n in inspect.signature(k).parameters
+            ),
+        ],
+    )
+)

@@ -1,0 +1,468 @@
+"""The recipes inside a real Ax client: they ask what a RobustOptimizer asks."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core.parameter import (
+    ChoiceParameter,
+    FixedParameter,
+    Parameter,
+    ParameterType,
+    RangeParameter,
+)
+from ax.core.search_space import SearchSpace
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+
+from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.ambiguity import TotalVariation
+from botorch_drbo.integrations import ax as robust
+from botorch_drbo.integrations._ax_parameters import Translation
+
+pytestmark = pytest.mark.filterwarnings("ignore::ax.exceptions.core.AxParameterWarning")
+logging.getLogger("ax").setLevel(logging.ERROR)
+
+SMALL = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 5}
+NEEDED = {
+    "regret_balancing": {"reward_range": (-10.0, 10.0)},
+    "drbo_mmd_minimax": {"num_contexts": 16},
+}
+
+
+def real(name: str, low: float, high: float, **more: Any) -> RangeParameterConfig:
+    return RangeParameterConfig(
+        name=name, parameter_type="float", bounds=(low, high), **more
+    )
+
+
+X, C = real("x", 0.0, 1.0), real("c", 10.0, 12.0)
+
+
+def make(
+    algorithm: str = "wdrbo",
+    *,
+    parameters: Sequence[Any] = (X, C),
+    objective: str = "-cost",
+    contexts: Sequence[str] = ("c",),
+    parameter_constraints: Sequence[str] | None = None,
+    outcome_constraints: Sequence[str] | None = None,
+    num_initial: int = 3,
+    **options: Any,
+) -> Client:
+    client = Client()
+    client.configure_experiment(
+        parameters=list(parameters), parameter_constraints=parameter_constraints
+    )
+    client.configure_optimization(
+        objective=objective, outcome_constraints=outcome_constraints
+    )
+    small = {} if algorithm == "random" else SMALL
+    client.set_generation_strategy(
+        robust.generation_strategy(
+            list(contexts),
+            algorithm,
+            num_initial=num_initial,
+            seed=3,
+            **{**small, **options},
+        )
+    )
+    return client
+
+
+def ask(client: Client, **fixed: float) -> tuple[int, dict[str, Any]]:
+    ((index, decision),) = client.get_next_trials(
+        max_trials=1, fixed_parameters=fixed or None
+    ).items()
+    return index, dict(decision)
+
+
+def cost(x: float, c: float) -> float:
+    return (x - 0.3 * (c - 10.0)) ** 2 + 0.1 * c
+
+
+def world(t: int) -> float:
+    """The context of round ``t``."""
+    return 10.0 + 2.0 * math.modf(0.37 + 0.618 * t)[0]
+
+
+def play(client: Client, rounds: range) -> list[float]:
+    asked = []
+    for t in rounds:
+        index, decision = ask(client)
+        c = world(t)
+        robust.tell(client, index, {"c": c}, {"cost": cost(decision["x"], c)})
+        asked.append(decision["x"])
+    return asked
+
+
+def beside(**options: Any) -> RobustOptimizer:
+    """The same problem without Ax."""
+    bounds = torch.tensor([[0.0], [1.0]]).double()
+    context_bounds = torch.tensor([[10.0], [12.0]]).double()
+    settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL, **options}
+    return RobustOptimizer("wdrbo", bounds, context_bounds, **settings)
+
+
+def told(opt: RobustOptimizer, x: float, c: float, y: float | None) -> None:
+    opt.tell(*torch.tensor([[[x]], [[c]]], dtype=torch.double), y)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted() -> tuple[Client, list[float]]:
+    client = make()
+    return client, play(client, range(12))
+
+
+@pytest.mark.slow
+def test_twelve_trials_saved_and_loaded_in_the_middle_ask_what_one_run_asks(
+    uninterrupted: tuple[Client, list[float]], tmp_path: Path
+) -> None:
+    first = make()
+    asked = play(first, range(6))
+    path = str(tmp_path / "client.json")
+    first.save_to_json_file(path)
+    again = Client.load_from_json_file(path)
+    asked += play(again, range(6, 12))
+    assert asked == uninterrupted[1]
+    assert robust.recommend(again) == robust.recommend(uninterrupted[0])
+
+
+@pytest.mark.slow
+def test_the_client_asks_and_recommends_what_an_optimizer_does(
+    uninterrupted: tuple[Client, list[float]],
+) -> None:
+    opt = beside()
+    for t, x in enumerate(uninterrupted[1]):
+        assert opt.ask().item() == x
+        told(opt, x, world(t), cost(x, world(t)))
+    assert robust.recommend(uninterrupted[0]) == {"x": opt.recommend().x.item()}
+    table = robust.optimizer(uninterrupted[0]).history
+    assert table["cost"].tolist() == opt.history.Y.flatten().tolist()
+
+
+@pytest.mark.slow
+def test_the_completed_trials_are_what_happened_and_nothing_else_is_pending(
+    uninterrupted: tuple[Client, list[float]],
+) -> None:
+    client, asked = uninterrupted
+    table = client.summarize(trial_statuses=["completed"])
+    assert table["x"].tolist() == asked
+    assert table["c"].tolist() == [world(t) for t in range(12)]
+    assert len(robust.optimizer(client).pending) == 0
+
+
+def test_a_maximised_objective_has_the_other_sign() -> None:
+    minimised, maximised = make(), make(objective="gain")
+    for t in range(4):
+        (i, a), (j, b) = ask(minimised), ask(maximised)
+        assert a == b
+        y = cost(a["x"], world(t))
+        robust.tell(minimised, i, {"c": world(t)}, {"cost": y})
+        robust.tell(maximised, j, {"c": world(t)}, {"gain": -y})
+    assert ask(minimised) == ask(maximised)
+    assert robust.recommend(minimised) == robust.recommend(maximised)
+
+
+def test_a_log_scale_of_ax_is_the_recipes_scale_and_references_are_in_plain_units() -> (
+    None
+):
+    forecast = torch.tensor([[1.0], [10.0], [50.0]]).double()
+    parameters = (real("x", 0.01, 1.0, scaling="log"), real("c", 1, 100, scaling="log"))
+    client = make(parameters=parameters, reference=ContextSet(forecast))
+    opt = RobustOptimizer(
+        "wdrbo",
+        torch.tensor([[0.01], [1.0]]).double().log(),
+        torch.tensor([[1.0], [100.0]]).double().log(),
+        seed=3,
+        num_initial=3,
+        maximize=False,
+        reference=ContextSet(forecast.log()),
+        **SMALL,
+    )
+    for t in range(4):
+        index, decision = ask(client)
+        assert math.log(decision["x"]) == pytest.approx(opt.ask().item(), abs=1e-6)
+        c = 100.0 ** math.modf(0.618 * t)[0]
+        robust.tell(client, index, {"c": c}, {"cost": decision["x"] * c})
+        told(opt, math.log(decision["x"]), math.log(c), decision["x"] * c)
+
+
+def test_parallel_trials_spread_and_contexts_come_in_any_order() -> None:
+    client, opt = make(), beside()
+    play(client, range(4))
+    for t in range(4):
+        x = opt.ask().item()
+        told(opt, x, world(t), cost(x, world(t)))
+    trials = client.get_next_trials(max_trials=3)
+    xs = [trial["x"] for trial in trials.values()]
+    assert xs == [opt.ask().item() for _ in range(3)]
+    gaps = [abs(a - b) for a in xs for b in xs if a is not b]
+    assert min(gaps) > 1e-3
+    last = list(trials)[-1]
+    robust.tell(client, last, {"c": 11.0}, {"cost": cost(xs[-1], 11.0)})
+    told(opt, xs[-1], 11.0, cost(xs[-1], 11.0))
+    assert robust.optimizer(client).pending["x"].tolist() == xs[:2]
+    assert ask(client)[1]["x"] == opt.ask().item()
+
+
+def test_a_context_counts_before_its_outcome_and_a_failed_trial_keeps_it() -> None:
+    client = make()
+    index, decision = ask(client)
+    goes_on = robust.tell(client, index, {"c": 11.0})
+    seen = robust.optimizer(client)
+    assert seen.pending["x"].tolist() == [decision["x"]]
+    assert [trial.c.tolist() for trial in seen.trials if trial.c is not None] == [
+        [11.0]
+    ]
+    with pytest.raises(InputDataError, match=f"see trial {goes_on}"):
+        robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
+    assert robust.tell(client, goes_on, {"c": 11.0}, {"cost": 1.0}) == goes_on
+    other = robust.tell(client, ask(client)[0], {"c": 11.5})
+    client.mark_trial_failed(other)
+    table = robust.optimizer(client).history
+    assert table["c"].tolist() == [11.0, 11.5]
+    assert table["cost"].isna().tolist() == [False, True]
+    assert len(robust.optimizer(client).pending) == 0
+
+
+def test_what_was_abandoned_is_avoided_and_what_failed_is_not() -> None:
+    client = make()
+    (failed, _), (abandoned, decision) = ask(client), ask(client)
+    client.mark_trial_failed(failed)
+    client.mark_trial_abandoned(abandoned)
+    assert robust.optimizer(client).pending["x"].tolist() == [decision["x"]]
+
+
+def test_a_context_known_before_is_a_fixed_parameter() -> None:
+    client, opt = make(), beside()
+    play(client, range(4))
+    for t in range(4):
+        x = opt.ask().item()
+        told(opt, x, world(t), cost(x, world(t)))
+    known = torch.tensor([11.75]).double()
+    index, decision = ask(client, c=11.75)
+    assert decision == {"x": opt.ask(context=known).item(), "c": 11.75}
+    client.complete_trial(index, {"cost": 1.25})  # it is all known: Ax's own way
+    told(opt, decision["x"], 11.75, 1.25)
+    assert ask(client)[1]["x"] == opt.ask().item()
+    best = opt.recommend(context=known).x.item()
+    assert robust.recommend(client, {"c": 11.75}) == {"x": best}
+
+
+def test_an_outcome_without_its_context_is_refused_until_it_is_told() -> None:
+    client = make()
+    index, decision = ask(client)
+    client.complete_trial(index, {"cost": 1.0})
+    with pytest.raises(InputDataError, match=f"Trial {index} .*not its context"):
+        ask(client)
+    robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
+    table = robust.optimizer(client).history
+    assert table[["x", "c"]].to_numpy().tolist() == [[decision["x"], 11.0]]
+
+
+def test_a_standard_error_is_the_noise_of_its_outcome() -> None:
+    client = make()
+    for error in (0.5, 0.1):
+        robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": (1.0, error)})
+    trials = robust.optimizer(client).trials
+    noise = [trial.y_variance for trial in trials if trial.y is not None]
+    assert noise == pytest.approx([0.25, 0.01])
+    robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": 1.0})
+    with pytest.raises(InputDataError, match="no standard error"):
+        ask(client)
+
+
+def test_a_recipe_of_decisions_alone_refuses_standard_errors() -> None:
+    client = make("gp_ucb")
+    robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": (1.0, 0.5)})
+    with pytest.raises(UnsupportedError, match="standard error"):
+        ask(client)
+
+
+@pytest.mark.slow
+def test_every_kind_of_decision_is_asked_as_ax_has_it_and_constraints_hold() -> None:
+    count = RangeParameterConfig(name="n", parameter_type="int", bounds=(1, 4))
+    size = ChoiceParameterConfig(
+        name="size", parameter_type="int", values=[1, 5], is_ordered=True
+    )
+    kind = ChoiceParameterConfig(
+        name="kind", parameter_type="str", values=["a", "b", "d"]
+    )
+    fixed = ChoiceParameterConfig(name="site", parameter_type="str", values=["here"])
+    client = make(
+        "erbo",
+        parameters=(X, count, size, kind, fixed, C),
+        parameter_constraints=["x + n <= 3"],
+    )
+    for t in range(5):
+        index, decision = ask(client)
+        assert {name: type(value) for name, value in decision.items()} == {
+            "x": float,
+            "n": int,
+            "size": int,
+            "kind": str,
+            "site": str,
+        }
+        assert decision["size"] in {1, 5} and decision["kind"] in {"a", "b", "d"}
+        assert decision["x"] + decision["n"] <= 3 + 1e-9
+        y = cost(decision["x"], world(t)) + decision["n"]
+        robust.tell(client, index, {"c": world(t)}, {"cost": y})
+    assert robust.recommend(client)["n"] == 1
+
+
+def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
+    weather = ChoiceParameterConfig(
+        name="c", parameter_type="str", values=["sun", "rain", "snow"]
+    )
+    ball = TotalVariation(0.4)
+    client = make("dro", parameters=(X, weather), ambiguity_set=ball)
+    for c in ("sun", "rain", "sun", "snow"):
+        index, decision = ask(client)
+        robust.tell(client, index, {"c": c}, {"cost": decision["x"] * len(c)})
+    assert robust.optimizer(client).history["c"].tolist()[-1] == "snow"
+    assert set(ask(client, c="rain")[1]) == {"x", "c"}
+    with pytest.raises(InputDataError, match="c = 'hail', outside"):
+        robust.tell(client, ask(client)[0], {"c": "hail"}, {"cost": 1.0})
+    with pytest.raises(UnsupportedError):
+        ask(make("wdrbo", parameters=(X, weather)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> None:
+    client = make(algorithm, num_initial=2, **NEEDED.get(algorithm, {}))
+    play(client, range(3))
+    path = str(tmp_path / "client.json")
+    client.save_to_json_file(path)
+    again = Client.load_from_json_file(path)
+    assert 0.0 <= ask(again)[1]["x"] <= 1.0
+    assert 0.0 <= robust.recommend(again)["x"] <= 1.0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"contexts": ["d"]}, InputDataError, "no parameter 'd'"),
+        ({"contexts": ["x", "c"]}, InputDataError, "none is left to decide"),
+        ({"objective": "-cost, -time"}, UnsupportedError, "optimise one metric"),
+        ({"objective": "-cost - 2*time"}, UnsupportedError, "optimise one metric"),
+        (
+            {"outcome_constraints": ["heat <= 3"]},
+            UnsupportedError,
+            "outcome constraints",
+        ),
+        (
+            {"parameter_constraints": ["x + c <= 11"]},
+            InputDataError,
+            "names \\['c'\\], which are no decisions",
+        ),
+        (
+            {"reference": ContextSet(torch.tensor([[0.25]]).double())},
+            InputDataError,
+            "must lie between 10 and 12",
+        ),
+    ],
+)
+def test_what_recipes_cannot_do_is_refused_at_the_first_ask(
+    settings: dict[str, Any], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        ask(make(**settings))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "match"),
+    [
+        (
+            RangeParameter("c", ParameterType.FLOAT, 0.1, 0.9, logit_scale=True),
+            "'c' is on a logit scale",
+        ),
+        (
+            RangeParameter(
+                "c", ParameterType.FLOAT, 0, 1, is_fidelity=True, target_value=1
+            ),
+            "'c' is a fidelity",
+        ),
+        (
+            ChoiceParameter("c", ParameterType.STRING, ["a", "b"], is_ordered=True),
+            "an ordered choice among names",
+        ),
+        (FixedParameter("c", ParameterType.FLOAT, 0.5), "'c' is a FixedParameter"),
+    ],
+)
+def test_a_context_that_is_no_plain_number_is_refused(
+    parameter: Parameter, match: str
+) -> None:
+    x = RangeParameter("x", ParameterType.FLOAT, 0.0, 1.0)
+    with pytest.raises(UnsupportedError, match=match):
+        Translation.of(SearchSpace([x, parameter]), ["c"], "cost")
+
+
+def test_a_decision_cannot_be_held_fixed() -> None:
+    with pytest.raises(UnsupportedError, match="'x' cannot be held fixed"):
+        ask(make(), x=0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"context": {"C": 11.0}}, "'C', which is no context. The contexts are"),
+        ({"context": {}}, r"lacks \['c'\]"),
+        ({"context": {"c": 0.5}}, "c = 0.5, outside"),
+        ({"raw_data": {"costs": 1.0}}, "lacks the objective 'cost'"),
+        ({"raw_data": {"cost": math.nan}}, "finite number"),
+        ({"raw_data": {"cost": "1"}}, "finite number"),
+        ({"trial_index": 7}, "no trial 7"),
+    ],
+)
+def test_a_wrong_tell_records_nothing(arguments: dict[str, Any], match: str) -> None:
+    client = make()
+    index, _ = ask(client)
+    told = {"trial_index": index, "context": {"c": 11.0}, "raw_data": {"cost": 1.0}}
+    before = client.summarize()
+    with pytest.raises(InputDataError, match=match):
+        robust.tell(client, **{**told, **arguments})
+    assert client.summarize().equals(before)
+
+
+def test_another_context_for_what_happened_is_refused() -> None:
+    client = make()
+    index = robust.tell(client, ask(client)[0], {"c": 11.0})
+    with pytest.raises(InputDataError, match="has the context {'c': 11.0} already"):
+        robust.tell(client, index, {"c": 11.5}, {"cost": 1.0})
+
+
+def test_a_client_without_our_strategy_is_refused() -> None:
+    client = Client()
+    client.configure_experiment(parameters=[X, C])
+    client.configure_optimization(objective="-cost")
+    client.configure_generation_strategy(method="random_search")
+    with pytest.raises(InputDataError, match="none of botorch_drbo"):
+        robust.recommend(client)
+
+
+@pytest.mark.parametrize(
+    ("make_it", "match"),
+    [
+        (lambda: robust.generation_strategy("c"), "Write them in brackets"),
+        (lambda: robust.generation_strategy([]), "must be a list of names"),
+        (lambda: robust.generation_strategy(["c", "c"]), "must differ"),
+        (lambda: robust.generation_strategy(["c"], "wdrb"), "Did you mean"),
+        (lambda: robust.generation_strategy(["c"], radios=1), "no option radios"),
+        (lambda: robust.generation_strategy(["c"], radius=-1.0), "radius"),
+    ],
+)
+def test_a_strategy_checks_its_arguments(
+    make_it: Callable[[], object], match: str
+) -> None:
+    with pytest.raises(InputDataError, match=match):
+        make_it()
