@@ -29,6 +29,7 @@ RESULTS = Path(__file__).parent / "results"
 # Seeds and decisions. BOCU has 10 seeds; its text does not say how many decisions.
 BOCU_SIZES = {"smoke": (1, 2), "laptop": (3, 30), "paper": (10, 200)}
 MISSPECIFIED_SIZES = {"smoke": (1, 5), "laptop": (5, 100), "paper": (10, 300)}
+ACTION_SETS_SIZES = {"smoke": (1, 5), "laptop": (3, 300), "paper": (10, 1000)}
 SPEED = {
     "posterior": "speed.md",
     "inner": "inner_speed.md",
@@ -181,6 +182,12 @@ def _constraints(options: argparse.Namespace) -> int:
     return run_constraints(out, seeds=options.seeds, rounds=options.rounds)
 
 
+def _search(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.search import Sizes, run_search
+
+    return run_search(writable(options.out), Sizes(options.histories))
+
+
 def _batches(options: argparse.Namespace) -> int:
     from benchmarks.experiments.batches import run_batches
     from benchmarks.experiments.pending import run_pending
@@ -228,6 +235,19 @@ def _misspecified(options: argparse.Namespace) -> int:
         writable(out, folder=True),
         seeds=seeds,
         iterations=iterations,
+        workers=options.workers,
+    )
+
+
+def _action_sets(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.action_sets import run_action_sets
+
+    seeds, rounds = _seeds_and_iterations(options, ACTION_SETS_SIZES)
+    out = LOCAL / "action_sets" / options.size if options.out is None else options.out
+    return run_action_sets(
+        writable(out, folder=True),
+        seeds=seeds,
+        rounds=rounds,
         workers=options.workers,
     )
 
@@ -388,6 +408,15 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="report file (results/constraints.md)"
     )
 
+    search = commands.add_parser(
+        "search", help="how often a recipe misses the maximum of its own function"
+    )
+    search.set_defaults(command=_search)
+    search.add_argument(
+        "--out", type=Path, default=RESULTS / "search.md", help="report file"
+    )
+    search.add_argument("--histories", type=int, default=16, help="on each problem")
+
     batches = commands.add_parser(
         "batches", help="batches chosen jointly against decision by decision"
     )
@@ -458,6 +487,18 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="results folder (results-local/misspecified/SIZE)"
     )
     _add_workers(wrong)
+
+    offers = commands.add_parser(
+        "action_sets",
+        help="regret balancing where each round offers other decisions",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    offers.set_defaults(command=_action_sets)
+    _add_size(offers, ACTION_SETS_SIZES)
+    offers.add_argument(
+        "--out", type=Path, help="results folder (results-local/action_sets/SIZE)"
+    )
+    _add_workers(offers)
 
     tournament = commands.add_parser(
         "tournament",

@@ -255,6 +255,12 @@ def report(found: Found, iterations: int) -> str:
         f"quarter of the decisions: mean ± standard error over {seeds} seeds, lower "
         "is better.",
     ]
+    return "\n".join([*lines, *tables(found)]) + "\n"
+
+
+def tables(found: Found) -> list[str]:
+    """The lines of the tables."""
+    lines: list[str] = []
     for kind in _kinds(found):
         lines += [
             "",
@@ -263,10 +269,10 @@ def report(found: Found, iterations: int) -> str:
             "| method | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |",
             "|---" + "|---:" * len(EPSILONS) + "|",
         ]
-        for method in METHODS:
+        for method in found[kind, EPSILONS[0]]:
             cells = [_cell(found[kind, epsilon][method]) for epsilon in EPSILONS]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _kinds(found: Found) -> list[Perturbation]:

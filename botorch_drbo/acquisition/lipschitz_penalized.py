@@ -50,7 +50,11 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
     ``L(x)`` is searched for (``LipschitzConstant`` says how) and so is a lower bound of
     the true maximum; ``lipschitz_upper_bound`` gives a certified one. The penalty is
-    differentiable: the optimiser sees its gradient.
+    differentiable: the optimiser sees its gradient. *That can cost expected regret*: an
+    optimiser that does not see it stops short of the maximum, nearer to the plain
+    expectation (newsvendor, 30 rounds: 2.35 without it and with Adam, 4.36 with it).
+    Where both climb from the same starts by L-BFGS-B there is no difference (20 rounds:
+    2.42 and 2.44).
 
     With ``misspecification`` the score is that of ``EnlargedConfidenceUCB``, and its
     slope enters the penalty: WDRBO for a model that may be wrong.

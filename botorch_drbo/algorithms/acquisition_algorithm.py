@@ -14,7 +14,7 @@ from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import (
     ConfidenceWidth,
     check_beta,
-    current_beta,
+    current_bound,
 )
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.schedules import Schedule
@@ -82,7 +82,7 @@ class AcquisitionAlgorithm(ModelBasedAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The acquisition function with the ``beta`` of this round."""
-        beta = current_beta(self.beta, model, history)
+        model, beta = current_bound(self.beta, model, history)
         return self.acquisition(
             model, history, space, beta=beta, X_pending=X_pending, seed=seed
         )

@@ -15,6 +15,8 @@ from botorch_drbo.confidence import (
     confidence_width,
     maximum_information_gain,
     model_confidence_width,
+    noise_std,
+    with_noise_ratio,
 )
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Rule, Schedule, as_schedule, register_schedule
@@ -37,9 +39,12 @@ class ConfidenceWidth(Rule):
     [Micheli2025wdrbo]_ too (its eq. 7). The theorems suppose a kernel that is known
     (``hyperparameters``); fitted ones are taken at their word.
 
-    :math:`\lambda` is the noise variance that the model works with, :math:`\sigma` the
-    deviation of the real noise. In the paper they are two numbers: give ``noise_std``
-    if the model's (``FixedHyperparameters(noise_variance=...)``) is not the real one.
+    :math:`\sigma` is the deviation of the real noise, :math:`\lambda` the noise
+    variance that the posterior works with, relative to the outputscale of the kernel.
+    In the paper they are two numbers; here they are by default one, the noise of the
+    model. With ``noise_ratio`` mean and deviation of the bound are those of a model
+    with that noise; kernel and prior mean stay as they are. Recommendations do not
+    change.
 
     Args:
         norm_bound: ``B``, in units of y, for the kernel scaled to at most 1. It bounds
@@ -50,20 +55,22 @@ class ConfidenceWidth(Rule):
             the box can have in place of that of the data: the looser width of eq. 30,
             which depends on the number of outcomes alone. The maximum is the greedy
             one among 512 points of the box.
+        noise_ratio: :math:`\lambda`; None for the noise of the model.
 
     Raises:
         InputDataError: A number outside its range.
 
     Example:
         >>> from botorch_drbo.algorithms import make_algorithm
-        >>> make_algorithm("wdrbo", beta=ConfidenceWidth(norm_bound=2.0)).beta
-        ConfidenceWidth(norm_bound=2.0, delta=0.1, noise_std=None, data_free=False)
+        >>> make_algorithm("wdrbo", beta=ConfidenceWidth(norm_bound=2.0)).beta.delta
+        0.1
     """
 
     norm_bound: float
     delta: float = 0.1
     noise_std: float | None = None
     data_free: bool = False
+    noise_ratio: float | None = None
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -72,46 +79,65 @@ class ConfidenceWidth(Rule):
                 f"`data_free` must be True or False, got {self.data_free!r}."
             )
         std = 1.0 if self.noise_std is None else self.noise_std
+        ratio = 1.0 if self.noise_ratio is None else self.noise_ratio
         confidence_width(  # checks the numbers
             0.0,
             norm_bound=self.norm_bound,
             delta=self.delta,
             noise_std=std,
-            noise_ratio=1.0,
+            noise_ratio=ratio,
         )
-        for name in ("norm_bound", "delta", "noise_std"):
+        for name in ("norm_bound", "delta", "noise_std", "noise_ratio"):
             value = getattr(self, name)
             if value is not None:  # a tensor or a NumPy number cannot be saved
                 object.__setattr__(self, name, float(value))
 
-    def beta(self, model: SingleTaskGP) -> float:
-        r"""The squared width, in units of the model's posterior variance.
+    def model(self, fitted: SingleTaskGP) -> SingleTaskGP:
+        r"""The model whose posterior the width belongs to.
 
         Args:
-            model: A recipe's model: its inputs fill the unit cube.
+            fitted: A recipe's model.
+
+        Returns:
+            The model itself, or with ``noise_ratio`` a copy with that noise.
+        """
+        if self.noise_ratio is None:
+            return fitted
+        return with_noise_ratio(fitted, self.noise_ratio)
+
+    def beta(self, fitted: SingleTaskGP) -> float:
+        r"""The squared width, in units of the posterior variance of ``model``.
+
+        Args:
+            fitted: A recipe's model: its inputs fill the unit cube.
 
         Returns:
             A number that is not negative.
         """
-        return self.width(model, _largest_gain(model) if self.data_free else None) ** 2
+        gain = _largest_gain(self.model(fitted)) if self.data_free else None
+        return self.width(fitted, gain) ** 2
 
     def width(
-        self, model: SingleTaskGP, information_gain: float | None = None
+        self, fitted: SingleTaskGP, information_gain: float | None = None
     ) -> float:
         r"""The width itself, also for other data than the model's.
 
         Args:
-            model: A recipe's model.
-            information_gain: That of the data; None for the model's own data.
+            fitted: A recipe's model.
+            information_gain: That of the data under ``model``; None for the model's
+                own data.
 
         Returns:
-            The width, in units of the model's posterior standard deviation.
+            The width, in units of the posterior standard deviation of ``model``.
         """
+        std = self.noise_std
+        if std is None and self.noise_ratio is not None:
+            std = noise_std(fitted)
         return model_confidence_width(
-            model,
+            self.model(fitted),
             norm_bound=self.norm_bound,
             delta=self.delta,
-            noise_std=self.noise_std,
+            noise_std=std,
             information_gain=information_gain,
         )
 
@@ -122,13 +148,13 @@ def check_beta(beta: Schedule | ConfidenceWidth | float) -> None:
         as_schedule(beta, "beta")
 
 
-def current_beta(
+def current_bound(
     beta: Schedule | ConfidenceWidth | float, model: SingleTaskGP, history: History
-) -> float:
-    """The ``beta`` of the round that follows these outcomes."""
+) -> tuple[SingleTaskGP, float]:
+    """The model and the ``beta`` of the bound that follows these outcomes."""
     if isinstance(beta, ConfidenceWidth):
-        return beta.beta(model)
-    return as_schedule(beta, "beta")(history.t)
+        return beta.model(model), beta.beta(model)
+    return model, as_schedule(beta, "beta")(history.t)
 
 
 def _largest_gain(model: SingleTaskGP) -> float:

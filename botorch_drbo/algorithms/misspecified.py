@@ -14,7 +14,7 @@ from torch import Tensor
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
 from botorch_drbo.algorithms.baselines import DecisionModelAlgorithm
 from botorch_drbo.algorithms.data import History, SearchSpace
-from botorch_drbo.algorithms.exploration import current_beta
+from botorch_drbo.algorithms.exploration import current_bound
 from botorch_drbo.algorithms.wasserstein import LipschitzPenaltyAlgorithm
 
 
@@ -67,7 +67,7 @@ class ECGPUCB(DecisionModelAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The enlarged confidence bound of the model of ``x``."""
-        beta = current_beta(self.beta, model, history)
+        model, beta = current_bound(self.beta, model, history)
         return EnlargedConfidenceUCB(
             model, beta, self.misspecification, X_pending=X_pending
         )
@@ -122,9 +122,10 @@ class ECWDRBO(LipschitzPenaltyAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The penalised expectation of the enlarged confidence bound."""
+        model, beta = current_bound(self.beta, model, history)
         return LipschitzPenalizedUCB(
             model,
-            current_beta(self.beta, model, history),
+            beta,
             self.data_contexts(history, space),
             self.current_radius(history, space),
             space.context_bounds,

@@ -263,13 +263,15 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         first, length, episode, prior = 0, 1, 1, None
         while first + length <= history.t:
             end = first + length
-            prior = self._prior(history, space, end)
+            fitted = prior = self._prior(history, space, end)
+            width = self.confidence_width
+            if isinstance(width, ConfidenceWidth):
+                prior = width.model(fitted)
             mean, deviation, norm, gain = _moments(
                 prior, history.X[first:end], history.Y[first:end], decisions
             )
-            width = self.confidence_width
             if isinstance(width, ConfidenceWidth):
-                width = width.width(prior, gain)
+                width = width.width(fitted, gain)
             elif width is None:
                 norm = self._prior_norm(prior, decisions, norm)
                 width = self._proven_width(norm, len(decisions), episode)
@@ -332,7 +334,7 @@ class _FitTask:
     content: tuple[object, ...]
     history: History = field(compare=False)
     space: SearchSpace = field(compare=False)
-    recipe: GPUCB = field(compare=False)
+    recipe: ModelBasedAlgorithm = field(compare=False)
 
 
 # A replay fits the model of each episode so far. The fit is a function of the data, so

@@ -14,7 +14,7 @@ from botorch_drbo.confidence.information_gain import (
     maximum_information_gain,
     model_information_gain,
 )
-from botorch_drbo.confidence.noise import noise_precision
+from botorch_drbo.confidence.noise import noise_precision, noise_std, with_noise_ratio
 from botorch_drbo.confidence.width import (
     abbasi_yadkori_width,
     confidence_width,
@@ -33,5 +33,7 @@ __all__ = [
     "model_confidence_width",
     "model_information_gain",
     "noise_precision",
+    "noise_std",
     "nonadaptive_confidence_width",
+    "with_noise_ratio",
 ]

@@ -18,6 +18,7 @@ from botorch_drbo.algorithms import (
     algorithm_from_dict,
     make_algorithm,
 )
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -71,6 +72,55 @@ def test_lambda_may_differ_from_the_noise() -> None:
     assert real.beta(model) == pytest.approx(paper**2, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["gp_ucb", "ec_gp_ucb", "sbo_kde"])
+def test_lambda_of_a_fitted_model_may_differ_from_its_noise(name: str) -> None:
+    """The bound by NumPy, from the fitted hyper-parameters and another lambda."""
+    lam, norm = 0.3, 1.5
+    width = ConfidenceWidth(norm_bound=norm, delta=0.05, noise_ratio=lam)
+    reference = ContextSet.fixed(torch.tensor([0.4], dtype=torch.double))
+    recipe = make_algorithm(name, beta=width, reference=reference)
+    assert isinstance(recipe, AcquisitionAlgorithm)
+    model = recipe._model(HISTORY, SPACE, recipe.uses_contexts)
+    acqf = recipe.exploring(model, HISTORY, SPACE, X_pending=None, seed=0)
+    x = torch.linspace(0, 1, 9, dtype=torch.double).reshape(-1, 1, 1)
+
+    inputs = torch.cat([X, C], -1) if recipe.uses_contexts else X
+    where = x.squeeze(1)
+    if recipe.uses_contexts:
+        where = torch.cat([where, torch.full_like(where, 0.4)], -1)
+    length = model.covar_module.lengthscale.detach().numpy()  # pyright: ignore
+    Z, points = inputs.numpy() / length, where.numpy() / length
+
+    def unit_kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * ((A[:, None, :] - B[None, :, :]) ** 2).sum(-1))
+
+    y = HISTORY.Y.squeeze(-1).numpy()
+    level, unit = y.mean(), y.std(ddof=1)  # the prior: unit times a kernel of size one
+    constant = level + unit * model.mean_module.constant.item()  # pyright: ignore
+    noise = unit * math.sqrt(model.likelihood.noise.item())  # pyright: ignore
+    K, cross = unit_kernel(Z, Z), unit_kernel(points, Z)
+    inverse = np.linalg.inv(K + lam * np.eye(len(Z)))
+    mean = constant + cross @ inverse @ (y - constant)
+    sigma = np.sqrt(1 - (cross @ inverse * cross).sum(-1))  # the paper's
+    logdet = np.linalg.slogdet(np.eye(len(Z)) + K / lam)[1]
+    # Lemma 1 in units of y: the paper's sigma is for outcomes over `unit`.
+    real = noise / math.sqrt(lam) * math.sqrt(2 * math.log(20) + logdet) + norm
+    if name == "ec_gp_ucb":
+        real += 0.1 * math.sqrt(len(Z) / lam)
+    assert acqf(x).detach().numpy() == pytest.approx(mean + real * sigma, rel=1e-6)
+
+
+def test_recommendations_keep_the_noise_of_the_model() -> None:
+    options = {"num_restarts": 2, "raw_samples": 16}
+    width = ConfidenceWidth(norm_bound=1.5, noise_ratio=0.3)
+    plain = make_algorithm("gp_ucb", **options)
+    other = make_algorithm("gp_ucb", beta=width, **options)
+    assert (
+        other.recommend(HISTORY, SPACE).objective
+        == plain.recommend(HISTORY, SPACE).objective
+    )
+
+
 def test_data_free_width_is_that_of_the_most_telling_inputs() -> None:
     """Against a greedy choice on a grid, each determinant from scratch."""
     grid, chosen = np.linspace(0, 1, 201)[:, None], []
@@ -108,7 +158,9 @@ def test_it_survives_a_journal(tmp_path) -> None:
 
 
 def test_it_is_stored_exactly() -> None:
-    recipe = make_algorithm("ec_gp_ucb", beta=ConfidenceWidth(1 / 3, 0.07, 0.1, True))
+    recipe = make_algorithm(
+        "ec_gp_ucb", beta=ConfidenceWidth(1 / 3, 0.07, 0.1, True, 0.2)
+    )
     assert algorithm_from_dict(recipe.to_dict()).beta == recipe.beta  # pyright: ignore
 
 
@@ -118,6 +170,7 @@ def test_it_is_stored_exactly() -> None:
         ({"norm_bound": -1.0}, "`norm_bound`"),
         ({"norm_bound": 1.0, "delta": 1.0}, "`delta`"),
         ({"norm_bound": 1.0, "noise_std": -0.1}, "`noise_std`"),
+        ({"norm_bound": 1.0, "noise_ratio": 0.0}, "`noise_ratio` must be positive"),
         ({"norm_bound": 1.0, "data_free": 1}, "`data_free` must be True or False"),
     ],
 )

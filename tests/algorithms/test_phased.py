@@ -107,20 +107,24 @@ class Paper:
         )
 
 
-@pytest.mark.parametrize("width", [1.0, 0.3, None, "guess", "lemma 1"], ids=str)
+@pytest.mark.parametrize(
+    "width", [1.0, 0.3, None, "guess", "lemma 1", "lambda"], ids=str
+)
 def test_algorithm_2_by_brute_force(width: float | str | None) -> None:
     options: dict = {"confidence_width": width}
     if width is None:
         options["norm_bound"] = 3.0
     if width == "guess":
         options["confidence_width"] = None
-    if width == "lemma 1":
-        lemma = ConfidenceWidth(norm_bound=1.0, delta=0.2, noise_std=0.1)
+    noise = 0.4 if width == "lambda" else 0.05  # lambda times an outputscale of 4
+    if width in {"lemma 1", "lambda"}:
+        lam = noise / 4.0 if width == "lambda" else None
+        lemma = ConfidenceWidth(1.0, delta=0.2, noise_std=0.1, noise_ratio=lam)
         options["confidence_width"] = lemma
     D = listed(40)
     recipe = PhasedUncertaintySampling(hyperparameters=PRIOR, **options)
     history = play(recipe, D, 255)
-    paper, alive, first = Paper(D, 0.3, 0.05, 4.0), np.ones(40, dtype=bool), 0
+    paper, alive, first = Paper(D, 0.3, noise, 4.0), np.ones(40, dtype=bool), 0
     sizes = []
     for episode in range(1, 9):
         last = first + 2 ** (episode - 1)
@@ -129,11 +133,11 @@ def test_algorithm_2_by_brute_force(width: float | str | None) -> None:
         y = history.Y[first:last, 0].numpy()
         mu, sigma, norm = paper.moments(paper.unit[chosen], y)
         w = width
-        if width == "lemma 1":  # of this episode's points alone
+        if width in {"lemma 1", "lambda"}:  # of this episode's points alone
             K = paper.kernel(paper.unit[chosen], paper.unit[chosen])
-            logdet = np.linalg.slogdet(np.eye(len(K)) + K / 0.05)[1]
-            # sigma / sqrt(lambda) is .1 / sqrt(.05); the norm is of a kernel of size 1
-            w = 0.1 / math.sqrt(0.05) * math.sqrt(2 * math.log(5) + logdet) + 1.0 / 2.0
+            logdet = np.linalg.slogdet(np.eye(len(K)) + K / noise)[1]
+            # sigma / sqrt(lambda); the norm is of a kernel of size 1
+            w = 0.1 / math.sqrt(noise) * math.sqrt(2 * math.log(5) + logdet) + 1.0 / 2.0
         elif not isinstance(w, float):
             share = 0.1 / (episode * (episode + 1)) / (2 * 40)
             bound = 3.0 / 2.0 if width is None else norm  # outputscale 4

@@ -10,7 +10,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.algorithms.starts import hilltops
+from botorch_drbo.algorithms.starts import _saddles, hilltops
 from botorch_drbo.sampling import sobol
 
 
@@ -49,10 +49,62 @@ def test_one_hill_gets_few_starts_and_the_best_comes_first() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("num_samples", [1, 2, 5, 64])
-def test_a_plain_has_starts_too(num_samples: int) -> None:
-    flat = Landscape(lambda X: torch.zeros_like(X[:, 0]))
-    starts = hilltops(flat, sobol(num_samples, 2, 0), 4)
-    assert len(starts) == min(4, num_samples)
+@pytest.mark.parametrize("level", [0.0, -torch.inf])
+def test_a_plain_has_a_start_too(num_samples: int, level: float) -> None:
+    flat = Landscape(lambda X: torch.full_like(X[:, 0], level))
+    assert 1 <= len(hilltops(flat, sobol(num_samples, 2, 0), 4)) <= 4
+
+
+def test_a_ridge_does_not_take_all_starts() -> None:
+    """Along the second variable every other sample of the ridge is a hilltop."""
+
+    def height(X: Tensor) -> Tensor:
+        ridge = (-((X[:, 0] - 0.3) / 0.05).square()).exp()
+        return ridge + 1.2 * hill(X[:, [0, 2]], 0.85, 0.05)
+
+    for seed in range(10):
+        starts = hilltops(Landscape(height), sobol(1024, 3, seed), 5).squeeze(-2)
+        near = torch.full((3,), 0.85).double()
+        assert (starts - near)[:, [0, 2]].norm(dim=-1).min() < 0.15, seed
+
+
+def test_a_moat_is_no_hill() -> None:
+    def height(X: Tensor) -> Tensor:
+        high = hill(X, 0.3, 0.3) + 0.8 * hill(X, 0.8, 0.06)
+        return torch.where(high > 0.3, high, -torch.inf)
+
+    starts = hilltops(Landscape(height), sobol(1024, 2, 0), 2).squeeze(-2)
+    assert starts.flatten().tolist() == pytest.approx([0.3] * 2 + [0.8] * 2, abs=0.05)
+
+
+def test_saddles_by_all_paths() -> None:
+    """A saddle is the best lowest point of all ways to higher ground."""
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        n = 30
+        height = torch.rand(n, generator=generator).tolist()
+        gaps = torch.rand(n, n, generator=generator)
+        linked = (gaps < 0.06) | (gaps.T < 0.06)
+        lowest = [
+            [
+                min(height[i], height[j]) if i == j or linked[i, j] else -1.0
+                for j in range(n)
+            ]
+            for i in range(n)
+        ]
+        for k in range(n):  # Floyd and Warshall, for the widest way
+            for i in range(n):
+                for j in range(n):
+                    way = min(lowest[i][k], lowest[k][j])
+                    lowest[i][j] = max(lowest[i][j], way)
+        near = [[j for j in range(n) if linked[i, j] and j != i] for i in range(n)]
+        expected = {}
+        for i in range(n):
+            if all(height[j] < height[i] for j in near[i]):
+                higher = [lowest[i][j] for j in range(n) if height[j] > height[i]]
+                reached = max(higher, default=-1.0)
+                expected[i] = reached if reached >= 0 else min(height)
+        assert _saddles(height, near) == expected
 
 
 def test_points_decide_the_dtype() -> None:

@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 
 from benchmarks.__main__ import main
-from benchmarks.accuracy import lipschitz
+from benchmarks.accuracy import lipschitz, search
 from benchmarks.experiments.demo import MEANING, profits, run_demo
 from benchmarks.run.config import (
     AlgorithmConfig,
@@ -59,6 +59,7 @@ COMMANDS = [
     "speed inner",
     "accuracy",
     "lipschitz",
+    "search",
     "batches",
     "bocu",
     "misspecified",
@@ -115,6 +116,21 @@ def test_lipschitz_writes_a_table(tmp_path: Path, monkeypatch):
         lipschitz.ONE_STEP,
     ]
     assert all(row.endswith("| 0% |") for row in rows)  # none is short by 2%
+
+
+def test_search_counts_what_is_missed(tmp_path: Path):
+    sizes = search.Sizes(
+        histories=1,
+        recipes=("erbo",),
+        problems=("newsvendor",),
+        settings=((1, 1), (10, 256)),  # a single start at a single point, and plenty
+        dense=(20, 512),
+    )
+    out = tmp_path / "table.md"
+    assert search.run_search(out, sizes) == 0
+    row = out.read_text().splitlines()[-2]
+    assert row.startswith("| erbo | newsvendor | ")
+    assert row.split(" | ")[3].startswith("0 of 2; ")
 
 
 def test_accuracy_writes_a_table(tmp_path: Path):

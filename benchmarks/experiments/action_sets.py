@@ -1,0 +1,272 @@
+"""Regret balancing where it is at home: other decisions on offer in each round.
+
+The third paper's contextual bandit (its section on regret balancing) has no experiments
+either. In each round twenty decisions are drawn and one is taken; regret is counted
+against the best of the round (21). The function is one that the kernel can represent
+but for an error of at most epsilon. All methods of a seed meet the same function, the
+same action sets and the same noise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from benchmarks.experiments.decisions import read_decisions, run_all, run_decisions
+from benchmarks.experiments.misspecified import EPSILONS, KINDS, Found, draw, tables
+from benchmarks.run.config import ConfigError
+from botorch_drbo.algorithms import (
+    FixedHyperparameters,
+    History,
+    RegretBalancing,
+    SearchSpace,
+    make_algorithm,
+)
+from botorch_drbo.test_functions import ActionSetBandit, MisspecifiedFunction
+from botorch_drbo.test_functions.misspecified import Perturbation
+
+# One decision variable and a smooth kernel: its information gain is small enough that
+# the paper has more than one guess after some hundred rounds.
+NORM, LENGTHSCALE, NOISE = 2.0, 0.3, 0.6
+BETA = 4.0  # two standard deviations
+NUM_DESIGN = 4  # random actions in the first rounds
+OWN_GUESSES = (0.3, 0.1, 0.03, 0.0)  # of the range of the rewards
+BALANCING = ("regret_balancing", "regret_balancing, own guesses")
+METHODS = ("gp_ucb", "ec_gp_ucb", *BALANCING, "random")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run.
+
+    Args:
+        method: One of ``METHODS``.
+        kind: Of the perturbation.
+        epsilon: Its size.
+        seed: Picks the function, the action sets and the noise.
+        rounds: How many rounds, those of the design not counted.
+    """
+
+    method: str
+    kind: Perturbation
+    epsilon: float
+    seed: int
+    rounds: int
+
+    @classmethod
+    def of(
+        cls, method: str, kind: Perturbation, epsilon: float, seed: int, rounds: int
+    ) -> Task:
+        """The run whose decisions these are; without an error some are the same."""
+        if epsilon == 0.0:
+            kind = KINDS[0]
+            method = "gp_ucb" if method == "ec_gp_ucb" else method
+        return cls(method, kind, epsilon, seed, rounds)
+
+    def file(self, out: Path) -> Path:
+        """Where its decisions are kept; balancing depends on the number of rounds."""
+        method = self.method.replace(", ", "_").replace(" ", "_")
+        name = f"{method}_{self.kind}_{self.epsilon:g}_seed_{self.seed:04d}.csv"
+        return out / f"runs_{self.rounds}" / name
+
+    @cached_property
+    def bandit(self) -> ActionSetBandit:
+        """What is played."""
+        function = MisspecifiedFunction(
+            self.kind,
+            self.seed,
+            misspecification=self.epsilon,
+            norm=NORM,
+            lengthscale=LENGTHSCALE,
+            d_x=1,
+        )
+        return ActionSetBandit(function, noise=NOISE)
+
+    @cached_property
+    def actions(self) -> Tensor:
+        """What is on offer, design first, ``T x 20 x 1``."""
+        return self.bandit.actions(NUM_DESIGN + self.rounds, self.seed)
+
+    @cached_property
+    def space(self) -> SearchSpace:
+        """The boxes."""
+        function = self.bandit.function
+        return SearchSpace(function.bounds, function.context_bounds)
+
+    def recipe(self) -> Any:
+        """The algorithm, with the true kernel and noise."""
+        options: dict[str, Any] = {
+            "hyperparameters": FixedHyperparameters(LENGTHSCALE, NOISE**2 / 3)
+        }
+        if self.method in {"gp_ucb", "ec_gp_ucb"}:
+            known = self.epsilon if self.method == "ec_gp_ucb" else 0.0
+            return make_algorithm(
+                "ec_gp_ucb", beta=BETA, misspecification=known, **options
+            )
+        if self.method in BALANCING:
+            guesses = None if self.method == BALANCING[0] else OWN_GUESSES
+            return RegretBalancing(
+                beta=BETA,
+                horizon=self.rounds,
+                num_design=NUM_DESIGN,
+                reward_range=self.bandit.reward_range(),
+                misspecifications=guesses,
+                **options,
+            )
+        return make_algorithm(self.method)
+
+    def history(self, positions: Sequence[int]) -> History:
+        """The decisions of the design and those taken, with their outcomes."""
+        taken = [0] * NUM_DESIGN + list(positions)
+        X = self.actions[range(len(taken)), taken]
+        # The noise of a round is its own, whatever is decided.
+        noise = torch.Generator().manual_seed(1_000_000 + self.seed)
+        Y = self.bandit.observe(X, generator=noise).unsqueeze(-1)
+        C = torch.full((len(X), 1), 0.5, dtype=torch.double)
+        return History(X=X, C=C, Y=Y, contexts=C)
+
+    def regret(self, positions: Sequence[int]) -> Tensor:
+        """The contextual regret (21) of each decision, ``T``, not cumulated."""
+        offered = self.actions[NUM_DESIGN:][: len(positions)]
+        values = self.bandit.function.expected_value(offered)  # T x 20
+        return values.amax(-1) - values[range(len(positions)), list(positions)]
+
+
+def run_task(task: Task, out: Path) -> int:
+    """Run, extend or skip one run.
+
+    Returns:
+        How many decisions were made now.
+    """
+    taken: list[int] = []
+    recipe = task.recipe()
+
+    def choose(step: int) -> int:
+        offered = task.actions[NUM_DESIGN + step]
+        row = recipe.propose(
+            task.history(taken),
+            task.space,
+            seed=100_000 * task.seed + step,
+            candidates=offered,
+        )
+        return int((offered == row).all(-1).int().argmax())
+
+    def learn(step: int, position: int) -> None:
+        taken.append(position)
+
+    return run_decisions(task.file(out), task.rounds, choose=choose, learn=learn)
+
+
+def load(task: Task, out: Path) -> list[int]:
+    """The positions on the disk."""
+    return [d.position for d in read_decisions(task.file(out))]
+
+
+def run_action_sets(out: Path, *, seeds: int, rounds: int, workers: int = 1) -> int:
+    """Run what is not there yet, then report on it.
+
+    Returns:
+        The exit status, 0.
+
+    Raises:
+        ConfigError: A count that is not positive.
+    """
+    for name, count in (("seeds", seeds), ("iterations", rounds)):
+        if count < 1:
+            raise ConfigError(f"`{name}` must be at least 1, got {count}.")
+    console = Console()
+    work = {}
+    for seed in range(seeds):
+        for kind in KINDS:
+            for epsilon in EPSILONS:
+                for method in METHODS:
+                    task = Task.of(method, kind, epsilon, seed, rounds)
+                    work[task.file(out).stem] = partial(run_task, task, out)
+    run_all(work, workers, console)
+    found = collect(out, seeds, rounds)
+    text = report(found, out, seeds, rounds)
+    (out / "table.md").write_text(text, encoding="utf-8")
+    draw(found, out / "regret.png")
+    console.print(text, markup=False, soft_wrap=True)
+    return 0
+
+
+def collect(out: Path, seeds: int, rounds: int) -> Found:
+    """The contextual regret of each decision, without noise."""
+    found: dict[tuple[Perturbation, float], dict[str, Tensor]] = {}
+    for kind in KINDS:
+        for epsilon in EPSILONS:
+            by_method = found.setdefault((kind, epsilon), {})
+            for method in METHODS:
+                tasks = [
+                    Task.of(method, kind, epsilon, s, rounds) for s in range(seeds)
+                ]
+                by_method[method] = torch.stack(
+                    [task.regret(load(task, out)) for task in tasks]
+                )
+    return found
+
+
+def report(found: Found, out: Path, seeds: int, rounds: int) -> str:
+    """The tables, as Markdown."""
+    lines = [
+        "# When the model is wrong, and each round offers other decisions",
+        "",
+        f"`python -m benchmarks action_sets --seeds {seeds} --iterations {rounds}`. "
+        f"Functions of norm {NORM:g} of one decision, lengthscale {LENGTHSCALE:g}, "
+        "plus an error of at most epsilon; 20 decisions are drawn a round; the noise "
+        f"is uniform within {NOISE:g}; kernel and noise are known; beta {BETA:g}. "
+        "*ec_gp_ucb* knows epsilon; without an error it is gp_ucb. *regret_balancing* "
+        "has the guesses of the paper, or those of the second table. Contextual regret "
+        "(21) and, behind the bar, the mean regret of the last quarter of the rounds: "
+        f"mean ± standard error over {seeds} seeds, lower is better.",
+        *tables(found),
+        "",
+        "**Which guess plays.** On the scale of the rewards, with its share of the "
+        "plays and the seeds in which it was eliminated.",
+        "",
+        "| guesses | error | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |",
+        "|---|---" + "|---" * len(EPSILONS) + "|",
+    ]
+    for method in BALANCING:
+        for kind in KINDS:
+            cells = [_plays(method, kind, e, out, seeds, rounds) for e in EPSILONS]
+            label = "the paper's" if method == BALANCING[0] else "own"
+            lines.append(f"| {label} | {kind} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _plays(
+    method: str,
+    kind: Perturbation,
+    epsilon: float,
+    out: Path,
+    seeds: int,
+    rounds: int,
+) -> str:
+    plays: Counter[float] = Counter()
+    gone: Counter[float] = Counter()
+    for seed in range(seeds):
+        task = Task.of(method, kind, epsilon, seed, rounds)
+        state = task.recipe().state(task.history(load(task, out)), task.space)
+        for guess, number, after in zip(
+            state.misspecifications,
+            state.num_plays,
+            state.eliminated_after,
+            strict=True,
+        ):
+            plays[guess] += number
+            gone[guess] += after is not None
+    return ", ".join(
+        f"{guess:.2g}: {100 * number / (seeds * rounds):.0f}%"
+        + (f" (out {gone[guess]})" if gone[guess] else "")
+        for guess, number in plays.items()
+    )
