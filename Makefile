@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SMALL := $(VENV)/.demo
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
@@ -24,13 +25,20 @@ venv: $(STAMP)  ## make .venv with everything (again whenever pyproject.toml cha
 
 # torch first, at one version that has a local CPU build here: resolved together with the
 # rest, pip may pick a newer CUDA build of several gigabytes.
-$(STAMP): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install torch==2.13.0
-	$(PIP) install -e '.[all]'
-	touch $@
+$(SMALL): pyproject.toml
+	@echo "1. A virtual environment in $(VENV), and torch for the CPU (a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install torch==2.13.0
+	@echo "2. BoTorch, matplotlib, the command line (a minute)"
+	@$(PIP) install -e '.[benchmarks,cli]'
+	@touch $@
 
-demo: $(STAMP)  ## a short run of the benchmarks, with a table and a picture
+$(STAMP): $(SMALL)
+	@echo "3. Ax, Optuna, Xopt, and the tools of the developers (a minute or two)"
+	@$(PIP) install -e '.[all]'
+	@touch $@
+
+demo: $(SMALL)  ## a short run of the benchmarks, with a table and a picture
 	$(BIN)/python -m benchmarks demo
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \

@@ -146,11 +146,24 @@ def test_sobol_points_are_drawn_in_one_place() -> None:
 
 
 def test_the_package_imports_itself_at_the_top_of_its_files() -> None:
-    """An import in a function, or one for type checkers only, hides a circle."""
+    """An import in a function, or one for type checkers only, hides a circle.
+
+    The package's own `__init__.py` imports when a name is first asked for; so none of
+    its modules may import from there.
+    """
     hidden = {
         where(path): modules
         for path in SOURCES
+        if path != PACKAGE / "__init__.py"
         for parent, modules in own_imports(path)
         if modules and not isinstance(parent, ast.Module)
     }
     assert hidden == {}
+    from_the_front = [
+        where(path)
+        for path in SOURCES
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and node.module == "botorch_drbo"
+        if {alias.name for alias in node.names} & set(botorch_drbo.__all__)
+    ]
+    assert from_the_front == []

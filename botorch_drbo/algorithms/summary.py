@@ -53,9 +53,7 @@ def summary(
         "decision": [_row(decision)],
         f"expected {outcome}": [_shown(expected)],
         f"worst-case {outcome}": [f"{_shown(worst_case)} ({note})"],
-        "feasible": [_feasible(feasibility, feasible)]
-        if feasibility is not None
-        else [],
+        "feasible": _feasible(feasibility, feasible),
         "answer holds": [stability.words(_row(rival or {}))] if stability else [],
         "contexts that hurt": hurt or ["none: the worst case is the reference"],
     }
