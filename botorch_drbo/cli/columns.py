@@ -27,14 +27,15 @@ def parse_variable(text: str, observed: Sequence[str] = ()) -> tuple[str, Variab
     r"""Read one variable.
 
     Args:
-        text: For example ``price=10:90``, see ``HELP``.
-        observed: What its column holds, to be named where the bounds are missing.
+        text: For example ``price=10:90``, see ``HELP``. A name alone is what its column
+            holds: a number within their range, or a category of these names.
+        observed: What its column holds.
 
     Returns:
         Its name and kind.
 
     Raises:
-        InputDataError: Something else.
+        InputDataError: Something else, or a name alone whose column tells too little.
 
     Example:
         >>> parse_variable("stock=0:40:int")
@@ -44,10 +45,11 @@ def parse_variable(text: str, observed: Sequence[str] = ()) -> tuple[str, Variab
     """
     name, equals, kind = text.partition("=")
     name, kind = name.strip(), kind.strip()
-    if not equals or not name or not kind:
+    if name and not equals:
+        return name, _as_observed(name, observed)
+    if not name or not kind:
         raise InputDataError(
-            f"`{name}` has no bounds. Write what values it may take: {HELP}"
-            f"{_range(observed)}"
+            f"`{text}` cannot be read. Write what values it may take: {HELP}"
         )
     if "," in kind:
         return name, _listed(name, kind)
@@ -182,12 +184,15 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _range(observed: Sequence[str]) -> str:
-    """What the data hold: a help to decide, and no default."""
-    seen = [word for word in observed if word]
-    if not seen:
-        return ""
+def _as_observed(name: str, observed: Sequence[str]) -> Variable:
+    """The kind of a column of which nothing is said but what it holds."""
+    seen = sorted({word for word in observed if word})
+    if len(seen) < 2:
+        raise InputDataError(
+            f"`{name}` has no bounds, and its column holds {seen}, too little to tell "
+            f"them. Write what values it may take: {HELP}"
+        )
     if all(map(_is_number, seen)):
-        numbers = sorted(map(float, seen))
-        return f" (The data run from {numbers[0]:g} to {numbers[-1]:g}.)"
-    return f" (The data have {', '.join(sorted(set(seen))[:8])}.)"
+        numbers = [float(word) for word in seen]
+        return Continuous(min(numbers), max(numbers))
+    return Category(seen)

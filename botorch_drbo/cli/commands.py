@@ -116,7 +116,7 @@ def suggest(
     keep apart from them.
     """
     with _errors():
-        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
         if not dry_run:
@@ -140,7 +140,7 @@ def recommend(
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
     with _errors():
-        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         Console().print(str(best), highlight=False, markup=False, soft_wrap=True)
@@ -165,7 +165,7 @@ def plot(
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
     with _errors():
-        problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+        problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out
@@ -176,6 +176,19 @@ def plot(
 def main() -> None:
     """The entry point ``botorch-drbo``."""
     app()
+
+
+def _problem(
+    decisions: list[str],
+    contexts: list[str],
+    outcome: str,
+    constraint: list[str] | None,
+    data: Path,
+) -> Problem:
+    problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+    for note in problem.notes:
+        Console(stderr=True).print(note, style="dim", markup=False, soft_wrap=True)
+    return problem
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from botorch_drbo.cli.columns import parse_constraint, parse_known, parse_variab
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.space import Space, Variable
+from botorch_drbo.space import Category, Continuous, Space, Variable
 
 WEIGHT = "weight"
 """The column of a forecast that says how likely a context is."""
@@ -27,10 +28,12 @@ class Problem:
     Attributes:
         file: The file.
         space: Its variables and constraints.
+        notes: What was not said of a column, and was taken from the file.
     """
 
     file: CsvFile
     space: Space
+    notes: list[str]
 
     @classmethod
     def parse(
@@ -50,7 +53,13 @@ class Problem:
         chosen = _variables(decisions, file)
         limits = [parse_constraint(text, chosen) for text in constraints or ()]
         met = _variables(contexts, file)
-        return cls(file, Space(chosen, met, outcome=outcome, constraints=limits))
+        notes = [
+            f"{name}: {_in_words(variable)}, as in {data}; {name}=... says otherwise"
+            for name, variable in {**chosen, **met}.items()
+            if name in (*decisions, *contexts)
+        ]
+        space = Space(chosen, met, outcome=outcome, constraints=limits)
+        return cls(file, space, notes)
 
     def optimizer(
         self, *, minimize: bool, algorithm: str, seed: int
@@ -102,8 +111,21 @@ def _variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]:
         name = word.partition("=")[0].strip()
         if name in found:
             raise InputDataError(f"`{name}` is given twice.")
+        if name not in file.header:
+            near = get_close_matches(name, file.header, n=1)
+            raise InputDataError(
+                f"{file.path} has no column `{name}`. It has {file.header}."
+                + (f" Did you mean `{near[0]}`?" if near else "")
+            )
         found.update([parse_variable(word, file.column(name))])
     return found
+
+
+def _in_words(variable: Variable) -> str:
+    if isinstance(variable, Category):
+        return "one of " + ", ".join(variable.choices)
+    assert isinstance(variable, Continuous)  # nothing else is taken from a file
+    return f"from {variable.lower:g} to {variable.upper:g}"
 
 
 @contextmanager

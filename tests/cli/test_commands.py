@@ -105,11 +105,26 @@ def test_a_wrong_cell_is_named_by_its_line(
     assert data.read_text() == before
 
 
-def test_bounds_are_never_guessed(data: Path) -> None:
-    words = [w.replace("price=10:90", "price") for w in COLUMNS]
+def test_a_name_alone_is_what_its_column_holds(data: Path) -> None:
+    words = [w.partition("=")[0] for w in COLUMNS]
     code, shown = call("suggest", data, *words)
-    assert code == 2
-    assert "`price` has no bounds" in shown and "from 20.5 to 61" in shown
+    assert code == 0, shown
+    assert "price: from 20.5 to 61" in shown and "weather: one of rain, sun" in shown
+    price, stock = map(float, data.read_text().splitlines()[-1].split(",")[1:3])
+    assert 20.5 <= price <= 61 and 3 <= stock <= 30
+    assert "from" not in call("suggest", data, *COLUMNS)[1]
+
+
+def test_a_name_alone_of_an_empty_column_is_refused(data: Path) -> None:
+    data.write_text(CSV.splitlines()[0])
+    code, shown = call("suggest", data, *[w.partition("=")[0] for w in COLUMNS])
+    assert code == 2 and "`price` has no bounds" in shown
+
+
+def test_a_column_that_is_not_there_is_named(data: Path) -> None:
+    words = [w.replace("price=10:90", "prize") for w in COLUMNS]
+    code, shown = call("suggest", data, *words)
+    assert code == 2 and "no column `prize`" in shown and "mean `price`" in shown
     assert call("suggest", data.with_name("none.csv"), *COLUMNS)[0] == 2
 
 
@@ -132,7 +147,7 @@ def test_variables_are_written_in_one_word(text: str, variable: Variable) -> Non
     ("text", "words"),
     [
         ("a", "no bounds"),
-        ("a=", "no bounds"),
+        ("a=", "cannot be read"),
         ("a=1", "cannot be read"),
         ("a=1:2:3:4", "cannot be read"),
         ("a=1:b", "numbers as bounds"),
