@@ -172,6 +172,9 @@ class RandomSearch(JudgedAlgorithm):
 
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
 
+    Args:
+        feasibility: How surely a recommendation has to meet outcome constraints.
+
     Example:
         >>> unit = torch.tensor([[0.0], [1.0]]).double()
         >>> nothing = torch.empty(0, 1).double()
@@ -184,6 +187,8 @@ class RandomSearch(JudgedAlgorithm):
     needs_data: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
     judged_by: ClassVar[type[ModelBasedAlgorithm]] = EmpiricalRisk
+
+    feasibility: float = 0.95
 
     def _propose(
         self,

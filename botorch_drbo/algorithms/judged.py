@@ -28,7 +28,6 @@ class JudgedAlgorithm(Algorithm):
         hyperparameters: Those of the model if they are known: then nothing is fitted.
         model: A function that makes the model in place of all this, as for the other
             recipes.
-        feasibility: How surely a recommendation has to meet outcome constraints.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.
@@ -41,7 +40,6 @@ class JudgedAlgorithm(Algorithm):
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
     model: ModelMaker | None = None
-    feasibility: float = 0.95
     num_restarts: int = 10
     raw_samples: int = 1024
     max_iterations: int = 200
@@ -51,8 +49,9 @@ class JudgedAlgorithm(Algorithm):
         self._judge()
 
     def _judge(self) -> ModelBasedAlgorithm:
-        shared = {f.name: getattr(self, f.name) for f in fields(JudgedAlgorithm)}
-        return self.judged_by(**shared)
+        known = {field.name for field in fields(self.judged_by)}
+        shared = [field.name for field in fields(self) if field.name in known]
+        return self.judged_by(**{name: getattr(self, name) for name in shared})
 
     def _recommend(
         self,
