@@ -170,7 +170,7 @@ table
 # %% [markdown]
 # Read it from left to right (mean over the shops, and its standard error):
 #
-# - *Stays as it was*: the robust order earns about 4% **less** than `erbo`'s. That is
+# - *Stays as it was*: the robust order earns about 3% **less** than `erbo`'s. That is
 #   the price, and there is no way around it: an order that prepares for other demands
 #   is not the best one for this demand.
 # - *Falls by a third*: the robust order earns a fifth more. It was smaller, so
