@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from importlib.metadata import distributions, version
 from pathlib import Path
 
@@ -38,8 +39,7 @@ def main(kind: str) -> None:
     if kind == "core":
         assert not here & EXTRA, f"the core brings {here & EXTRA}"
     else:
-        import botorch_drbo.plotting  # noqa: F401
-
+        import_module("botorch_drbo.plotting")
         command = Path(sys.executable).with_name("botorch-drbo")
         assert "Usage" in subprocess.check_output([command, "--help"], text=True)
 

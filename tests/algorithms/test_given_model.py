@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -302,7 +303,10 @@ def test_the_data_free_width_is_that_of_the_recipes_own_kernel():
 
 def test_episodes_need_a_noise_that_is_learnt():
     data = history()
-    noisy = lambda X, Y, Yvar, b: fixed_kernel(X, Y, torch.full_like(Y, 0.1), b)  # noqa: E731
+
+    def noisy(X: Tensor, Y: Tensor, _: Tensor | None, bounds: Tensor) -> Model:
+        return fixed_kernel(X, Y, torch.full_like(Y, 0.1), bounds)
+
     with pytest.raises(UnsupportedError, match="learns its noise.*FixedNoise"):
         recipe("phased_gp_us", model=noisy).propose(data, SPACE)
 
@@ -320,7 +324,9 @@ def test_a_ball_of_the_kernel_needs_a_kernel():
         def posterior(self, X, **options):
             return self.gp.posterior(X, **options)
 
-    plain = lambda *data: Plain(fixed_kernel(*data).eval())  # noqa: E731
+    def plain(*data: Any) -> Model:
+        return Plain(fixed_kernel(*data).eval())
+
     with pytest.raises(UnsupportedError, match="kernel of the model.*Plain shows none"):
         recipe("drbo_mmd", model=plain).propose(history(), SPACE)
 

@@ -345,7 +345,7 @@ def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> Non
     client.save_to_json_file(path)
     again = Client.load_from_json_file(path)
     assert 0.0 <= ask(again)[1]["x"] <= 1.0
-    assert 0.0 <= robust.recommend(again)["x"] <= 1.0  # type: ignore[operator]
+    assert 0.0 <= float(robust.recommend(again)["x"]) <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from botorch.models import SingleTaskGP
 from botorch.utils.datasets import SupervisedDataset
 from torch import Tensor
 
-import botorch_drbo.integrations.ax  # noqa: F401  (it registers)
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
@@ -39,6 +39,8 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import TotalVariation, ambiguity_set_to_dict
 from botorch_drbo.objectives import UncertaintyObjective
+
+import_module("botorch_drbo.integrations.ax")  # it registers what Ax stores
 
 BOUNDS = [(0.0, 1.0), (10.0, 12.0), (0.0, 2.0)]  # the context in the middle
 _Z = torch.quasirandom.SobolEngine(3, scramble=True, seed=1).draw(8, dtype=torch.double)
@@ -206,7 +208,9 @@ def test_a_client_with_a_strategy_of_ones_own_asks_and_is_saved(tmp_path: Any) -
     client.set_generation_strategy(GenerationStrategy(nodes=[start, robust]))
     for _ in range(4):
         for index, values in client.get_next_trials(max_trials=1).items():
-            client.complete_trial(index, {"cost": float(values["x"]) + values["z"]})  # type: ignore[operator]
+            client.complete_trial(
+                index, {"cost": float(values["x"]) + float(values["z"])}
+            )
     path = str(tmp_path / "client.json")
     client.save_to_json_file(path)
     again = Client.load_from_json_file(path)

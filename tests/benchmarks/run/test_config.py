@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import _parser, config_from_options
+from benchmarks.commands import config_from_options
+from benchmarks.parser import make_parser
 from benchmarks.run.config import (
     CONFIGS,
     SIZES,
@@ -35,7 +36,7 @@ PLAIN = {
 
 
 def parse(line: str) -> BenchmarkConfig:
-    return config_from_options(_parser().parse_args(line.split()))
+    return config_from_options(make_parser().parse_args(line.split()))
 
 
 def test_command_line_of_the_readme():

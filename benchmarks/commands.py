@@ -1,0 +1,271 @@
+"""What each command of the benchmarks does; the work is done elsewhere.
+
+Modules that import torch are imported by the command that needs them, so that
+``--help`` and a misspelt option answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.run.config import (
+    CONFIGS,
+    BenchmarkConfig,
+    ConfigError,
+    from_dict,
+    from_toml,
+)
+
+LOCAL = Path(__file__).parent / "results-local"
+RESULTS = Path(__file__).parent / "results"
+# Seeds and decisions. BOCU has 10 seeds; its text does not say how many decisions.
+BOCU_SIZES = {"smoke": (1, 2), "laptop": (3, 30), "paper": (10, 200)}
+MISSPECIFIED_SIZES = {"smoke": (1, 5), "laptop": (5, 100), "paper": (10, 300)}
+ACTION_SETS_SIZES = {"smoke": (1, 5), "laptop": (3, 300), "paper": (10, 1000)}
+SPEED = {
+    "posterior": "speed.md",
+    "inner": "inner_speed.md",
+    "thompson": "thompson_speed.md",
+    "selection": "selection_speed.md",
+}
+
+
+def config_from_options(options: argparse.Namespace) -> BenchmarkConfig:
+    """The config of ``run``: a file, changed by what the command line says.
+
+    Raises:
+        ConfigError: Neither a config nor all of what it would say, or both a config and
+            another problem.
+    """
+    changes = {
+        name: getattr(options, name)
+        for name in ("iterations", "initial", "baseline")
+        if getattr(options, name) is not None
+    }
+    if options.seeds is not None:
+        changes["seeds"] = tuple(range(options.seeds))
+    if options.name is not None and options.config is not None:
+        raise ConfigError(
+            f"Two configs, {options.name} and {options.config}: give one."
+        )
+    config = options.config if options.name is None else options.name
+    if config is not None:
+        if options.problem is not None or options.algorithms is not None:
+            raise ConfigError(
+                "A config says the problem and the algorithms: leave out --problem and "
+                "--algorithms, or write another config."
+            )
+        return replace(from_toml(config, options.size), **changes)
+    if options.problem is None or options.algorithms is None:
+        raise ConfigError("Give a config, or --problem and --algorithms.")
+    if options.size:
+        raise ConfigError("--size chooses among the sizes of a config: give a config.")
+    defaults = {"seeds": 3, "iterations": 30}
+    return from_dict(
+        {
+            "problem": options.problem,
+            "algorithms": options.algorithms,
+            **defaults,
+            **changes,
+        },
+        source="the command line",
+    )
+
+
+def writable(out: Path, *, folder: bool = False) -> Path:
+    """The place of the results, once it is sure that they can be written there.
+
+    Args:
+        out: A results folder, or a report file.
+        folder: Which of the two.
+
+    Raises:
+        ConfigError: It cannot be written. Better said now than after the run.
+    """
+    home = out if folder else out.parent
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+        if not folder and out.exists():
+            with out.open("ab"):
+                pass
+    except OSError as error:
+        raise ConfigError(
+            f"The results cannot be written to {out}: {error}. Choose another --out."
+        ) from error
+    return out
+
+
+def run(options: argparse.Namespace) -> int:
+    config = config_from_options(options)
+    out = LOCAL / config.name / config.size if options.out is None else options.out
+    out = writable(out, folder=True)
+    from benchmarks.run.display import run_and_report
+
+    return run_and_report(config, out, workers=options.workers, dask=options.dask)
+
+
+def report(options: argparse.Namespace) -> int:
+    from benchmarks.run.page import write_report
+
+    first = options.results[0]
+    home = first if first.is_dir() else first.parent
+    out = home if options.out is None else options.out
+    writable(out, folder=True)
+    page = write_report(options.results, out, baseline=options.baseline)
+    print(f"Report: {page}")
+    return 0
+
+
+def demo(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.demo import run_demo
+
+    out = LOCAL / "demo" if options.out is None else options.out
+    out = writable(out, folder=True)
+    return run_demo(from_toml("demo"), out, workers=options.workers)
+
+
+def speed(options: argparse.Namespace) -> int:
+    if options.name == "posterior":
+        from benchmarks.speed.report import run_speed as run
+    elif options.name == "inner":
+        from benchmarks.speed.inner import run_inner_speed as run
+    elif options.name == "thompson":
+        from benchmarks.speed.thompson import run_thompson_speed as run
+    else:
+        from benchmarks.speed.selection import run_selection_speed as run
+    out = RESULTS / SPEED[options.name] if options.out is None else options.out
+    return run(writable(out), repeats=options.repeats, quick=options.quick)
+
+
+def accuracy(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.posterior import run_accuracy
+
+    return run_accuracy(writable(options.out), quick=options.quick)
+
+
+def lipschitz(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.lipschitz import run_lipschitz
+    from benchmarks.accuracy.lipschitz_gradients import run_gradients
+
+    if options.gradients:
+        return run_gradients(writable(options.gradients), models=options.models)
+    return run_lipschitz(writable(options.out), models=options.models)
+
+
+def constraints(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.constraints import run_constraints
+
+    out = RESULTS / "constraints.md" if options.out is None else options.out
+    return run_constraints(out, seeds=options.seeds, rounds=options.rounds)
+
+
+def search(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.search import Sizes, run_search
+
+    return run_search(writable(options.out), Sizes(options.histories))
+
+
+def batches(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.batches import run_batches
+    from benchmarks.experiments.pending import run_pending
+
+    if options.pending:
+        out = RESULTS / "pending.md" if options.out is None else options.out
+        return run_pending(
+            writable(out),
+            seeds=options.seeds,
+            rounds=options.rounds,
+            q=options.q,
+        )
+    out = RESULTS / "batches.md" if options.out is None else options.out
+    return run_batches(
+        writable(out),
+        seeds=options.seeds,
+        rounds=options.rounds,
+        q=options.q,
+        workers=options.workers,
+    )
+
+
+def bocu(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.bocu import run_bocu
+
+    seeds, iterations = _seeds_and_iterations(options, BOCU_SIZES)
+    out = LOCAL / "bocu" / options.size if options.out is None else options.out
+    return run_bocu(
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
+        problems=options.problems,
+        distances=options.distances,
+        objectives=options.objectives,
+        methods=options.methods,
+        workers=options.workers,
+    )
+
+
+def misspecified(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.misspecified import run_misspecified
+
+    seeds, iterations = _seeds_and_iterations(options, MISSPECIFIED_SIZES)
+    out = LOCAL / "misspecified" / options.size if options.out is None else options.out
+    return run_misspecified(
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
+        workers=options.workers,
+    )
+
+
+def action_sets(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.action_sets import run_action_sets
+
+    seeds, rounds = _seeds_and_iterations(options, ACTION_SETS_SIZES)
+    out = LOCAL / "action_sets" / options.size if options.out is None else options.out
+    return run_action_sets(
+        writable(out, folder=True),
+        seeds=seeds,
+        rounds=rounds,
+        workers=options.workers,
+    )
+
+
+def tournament(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.tournament.play import play
+
+    out = LOCAL / "tournament" / options.size if options.out is None else options.out
+    return play(
+        writable(out, folder=True),
+        size=options.size,
+        workers=options.workers,
+        methods=options.methods,
+        only=options.cases,
+        report_only=options.report,
+    )
+
+
+def _seeds_and_iterations(
+    options: argparse.Namespace, sizes: Mapping[str, tuple[int, int]]
+) -> tuple[int, int]:
+    """Those of the size, unless the command line says otherwise."""
+    seeds, iterations = sizes[options.size]
+    return (
+        seeds if options.seeds is None else options.seeds,
+        iterations if options.iterations is None else options.iterations,
+    )
+
+
+def show_names(options: argparse.Namespace) -> int:
+    from botorch_drbo.algorithms import ALGORITHMS
+    from botorch_drbo.test_functions import TEST_FUNCTIONS
+
+    print("problems:  ", *sorted(TEST_FUNCTIONS))
+    print("algorithms:", *sorted(ALGORITHMS))
+    print("configs:   ", *sorted(path.stem for path in CONFIGS.glob("*.toml")))
+    return 0

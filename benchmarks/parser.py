@@ -1,0 +1,283 @@
+"""The words of the benchmarks' command line.
+
+argparse, not typer: ``--algorithms wdrbo erbo gp_ucb`` takes several values after one
+flag.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks import commands
+from benchmarks.run.config import SIZES
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Robust Bayesian optimisation methods side by side.",
+    )
+    kinds = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = kinds.add_parser(
+        "run",
+        help="run algorithms on a problem; the same command resumes a killed run",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    run.set_defaults(command=commands.run)
+    run.add_argument(
+        "name",
+        nargs="?",
+        metavar="CONFIG",
+        help="a TOML file, or the name of one in configs/",
+    )
+    run.add_argument("--config", help="the same")
+    run.add_argument(
+        "--size",
+        choices=SIZES,
+        default="",
+        help="of the config (laptop, where it has that)",
+    )
+    run.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="tcp://... of a dask scheduler, or `local`: two workers or more, here",
+    )
+    run.add_argument("--problem", help="a test function; `list` shows them")
+    run.add_argument(
+        "--algorithms", nargs="+", metavar="NAME", help="one or more names"
+    )
+    run.add_argument(
+        "--seeds", type=int, help="how many seeds: 0, 1, ... (3 if no config)"
+    )
+    run.add_argument(
+        "--iterations", type=int, help="decisions per run (30 if no config)"
+    )
+    run.add_argument(
+        "--initial", type=int, help="random decisions first (5 if no config)"
+    )
+    run.add_argument(
+        "--baseline", help="the algorithm of paired differences (the first)"
+    )
+    run.add_argument(
+        "--out", type=Path, help="results folder (results-local/NAME/SIZE)"
+    )
+    _add_workers(run)
+
+    report = kinds.add_parser(
+        "report", help="tables, tests, ranks and pictures of results: one HTML page"
+    )
+    report.set_defaults(command=commands.report)
+    report.add_argument(
+        "results", nargs="+", type=Path, help="folders that `run` has written"
+    )
+    report.add_argument("--baseline", default="", help="(that of the first config)")
+    report.add_argument("--out", type=Path, help="folder (the first of the results)")
+
+    demo = kinds.add_parser(
+        "demo", help="robust and plain methods on one small problem, in two minutes"
+    )
+    demo.set_defaults(command=commands.demo)
+    demo.add_argument("--out", type=Path, help="results folder (results-local/demo)")
+    _add_workers(demo)
+
+    speed = kinds.add_parser(
+        "speed", help="times against BoTorch's idiom or cvxpy; memory"
+    )
+    speed.set_defaults(command=commands.speed)
+    speed.add_argument(
+        "name",
+        nargs="?",
+        choices=list(commands.SPEED),
+        default="posterior",
+        help="posterior: the whole report, against BoTorch's idiom (the default); "
+        "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
+        "paper's way; selection: choosing from a list by variance",
+    )
+    speed.add_argument("--out", type=Path, help="report file (in results/)")
+    speed.add_argument(
+        "--repeats", type=int, default=5, help="medians are taken over these"
+    )
+    speed.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
+
+    accuracy = kinds.add_parser(
+        "accuracy", help="the product path against model.posterior"
+    )
+    accuracy.set_defaults(command=commands.accuracy)
+    accuracy.add_argument(
+        "--out", type=Path, default=commands.RESULTS / "accuracy.md", help="report file"
+    )
+    accuracy.add_argument("--quick", action="store_true", help="one tiny model")
+
+    lipschitz = kinds.add_parser(
+        "lipschitz", help="the searched L(x) against dense grids"
+    )
+    lipschitz.set_defaults(command=commands.lipschitz)
+    lipschitz.add_argument(
+        "--gradients", type=Path, help="values and gradients instead, to this file"
+    )
+    lipschitz.add_argument(
+        "--out",
+        type=Path,
+        default=commands.RESULTS / "lipschitz.md",
+        help="report file",
+    )
+    lipschitz.add_argument(
+        "--models", type=int, default=90, help="random models for one context column"
+    )
+
+    constraints = kinds.add_parser(
+        "constraints", help="outcome constraints: ambiguity heeded, and ignored"
+    )
+    constraints.set_defaults(command=commands.constraints)
+    constraints.add_argument("--seeds", type=int, default=5, help="how many: 0, 1, ...")
+    constraints.add_argument("--rounds", type=int, default=10, help="after the design")
+    constraints.add_argument(
+        "--out", type=Path, help="report file (results/constraints.md)"
+    )
+
+    search = kinds.add_parser(
+        "search", help="how often a recipe misses the maximum of its own function"
+    )
+    search.set_defaults(command=commands.search)
+    search.add_argument(
+        "--out", type=Path, default=commands.RESULTS / "search.md", help="report file"
+    )
+    search.add_argument("--histories", type=int, default=16, help="on each problem")
+
+    batches = kinds.add_parser(
+        "batches", help="batches chosen jointly against decision by decision"
+    )
+    batches.set_defaults(command=commands.batches)
+    batches.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, ...")
+    batches.add_argument("--rounds", type=int, default=8, help="batches of each run")
+    batches.add_argument("--q", type=int, default=4, help="decisions of each batch")
+    batches.add_argument(
+        "--pending",
+        action="store_true",
+        help="how decisions of a batch keep apart, on three problems (in one process)",
+    )
+    batches.add_argument(
+        "--out", type=Path, help="report file (results/batches.md or pending.md)"
+    )
+    _add_workers(batches)
+
+    bocu = kinds.add_parser(
+        "bocu",
+        help="the BOCU paper's experiment; the same command resumes a killed run",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    bocu.set_defaults(command=commands.bocu)
+    _add_size(bocu, commands.BOCU_SIZES)
+    functions = ["gp_prior_2_2", "hartmann_2_1", "plant_growth", "covid_testing"]
+    bocu.add_argument(
+        "--problems",
+        nargs="+",
+        choices=functions,
+        default=functions,
+        help="the functions; each has a folder of its own",
+    )
+    bocu.add_argument(
+        "--distances",
+        nargs="+",
+        choices=("tv", "mmd"),
+        default=["tv", "mmd"],
+        help="of the balls",
+    )
+    bocu.add_argument(
+        "--objectives",
+        nargs="+",
+        choices=("dro", "wcs", "gen"),
+        default=["dro", "wcs", "gen"],
+        help="what decisions are judged by",
+    )
+    names = ["ts_bocu", "ucb_bocu_1", "ucb_bocu_2", "ucb_so", "ucb_ro", "random"]
+    bocu.add_argument(
+        "--methods",
+        nargs="+",
+        choices=names,
+        default=names,
+        help="the recipes; the first is the one compared with",
+    )
+    bocu.add_argument(
+        "--out", type=Path, help="results folder (results-local/bocu/SIZE)"
+    )
+    _add_workers(bocu)
+
+    wrong = kinds.add_parser(
+        "misspecified",
+        help="methods for a wrong model; the same command resumes a killed run",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    wrong.set_defaults(command=commands.misspecified)
+    _add_size(wrong, commands.MISSPECIFIED_SIZES)
+    wrong.add_argument(
+        "--out", type=Path, help="results folder (results-local/misspecified/SIZE)"
+    )
+    _add_workers(wrong)
+
+    offers = kinds.add_parser(
+        "action_sets",
+        help="regret balancing where each round offers other decisions",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    offers.set_defaults(command=commands.action_sets)
+    _add_size(offers, commands.ACTION_SETS_SIZES)
+    offers.add_argument(
+        "--out", type=Path, help="results folder (results-local/action_sets/SIZE)"
+    )
+    _add_workers(offers)
+
+    tournament = kinds.add_parser(
+        "tournament",
+        help="which method to take when the world misbehaves after the data",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    tournament.set_defaults(command=commands.tournament)
+    tournament.add_argument("--size", choices=SIZES, default="laptop", help="how much")
+    tournament.add_argument(
+        "--methods", nargs="+", default=[], help="all methods if none is named"
+    )
+    tournament.add_argument(
+        "--cases", nargs="+", default=[], help="those of the size if none is named"
+    )
+    tournament.add_argument(
+        "--report",
+        action="store_true",
+        help="learn nothing, report on the seeds that all methods have finished",
+    )
+    tournament.add_argument(
+        "--out", type=Path, help="results folder (results-local/tournament/SIZE)"
+    )
+    _add_workers(tournament)
+
+    show = kinds.add_parser("list", help="the problems, algorithms and configs")
+    show.set_defaults(command=commands.show_names)
+    return parser
+
+
+def _add_size(
+    parser: argparse.ArgumentParser, sizes: Mapping[str, tuple[int, int]]
+) -> None:
+    about = ", ".join(f"{name} {s} and {n}" for name, (s, n) in sizes.items())
+    parser.add_argument(
+        "--size",
+        choices=SIZES,
+        default="laptop",
+        help=f"seeds and decisions of a run: {about}",
+    )
+    parser.add_argument("--seeds", type=int, help="how many: 0, 1, ... (of the size)")
+    parser.add_argument("--iterations", type=int, help="decisions per run (likewise)")
+
+
+def _add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers",
+        "--jobs",
+        type=int,
+        default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+        help="processes, each on one thread (the cores)",
+    )
