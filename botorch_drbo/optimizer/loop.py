@@ -764,7 +764,8 @@ class RobustOptimizer:
     ) -> RobustOptimizer:
         r"""Go on from a table of what was tried.
 
-        A row without an outcome is pending: with its context, or without it, as long as
+        Rows are told in the order of the table: the last one has the newest context,
+        which counts for ``half_life``. A row without an outcome is pending: with its context, or without it, as long as
         the world has not shown any. Other columns are left alone.
 
         Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -137,14 +138,14 @@ class Rows:
 
 
 def read_trials(df: Any, space: Space) -> list[Rows]:
-    r"""The trials of a table: those with an outcome, and those that are pending.
+    r"""The trials of a table in its order, which is the order of their contexts.
 
     Args:
         df: A DataFrame with a column for each variable and the outcome.
         space: The variables.
 
     Returns:
-        At most three groups: with an outcome, with a context, with neither.
+        Neighbouring rows of which as much is known: an outcome, a context, neither.
 
     Raises:
         InputDataError: No DataFrame, a missing column, or a value that is missing or
@@ -172,16 +173,19 @@ def read_trials(df: Any, space: Space) -> list[Rows]:
             "whose context is not known at all may leave its contexts and its outcome "
             "empty."
         )
-    all_c = has_c.all(axis=1)
-    groups = [(df[has_y], True, True), (df[all_c & ~has_y], True, False)]
-    groups.append((df[~all_c], False, False))
+    known = list(zip(has_c.all(axis=1), has_y, strict=True))
+    groups = groupby(range(len(df)), key=known.__getitem__)
     return [
-        Rows(
-            x=to_tensor(part, space.decisions, "df"),
-            c=to_tensor(part, space.contexts, "df") if with_c else None,
-            y=to_outcomes(part[space.outcome], space.outcome, "df") if with_y else None,
-            asked=not with_y,
-        )
-        for part, with_c, with_y in groups
-        if len(part)
+        _rows(df.iloc[list(places)], space, with_c=with_c, with_y=with_y)
+        for (with_c, with_y), places in groups
     ]
+
+
+def _rows(df: pd.DataFrame, space: Space, *, with_c: bool, with_y: bool) -> Rows:
+    outcome = space.outcome
+    return Rows(
+        x=to_tensor(df, space.decisions, "df"),
+        c=to_tensor(df, space.contexts, "df") if with_c else None,
+        y=to_outcomes(df[outcome], outcome, "df") if with_y else None,
+        asked=not with_y,
+    )
