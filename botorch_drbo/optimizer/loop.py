@@ -765,8 +765,9 @@ class RobustOptimizer:
         r"""Go on from a table of what was tried.
 
         Rows are told in the order of the table: the last one has the newest context,
-        which counts for ``half_life``. A row without an outcome is pending: with its context, or without it, as long as
-        the world has not shown any. Other columns are left alone.
+        which counts for ``half_life``. A row without an outcome is pending: with its
+        context, or without it, as long as the world has not shown any. Other columns
+        are left alone.
 
         Args:
             df: The trials, one in each row; it may be empty.

@@ -15,7 +15,7 @@ from botorch_drbo.algorithms import Recommendation, Round
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.space import NamedRecommendation, Space
-from botorch_drbo.space.table import row_names, to_frame, to_outcomes, to_tensor
+from botorch_drbo.space.table import cell, row_names, to_frame, to_outcomes, to_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,12 +166,10 @@ def read_trials(df: Any, space: Space) -> list[Rows]:
     if partly.any():
         i = int(partly.to_numpy().argmax())
         empty = next(name for name in contexts if not has_c[name].iloc[i])
-        rows = row_names(df)
         raise InputDataError(
-            f"`df`, row {i if rows is None else rows[i]}, column `{empty}`: is empty, "
-            "but the row has other contexts or an outcome. Fill it in; only a row "
-            "whose context is not known at all may leave its contexts and its outcome "
-            "empty."
+            f"{cell('df', row_names(df), i, empty)} is empty, but the row has other "
+            "contexts or an outcome. Fill it in; only a row whose context is not known "
+            "at all may leave its contexts and its outcome empty."
         )
     known = list(zip(has_c.all(axis=1), has_y, strict=True))
     groups = groupby(range(len(df)), key=known.__getitem__)
