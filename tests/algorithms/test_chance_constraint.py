@@ -21,9 +21,11 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
+from botorch_drbo.algorithms.candidates import score
+from botorch_drbo.algorithms.feasible import sample
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.test_functions import Reservoir
-from tests.models import uniform
+from tests.models import UNIT, uniform
 
 FUNCTION = Reservoir(num_reference=20)
 SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
@@ -151,6 +153,39 @@ def test_when_none_reaches_the_level_the_most_feasible_is_recommended() -> None:
     )
     x = made.propose(data, SPACE)
     assert constraint.probability(x) >= 0.5 * constraint.probability(grid()).max()
+
+
+def few_samples(seed: int, limit: float = 0.9) -> tuple[History, SearchSpace]:
+    """Four decisions and one context, of which few known decisions are feasible."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(14, 4, generator=generator, dtype=torch.double)
+    C = torch.rand(14, 1, generator=generator, dtype=torch.double)
+    Y = -(X - 0.3).square().sum(-1) - (C[:, 0] - 0.5) ** 2 + X[:, 0] * C[:, 0]
+    G = limit - X[:, :1] - 0.5 * C - 0.5 * X[:, 1:2]  # n x 1
+    known = ConstraintData(X, C, G)
+    data = History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C, constraints=known)
+    return data, SearchSpace(UNIT.expand(2, 4), UNIT)
+
+
+@pytest.mark.parametrize(
+    ("seed", "limit", "num"), [(0, 0.7, 0), (2, 0.9, 1), (9, 0.9, 2)]
+)
+def test_a_search_starts_from_the_few_known_that_reach_the_level(
+    seed: int, limit: float, num: int
+) -> None:
+    """From none, where an ascent finds a single one first; from one; from two."""
+    data, space = few_samples(seed, limit)
+    made = make_algorithm("wdrbo_exact", num_restarts=2, raw_samples=8)
+    constraint = made._chance(made.fitted_model(data, space), None, data, space, seed=0)
+    known = torch.cat([data.X, sample(space, 8, 0)])
+    reached = constraint.probability(known) >= constraint.aim
+    assert reached.sum() == num
+    best = made.recommend(data, space)
+    assert best.feasible and best.feasibility >= 0.95
+    assert constraint.probability(best.x.unsqueeze(0)) >= 0.95
+    model = made.fitted_model(data, space)
+    values = score(made.exploiting(model, data, space, seed=0), known)
+    assert (best.objective >= values[reached]).all()
 
 
 def test_a_list_of_decisions() -> None:
