@@ -87,7 +87,6 @@ class LogInteger(Variable):
         upper: The highest one.
     """
 
-    kind: ClassVar[str] = "log_integer"
     logarithmic: ClassVar[bool] = True
 
     lower: int
@@ -111,10 +110,6 @@ class LogInteger(Variable):
     def decode(self, numbers: Tensor) -> list[Any]:
         """Whole numbers."""
         return Integer(self.lower, self.upper).decode(numbers.exp())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
 
 
 def _variable(values: BaseDistribution, what: str) -> Variable:

@@ -27,7 +27,7 @@ from xopt.generator import Generator
 from xopt.generators import generators
 
 from botorch_drbo.algorithms import Round
-from botorch_drbo.algorithms.base import decode_options
+from botorch_drbo.algorithms.registry import decode_options
 from botorch_drbo.integrations import _host
 from botorch_drbo.integrations._host import RobustDecision, check_names
 from botorch_drbo.optimizer.configuration import Configuration
@@ -91,9 +91,7 @@ class RobustGenerator(Generator):
     @classmethod
     def _read_options(cls, value: Any) -> Any:
         """From a dictionary, or from the text that a dump holds."""
-        if isinstance(value, str):
-            value = json.loads(value)
-        return decode_options(value) if isinstance(value, dict) else value
+        return decode_options(json.loads(value)) if isinstance(value, str) else value
 
     @field_serializer("options")
     def _write_options(self, value: dict[str, Any]) -> str:

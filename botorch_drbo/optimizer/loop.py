@@ -32,8 +32,6 @@ from botorch_drbo.optimizer.checks import (
     as_variances,
     check_can_be_modelled,
     compare_bounds,
-    compare_environment,
-    environment,
 )
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import (
@@ -45,6 +43,7 @@ from botorch_drbo.optimizer.decisions import (
     recommended,
 )
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
+from botorch_drbo.optimizer.environment import compare_environment, environment
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
