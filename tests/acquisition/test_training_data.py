@@ -18,7 +18,6 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import ModelListGP, SingleTaskGP
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -40,7 +39,7 @@ from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior import with_perturbation
 from botorch_drbo.posterior.freshness import Snapshot, TrainingData
-from tests.models import UNIT, known_model, uniform
+from tests.models import UNIT, ensemble, known_model, uniform
 
 BETA, BALL = 2.25, TotalVariation(0.3)
 SO, DRO = UncertaintyObjective.so(), UncertaintyObjective.dro(BALL)
@@ -285,7 +284,7 @@ def test_behind_transforms_it_is_what_botorch_says(method, training):
 
 def test_an_ensemble_follows():
     Z, Y, _ = data()
-    model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=3).eval()
+    model = ensemble(Z, Y)
     acqf = expectation(model, "auto")
     before = acqf(X)
     model.train_targets.mul_(-1.0)
