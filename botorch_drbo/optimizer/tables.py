@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import Recommendation, Round
+from botorch_drbo.algorithms import Recommendation, Round, SearchSpace
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.space import NamedRecommendation, Space
@@ -102,22 +102,61 @@ class Tables:
 
     def history(self, trials: Sequence[Trial]) -> pd.DataFrame:
         """A row for each trial whose context is known, labelled by its number."""
-        import pandas as pd
-
-        space = self.space
-        if space is None:
+        if self.space is None:
             raise InputDataError("Only named variables have a table.")
         known = [t for t in trials if t.c is not None and t.status != "withdrawn"]
-        box = space.search_space
-        x = torch.stack([t.x for t in known]) if known else box.bounds[:0]
-        c = [t.c for t in known if t.c is not None]
-        contexts = torch.stack(c) if c else box.context_bounds[:0]
-        parts = [self.decisions(x), self.contexts(contexts)]
-        table = pd.concat(parts, axis=1)
-        y = [float("nan") if t.y is None else t.y for t in known]
-        table[space.outcome] = pd.Series(y, dtype="float64")
-        table.index = pd.Index([t.number for t in known], name="trial")
+        return self._trials(known, self.space.search_space)
+
+    def all_trials(self, trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
+        """A row for each trial, with all that was told of it, and its status."""
+        table = self._trials(trials, box)
+        outcome = table.columns[-1]
+        further: dict[str, list[object]] = {}
+        if any(t.y_variance is not None for t in trials):
+            further[f"{outcome}_variance"] = [_number(t.y_variance) for t in trials]
+        measured = [t.constraints for t in trials if t.constraints is not None]
+        for j in range(len(measured[0]) if measured else 0):
+            further[f"constraint{j + 1}"] = [
+                _number(None if t.constraints is None else t.constraints[j])
+                for t in trials
+            ]
+        further["status"] = [t.status for t in trials]
+        for name, column in further.items():
+            while name in table.columns:  # a variable has this name
+                name += "_"
+            table[name] = column
         return table
+
+    def _trials(self, trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
+        """Decisions, contexts and outcomes, NaN where nothing was told."""
+        import pandas as pd
+
+        unknown = torch.full_like(box.context_bounds[0], torch.nan)
+        x = torch.stack([t.x for t in trials]) if trials else box.bounds[:0]
+        c = [unknown if t.c is None else t.c for t in trials]
+        contexts = torch.stack(c) if c else box.context_bounds[:0]
+        if self.space is None:
+            parts = [_numbered(x, "x"), _numbered(contexts, "c")]
+            outcome = "outcome"
+        else:
+            parts = [self.decisions(x), self.contexts(contexts)]
+            outcome = self.space.outcome
+        table = pd.concat(parts, axis=1)
+        table[outcome] = pd.Series([_number(t.y) for t in trials], dtype="float64")
+        table.index = pd.Index([t.number for t in trials], name="trial")
+        return table
+
+
+def _numbered(values: Tensor, letter: str) -> pd.DataFrame:
+    """Columns without names, ``m x d``, as ``x1, x2, ...``."""
+    import pandas as pd
+
+    names = [f"{letter}{j + 1}" for j in range(values.shape[-1])]
+    return pd.DataFrame(values.cpu().numpy(), columns=names)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 @dataclass(frozen=True, eq=False)
