@@ -33,7 +33,6 @@ class Logarithmic(Variable):
         tensor([2.], dtype=torch.float64)
     """
 
-    kind: ClassVar[str] = "logarithmic"
     logarithmic: ClassVar[bool] = True
 
     plain: Integer | Ordinal
@@ -66,7 +65,3 @@ class Logarithmic(Variable):
         choices = found.new_tensor(self.plain.choices)
         nearest = choices[(found.unsqueeze(-1) - choices).abs().argmin(-1)]
         return self.plain.decode(torch.where(found.isnan(), found, nearest))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its numbers."""
-        return {"kind": self.kind, "plain": self.plain.to_dict()}
