@@ -20,8 +20,9 @@ from botorch_drbo.algorithms.summary import Held, summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
-Values = Mapping[int, tuple[float, ...]]
-"""Columns that take these values only, in increasing order."""
+Values = Mapping[int, Sequence[float]]
+"""Columns that take these values only, in increasing order: a tuple, or a ``range`` of
+whole numbers, which may be too many to be listed."""
 Categories = Mapping[int, int]
 """Columns that are categories ``0, ..., k - 1``, which know no order, and their k."""
 
@@ -40,7 +41,8 @@ class SearchSpace:
         known_context: What is known of this round's context, ``d_c``, NaN where it is
             not known; None if nothing is.
         discrete: Decision columns that are integers or ordinals, and their values in
-            increasing order, from the lower bound to the upper one.
+            increasing order, from the lower bound to the upper one; of whole numbers a
+            ``range``, which nobody lists.
         categories: Decision columns that are categories, and how many there are; their
             bounds are 0 and ``k - 1``.
         context_discrete: The same of the contexts.
@@ -252,6 +254,10 @@ def snapped(points: Tensor, values: Values) -> Tensor:
         return points
     columns = list(points.unbind(-1))
     for j, allowed in values.items():
+        if isinstance(allowed, range):  # of two equally near ones the lower, as below
+            nearest = (columns[j].detach() - 0.5).ceil().clamp(allowed[0], allowed[-1])
+            columns[j] = nearest + 0.0  # a zero without a sign
+            continue
         choices = torch.tensor(allowed, dtype=points.dtype, device=points.device)
         middles = (choices[1:] + choices[:-1]) / 2
         columns[j] = choices[torch.bucketize(columns[j].detach().contiguous(), middles)]
@@ -268,8 +274,10 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
     gaps = (points - snapped(points, values)).abs() > slack
     if gaps.any():
         row, j = gaps.nonzero()[0].tolist()
-        allowed = [f"{v:g}" for v in values[j]]
-        shown = ", ".join(allowed if len(allowed) < 9 else [*allowed[:6], "..."])
+        allowed = values[j]
+        few = allowed if len(allowed) < 9 else allowed[:6]
+        dots = [] if len(allowed) < 9 else ["..."]
+        shown = ", ".join([*(f"{v:g}" for v in few), *dots])
         raise InputDataError(
             f"`{name}` has {points[row, j].item():g} in row {row}, column {j}, which "
             f"takes the values {shown} only. Correct it."
@@ -277,8 +285,7 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
 
 
 def _all_values(discrete: Values, categories: Categories) -> Values:
-    indices = {j: tuple(map(float, range(k))) for j, k in categories.items()}
-    return {**discrete, **indices}
+    return {**discrete, **{j: range(k) for j, k in categories.items()}}
 
 
 def _check_kinds(
@@ -297,11 +304,14 @@ def _check_kinds(
                 "counted from 0."
             )
         ends = bounds.new_tensor([allowed[0], allowed[-1]])
-        rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
+        if isinstance(allowed, range):
+            rising = allowed.step == 1
+        else:
+            rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
         if not rising or not torch.equal(ends, bounds[:, j]):
             raise InputDataError(
                 f"The values of column {j} must increase from its lower bound to its "
-                f"upper one, {bounds[:, j].tolist()}, got {list(allowed)[:6]}."
+                f"upper one, {bounds[:, j].tolist()}, got {list(allowed[:6])}."
             )
 
 

@@ -779,7 +779,7 @@ class RobustOptimizer:
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Algorithm = "wdrbo",
+        algorithm: str | Algorithm = "wdrbo_exact",
         constraints: Sequence[Constraint] = (),
         maximize: bool = True,
         seed: int = 0,

@@ -217,3 +217,10 @@ def test_constraints_are_written_as_sums(
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(InputDataError, match=r"cannot be read.*\['a', 'b'\]"):
         parse_constraint(text, ["a", "b"])
+
+
+def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
+    words = COLUMNS[: COLUMNS.index("--algorithm")]
+    for command in ("suggest", "recommend", "plot"):
+        code, shown = call(command, data, *words)
+        assert code == 0, shown

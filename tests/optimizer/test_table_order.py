@@ -1,4 +1,4 @@
-"""The rows of a table are told in its order: the newest context is the last row's."""
+"""Tables: rows are told in their order, and the default recipe takes every context."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from botorch_drbo import RobustOptimizer
+from botorch_drbo import Category, RobustOptimizer
 from botorch_drbo.algorithms import WDRBOExact
 
 
@@ -69,3 +69,16 @@ def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
     assert isinstance(recipe, WDRBOExact)
     history = opt._run.ledger.history
     assert recipe.radius_of(recipe.radius, history, opt.space) == pytest.approx(by_hand)
+
+
+def test_the_default_recipe_takes_every_kind_of_context() -> None:
+    df = pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": ["a", "b", "a"], "y": [1, 2, 1.5]})
+    opt = RobustOptimizer.from_dataframe(
+        df,
+        decisions={"x": (0, 9)},
+        contexts={"w": Category(["a", "b"])},
+        outcome="y",
+        num_initial=0,
+    )
+    assert opt.algorithm.name == "wdrbo_exact"
+    assert 0 <= opt.ask().x.iloc[0] <= 9
