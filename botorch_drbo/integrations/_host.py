@@ -123,16 +123,9 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
     """
     complete = [trial.y for trial in trials if trial.y is not None]
     like = configuration.space.bounds
-    check_can_be_modelled(like.new_tensor(complete), like.new_tensor([]))
+    check_can_be_modelled(like.new_tensor(complete), like.dtype)
     run = Run(configuration)
-    run.ledger = Ledger(
-        space=configuration.space,
-        trials=tuple(trials),
-        seen=tuple(trial.number for trial in trials if trial.c is not None),
-        complete=tuple(trial.number for trial in trials if trial.y is not None),
-        num_asks=asked,
-        num_asked=asked,
-    )
+    run.ledger = Ledger(configuration.space, trials, num_asked=asked)
     return run
 
 
