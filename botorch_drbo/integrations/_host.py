@@ -221,14 +221,7 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
         asked: How many decisions were asked; it decides the next random draws.
     """
     run = Run(configuration)
-    run.ledger = Ledger(
-        space=configuration.space,
-        trials=tuple(trials),
-        seen=tuple(trial.number for trial in trials if trial.c is not None),
-        complete=tuple(trial.number for trial in trials if trial.y is not None),
-        num_asks=asked,
-        num_asked=asked,
-    )
+    run.ledger = Ledger(configuration.space, trials, num_asked=asked)
     return run
 
 
