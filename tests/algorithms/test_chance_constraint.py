@@ -12,6 +12,7 @@ from botorch.exceptions.errors import (
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
+from benchmarks.problems import Reservoir
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     ConstraintData,
@@ -22,7 +23,6 @@ from botorch_drbo.algorithms import (
     make_algorithm,
 )
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
-from botorch_drbo.test_functions import Reservoir
 from tests.models import uniform
 
 FUNCTION = Reservoir(num_reference=20)
