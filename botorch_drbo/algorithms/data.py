@@ -16,7 +16,7 @@ from botorch_drbo._validation import (
     rounding,
 )
 from botorch_drbo.algorithms.stability import Stability
-from botorch_drbo.algorithms.summary import summary
+from botorch_drbo.algorithms.summary import Held, summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
@@ -334,6 +334,12 @@ class ConstraintData:
                 f"{', '.join(map(str, shapes))}."
             )
 
+    def held(self) -> Held:
+        """In how many of these trials the constraints were met."""
+        met = self.G >= 0
+        each = tuple(met.sum(0).tolist())
+        return Held(len(met), int(met.all(-1).sum()), each)
+
 
 @dataclass(frozen=True, eq=False)
 class History:
@@ -446,8 +452,9 @@ class Recommendation:
             weights; those that only the adversary uses have none.
         worst_case_box: The box that was searched for contexts, ``2 x d_c``; None if
             those of the reference are all.
-        worst_case_status: Whether ``worst_case_value`` is the exact minimum over the
-            context set, or a certified lower bound of it.
+        worst_case_status: EXACT if ``worst_case_value`` is the exact minimum for the
+            posterior mean over the context set, else it is a certified lower bound of
+            that. It says nothing of the model's error, nor of the search for contexts.
         feasibility: The probability of meeting all outcome constraints, by their
             models, under the worst distribution for that; None without constraints.
         feasible: Whether it reaches the recipe's level ``feasibility``. If not, no
@@ -456,6 +463,10 @@ class Recommendation:
         stability: From which radius another decision has the better worst case: one
             that was told, or with ``candidates`` one of the list. None for recipes
             without a radius.
+        searched: Over which distributions the worst case was searched, in words.
+        num_outcomes: How many outcomes the model has learnt from.
+        held: In how many of the trials told the outcome constraints held; None without
+            constraints.
     """
 
     x: Tensor
@@ -468,7 +479,10 @@ class Recommendation:
     worst_case_status: SolverStatus
     feasibility: float | None = None
     feasible: bool | None = None
-    stability: Stability | None = None
+    stability: Stability[Tensor] | None = None
+    searched: str = ""
+    num_outcomes: int | None = None
+    held: Held | None = None
 
     def report(
         self,
@@ -509,6 +523,9 @@ class Recommendation:
             exact=self.worst_case_status is SolverStatus.EXACT,
             feasibility=self.feasibility,
             feasible=self.feasible,
+            searched=self.searched,
+            num_outcomes=self.num_outcomes,
+            held=self.held,
             stability=self.stability,
             rival=rival,
         )

@@ -66,7 +66,13 @@ def climb(
                 raw_samples=raw_samples,
                 num_restarts=len(starts),
                 inequality_constraints=linear,
-                options={"maxiter_continuous": min(max_iterations, 32)},
+                options={
+                    "maxiter_continuous": min(max_iterations, 32),
+                    # Starts around the inputs of the model, by which BoTorch means
+                    # decisions; ours are decisions and contexts. It takes them where
+                    # every discrete variable has two values.
+                    **({"num_spray_points": 0} if space.discrete else {}),
+                },
             )
         found = found.reshape(-1, space.d_x)
     else:

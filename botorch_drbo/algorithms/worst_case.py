@@ -69,6 +69,25 @@ class Judge:
             categories=tuple(space.context_categories),
         )
 
+    def searched(self, space: SearchSpace) -> str:
+        """Over which distributions a worst case is searched, in words."""
+        ball = self.ball(self.contexts.points)
+        if ball.keeps_support and not ball.has_radius:
+            return "the posterior mean under the reference alone"
+        name = type(ball).__name__
+        within = f"the distributions of {name}"
+        if ball.has_radius:
+            within = f"distributions within radius {ball.radius.item():.3g} ({name})"
+        if self.box is None:
+            where = "on the listed contexts"
+        elif not torch.equal(self.box, space.context_reach):
+            where = "on any context of a part of the box"
+        elif space.known_columns:
+            where = "on any context with the known values"
+        else:
+            where = "on any context"
+        return f"the posterior mean under {within} {where}"
+
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
         """The contexts, and the set on these alone."""
         return self.contexts, self.ball(self.contexts.points)

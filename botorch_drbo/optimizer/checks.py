@@ -1,4 +1,4 @@
-"""Checks of an optimizer's arguments, and of what a stored run depends on."""
+"""Checks of an optimizer's arguments."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any, cast
 
-import botorch
-import gpytorch
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.exceptions.warnings import BotorchWarning
@@ -145,29 +143,6 @@ def check_can_be_modelled(y: Tensor, earlier: Tensor, name: str = "y") -> None:
             f"earlier ones, between {earlier.min().item()} and {earlier.max().item()}, "
             "that the model can no longer tell those apart. If it is a mistake, take "
             "it back with `withdraw`.",
-            BotorchWarning,
-            stacklevel=3,
-        )
-
-
-def environment() -> dict[str, Any]:
-    """What may change the last digits of a decision."""
-    return {
-        "torch": str(torch.__version__),
-        "gpytorch": gpytorch.__version__,
-        "botorch": botorch.__version__,
-        "threads": torch.get_num_threads(),
-    }
-
-
-def compare_environment(stored: object, source: str) -> None:
-    """Warn if a run goes on under other versions than it began with."""
-    now = environment()
-    if isinstance(stored, dict) and stored != now:
-        warnings.warn(
-            f"In {source} the run had {stored}, now it has {now}. No observation is "
-            "affected, but the next decisions may differ from what that run would have "
-            "asked.",
             BotorchWarning,
             stacklevel=3,
         )

@@ -18,6 +18,7 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.algorithms import ModelMaker, Round
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import check_values
+from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checks import (
     as_constraints,
     as_outcomes,
@@ -125,7 +126,7 @@ class Run:
             event["actions"] = check_candidates(actions, space, len(x)).tolist()
         this_round = this_round.within(space)
         if this_round.context_set is not None:
-            event["context_set"] = this_round.context_set.to_dict()
+            event["context_set"] = encode(this_round.context_set)
         if this_round.radius is not None:
             event["radius"] = this_round.radius
         if this_round.known_context is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, final
@@ -14,19 +14,19 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean, rounding
+from botorch_drbo.codec import storable
 
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""
 
 
+@storable
 class Variable(ABC):
     r"""A decision or context variable.
 
     Users see its values; a model sees numbers between ``bounds``.
     """
 
-    kind: ClassVar[str]
-    """Its name in a journal."""
     logarithmic: ClassVar[bool] = False
     """Whether a model sees the logarithm."""
 
@@ -59,10 +59,6 @@ class Variable(ABC):
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""From a model's numbers, ``m``, to the user's values; NaN becomes None."""
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The variable in plain JSON types; ``variable_from_dict`` is the inverse."""
-
     def units(self, numbers: Tensor) -> Tensor:
         """A model's numbers in the user's units, differentiable; a category's index."""
         return numbers.exp() if self.logarithmic else numbers
@@ -80,8 +76,6 @@ class Continuous(Variable):
     Raises:
         InputDataError: Not finite, or not in order.
     """
-
-    kind: ClassVar[str] = "continuous"
 
     lower: float
     upper: float
@@ -107,10 +101,6 @@ class Continuous(Variable):
         r"""The numbers themselves."""
         return _listed(numbers)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
-
 
 @final
 @dataclass(frozen=True)
@@ -128,8 +118,6 @@ class Integer(Variable):
         >>> Integer(0, 3).values
         (0.0, 1.0, 2.0, 3.0)
     """
-
-    kind: ClassVar[str] = "integer"
 
     lower: int
     upper: int
@@ -165,10 +153,6 @@ class Integer(Variable):
         r"""Whole numbers."""
         return [None if math.isnan(v) else round(v) for v in numbers.tolist()]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
-
 
 @final
 @dataclass(frozen=True)
@@ -185,8 +169,6 @@ class Ordinal(Variable):
         >>> Ordinal([10, 2.5, 40]).values
         (2.5, 10.0, 40.0)
     """
-
-    kind: ClassVar[str] = "ordinal"
 
     choices: Sequence[float]
 
@@ -230,10 +212,6 @@ class Ordinal(Variable):
         r"""The numbers themselves."""
         return _listed(numbers)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its choices."""
-        return {"kind": self.kind, "choices": list(self.choices)}
-
 
 @final
 @dataclass(frozen=True)
@@ -250,8 +228,6 @@ class Category(Variable):
         >>> Category(["sun", "rain"]).bounds
         (0.0, 1.0)
     """
-
-    kind: ClassVar[str] = "category"
 
     choices: Sequence[str]
 
@@ -299,10 +275,6 @@ class Category(Variable):
             None if math.isnan(v) else self.choices[round(v)] for v in numbers.tolist()
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its names."""
-        return {"kind": self.kind, "choices": list(self.choices)}
-
 
 @final
 @dataclass(frozen=True)
@@ -319,7 +291,6 @@ class Log(Variable):
         InputDataError: Not finite, not positive, or not in order.
     """
 
-    kind: ClassVar[str] = "log"
     logarithmic: ClassVar[bool] = True
 
     lower: float
@@ -351,13 +322,6 @@ class Log(Variable):
         r"""The numbers, never outside the bounds by rounding."""
         return _listed(self.units(numbers).clamp(self.lower, self.upper))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
-
-
-_KINDS = {kind.kind: kind for kind in (Continuous, Integer, Ordinal, Category, Log)}
-
 
 def as_variable(given: object, name: str) -> Variable:
     """A variable, or the pair of numbers that is short for a continuous one."""
@@ -372,19 +336,6 @@ def as_variable(given: object, name: str) -> Variable:
         f"`{name}` must be a pair (lower, upper), an Integer, Ordinal, Category or "
         f"Log, got {given!r}."
     )
-
-
-def variable_from_dict(data: Mapping[str, Any]) -> Variable:
-    """Rebuild a variable from ``Variable.to_dict``.
-
-    Raises:
-        InputDataError: It is damaged.
-    """
-    fields = {name: value for name, value in data.items() if name != "kind"}
-    try:
-        return _KINDS[data["kind"]](**fields)
-    except (LookupError, TypeError) as error:
-        raise InputDataError(f"there is no variable {dict(data)!r}.") from error
 
 
 def _is_finite(value: object) -> bool:
