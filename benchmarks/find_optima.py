@@ -27,7 +27,8 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 from torch import Tensor
 
-from botorch_drbo.test_functions import RobustTestFunction, make_test_function
+from benchmarks.problems import make
+from botorch_drbo.test_functions import RobustTestFunction
 
 _PANELS, _ORDER = 500, 4  # of the fine rule of one context: .1 is a multiple of a panel
 _MOST_CONTEXTS = 3  # of a product rule; more are summed over Sobol points
@@ -264,7 +265,7 @@ def main(names: list[str]) -> None:
         if names and each.name not in names:
             continue
         start = time.perf_counter()
-        function = make_test_function(each.name, **each.options)
+        function = make(each.name, **each.options)
         value, decision = search(function, each.effort)
         stored = function.optimum
         print(

@@ -16,6 +16,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import ModelListGP
 from torch import Tensor
 
+from benchmarks.problems import Reservoir
 from botorch_drbo import ContextSet
 from botorch_drbo.algorithms import (
     ALGORITHMS,
@@ -31,7 +32,6 @@ from botorch_drbo.algorithms.chance_constraint import ChanceConstraint, best_fea
 from botorch_drbo.algorithms.feasible import sample
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
-from botorch_drbo.test_functions import Reservoir
 from tests.models import UNIT, known_model, uniform
 
 FUNCTION = Reservoir(num_reference=20)

@@ -26,11 +26,10 @@ from benchmarks.find_optima import (
     points_of,
     search,
 )
+from benchmarks.problems import factories, make
 from botorch_drbo.test_functions import (
-    TEST_FUNCTIONS,
     RobustTestFunction,
     find_optimum,
-    make_test_function,
 )
 from botorch_drbo.test_functions.laws import normal_law
 from botorch_drbo.test_functions.synthetic import unit_bounds
@@ -58,7 +57,7 @@ def parameter(each: Search) -> Any:
 
 @pytest.mark.parametrize("each", [parameter(each) for each in SEARCHES])
 def test_no_face_has_a_better_decision_than_the_stored_one(each: Search) -> None:
-    function = make_test_function(each.name, **each.options)
+    function = make(each.name, **each.options)
     assert function._known_optimum is not None
     effort = QUICK.get(each.name, replace(each.effort, points=128, climbs=4))
     slack = TOLERANCE * max(1.0, abs(function.optimal_value))
@@ -70,7 +69,7 @@ def test_no_face_has_a_better_decision_than_the_stored_one(each: Search) -> None
 
 def test_every_stored_optimum_is_searched_for() -> None:
     seeded = {"misspecified_waves", "misspecified_bumps"}  # a function for each seed
-    assert {each.name for each in SEARCHES} == TEST_FUNCTIONS.keys() - seeded
+    assert {each.name for each in SEARCHES} == factories().keys() - seeded
 
 
 class TwoPeaks(RobustTestFunction):
@@ -115,7 +114,7 @@ def test_the_faces_of_a_cube_and_their_points() -> None:
 @pytest.mark.parametrize("nodes", [None, 12])
 def test_the_quadrature_against_scipy(nodes: int | None) -> None:
     """A normal law clipped to an interval: a density and an atom at each end."""
-    function = make_test_function("branin_2_2")  # N(.5, .2^2) twice
+    function = make("branin_2_2")  # N(.5, .2^2) twice
     contexts, weights = expectation_rule(function, nodes or 40)
     law = stats.norm(0.5, 0.2)
 
