@@ -816,7 +816,7 @@ class RobustOptimizer:
         run = optimizer._run
         for told in rows:
             if told.y is not None:
-                check_can_be_modelled(told.y, run.ledger.history.Y)
+                check_can_be_modelled(told.y, run.ledger.history.Y, outcome)
             if told.asked:
                 run.asked(told.x, None, {}, this_round=Round(), chosen_contexts=None)
             if told.c is not None:
