@@ -136,7 +136,8 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
         The name, and the value: of a category its name, else a number if it is one.
 
     Raises:
-        InputDataError: Something else, or a column that is no context.
+        InputDataError: Something else, a column that is no context, or a value that it
+            cannot take.
     """
     name, equals, value = (word.strip() for word in text.partition("="))
     if not equals or not value or name not in contexts:
@@ -144,7 +145,10 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
             f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
             f"contexts {list(contexts)}."
         )
-    return name, read_cell(value, contexts[name], f"`--known {text}`: `{name}`")
+    place = f"`--known {text}`: `{name}`"
+    known = read_cell(value, contexts[name], place)
+    contexts[name].encode([known], lambda i: place)  # refuses what it cannot be
+    return name, known
 
 
 def read_cell(word: str, variable: Variable | None, place: str) -> object:

@@ -847,7 +847,9 @@ class RobustOptimizer:
         for told in rows:
             if told.y is not None:
                 dtype = optimizer.space.bounds.dtype
-                check_can_be_modelled(told.y, dtype, run.ledger.standing.outcomes)
+                check_can_be_modelled(
+                    told.y, dtype, run.ledger.standing.outcomes, outcome
+                )
             if told.asked:
                 run.asked(told.x, None, {}, this_round=Round(), chosen_contexts=None)
             if told.c is not None:

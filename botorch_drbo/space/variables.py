@@ -373,6 +373,8 @@ def _check_choices(choices: Sequence[object], what: str) -> None:
 def finite_numbers(column: Sequence[object], cell: Cell) -> Tensor:
     """A column of finite numbers, ``m``, float64; others are refused."""
     for i, value in enumerate(column):
+        if value is None:
+            raise InputDataError(f"{cell(i)} is empty. It must be a finite number.")
         if not _is_finite(value):
             raise InputDataError(f"{cell(i)} must be a finite number, got {value!r}.")
     return torch.tensor([float(v) for v in column], dtype=torch.double)  # pyright: ignore[reportArgumentType]
