@@ -127,7 +127,9 @@ def demo(options: argparse.Namespace) -> int:
 
     out = LOCAL / "demo" if options.out is None else options.out
     out = writable(out, folder=True)
-    return run_demo(from_toml("demo"), out, workers=options.workers)
+    seeds = tuple(range(options.first, options.first + options.shops))
+    config = replace(from_toml("demo"), seeds=seeds)
+    return run_demo(config, out, workers=options.workers)
 
 
 def speed(options: argparse.Namespace) -> int:

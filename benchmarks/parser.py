@@ -82,6 +82,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(command=commands.demo)
     demo.add_argument("--out", type=Path, help="results folder (results-local/demo)")
+    demo.add_argument(
+        "--shops", type=int, default=8, help="how many; each has its own demands (8)"
+    )
+    demo.add_argument(
+        "--first", type=int, default=0, help="the seed of the first shop (0)"
+    )
     _add_workers(demo)
 
     speed = kinds.add_parser(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ from torch import Tensor
 from benchmarks.run.config import BenchmarkConfig
 from benchmarks.run.display import report_failures, run_with_lines
 from benchmarks.run.problems import make_problem
-from benchmarks.run.report import estimate
+from benchmarks.run.report import Estimate, estimate
 from benchmarks.run.storage import collect, load
 from botorch_drbo.plotting import COLOURS, DASHES, MARKERS
 from botorch_drbo.test_functions import RobustTestFunction
@@ -28,10 +29,16 @@ MEANING = {
 }
 WORLDS = {"stays as it was": 1.0, "falls by a third": 2 / 3, "halves": 1 / 2}
 SCALE = 1000.0  # the problem counts in thousands of copies and of coins
+SHOPS = "shops.csv"
 
 
 def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     """Run the demo from its beginning, print its table, draw its picture.
+
+    Args:
+        config: Each of its seeds is a shop; differences are to its ``baseline``.
+        out: The folder for the picture, the runs, and a table of all shops.
+        workers: How many processes.
 
     Returns:
         The exit status: 1 if a run failed.
@@ -62,16 +69,19 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
         )  # shops x 1
         for algorithm in config.algorithms
     }
-    console.print(profit_table(problem, advice))
+    shops = profits_of_shops(problem, advice, config.seeds)
+    shops.to_csv(out / SHOPS, index=False, float_format="%.3f")
+    console.print(profit_table(shops))
+    console.print(difference_table(shops, config.baseline))
     console.print(
-        "Mean ± standard error over the shops. The first column is what robustness "
-        "costs if nothing happens, the others are what it saves: the robust orders are "
-        "smaller, and fewer copies are left over on bad days. No method was told of "
-        "any fall."
+        "Mean ± standard error over the shops. In the second table each shop is "
+        f"compared with itself under {config.baseline}: the first column is what "
+        "robustness costs if nothing happens, the others are what it saves. No method "
+        "was told of any fall."
     )
     picture = out / "demo.png"
     draw_demo(problem, advice, picture)
-    console.print(f"Picture: {picture}", soft_wrap=True)
+    console.print(f"Picture: {picture}; each shop: {out / SHOPS}", soft_wrap=True)
     return 0
 
 
@@ -90,18 +100,69 @@ def profits(problem: RobustTestFunction, orders: Tensor, factor: float) -> Tenso
     return SCALE * problem.evaluate(orders.unsqueeze(-2), demands).mean(-1)
 
 
-def profit_table(problem: RobustTestFunction, advice: Mapping[str, Tensor]) -> Table:
+def profits_of_shops(
+    problem: RobustTestFunction, advice: Mapping[str, Tensor], shops: Sequence[int]
+) -> pd.DataFrame:
+    """A row per method and shop: the order, and what it earns in each world.
+
+    Args:
+        problem: The shop.
+        advice: Method -> its orders in thousands of copies, ``shops x 1``.
+        shops: Their seeds.
+
+    Returns:
+        The columns ``method``, ``shop``, ``copies``, and one per world, in coins.
+    """
+    tables = []
+    for label, orders in advice.items():
+        columns = {"method": label, "shop": shops, "copies": SCALE * orders.flatten()}
+        columns |= {w: profits(problem, orders, f) for w, f in WORLDS.items()}
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+def profit_table(shops: pd.DataFrame) -> Table:
     """A row per method: what its orders earn in each world."""
     table = Table(title="Coins a day that the recommended order earns, if demand ...")
     table.add_column("method")
-    table.add_column("copies", justify="right")
+    for column in ("copies", *WORLDS):
+        table.add_column(column, justify="right")
+    for label, own in shops.groupby("method", sort=False):
+        cells = (str(estimate(own[column].tolist())) for column in ("copies", *WORLDS))
+        table.add_row(str(label), *cells)
+    return table
+
+
+def difference_table(shops: pd.DataFrame, baseline: str) -> Table:
+    """A row per other method: coins less the baseline's in the same shop."""
+    title = f"Coins a day more than {baseline}, shop by shop, if demand ..."
+    table = Table(title=title)
+    table.add_column("method")
     for world in WORLDS:
         table.add_column(world, justify="right")
-    for label, orders in advice.items():
-        earned = (profits(problem, orders, factor) for factor in WORLDS.values())
-        cells = [(SCALE * orders).flatten(), *earned]
-        table.add_row(label, *(str(estimate(cell.tolist())) for cell in cells))
+    for label, found in paired_differences(shops, baseline).items():
+        table.add_row(label, *(_signed(each) for each in found.values()))
     return table
+
+
+def _signed(difference: Estimate) -> str:
+    """With a plus if it is not negative."""
+    return str(difference) if difference.mean < 0 else f"+{difference}"
+
+
+def paired_differences(
+    shops: pd.DataFrame, baseline: str
+) -> dict[str, dict[str, Estimate]]:
+    """Method -> world -> coins less the baseline's in the same shop."""
+    earned = {
+        str(label): own.set_index("shop")[list(WORLDS)]
+        for label, own in shops.groupby("method", sort=False)
+    }
+    return {
+        label: {w: estimate((own - earned[baseline])[w].tolist()) for w in WORLDS}
+        for label, own in earned.items()
+        if label != baseline
+    }
 
 
 def draw_demo(

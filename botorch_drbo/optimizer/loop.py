@@ -201,7 +201,8 @@ class RobustOptimizer:
     def trials(self) -> tuple[Trial, ...]:
         """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k.
 
-        Their tensors are as the model sees them: see ``SearchSpace``.
+        Their tensors are as the model sees them: see ``SearchSpace``. ``table`` has
+        them in your names and units.
         """
         return copy.deepcopy(tuple(self._run.ledger.trials))
 
@@ -224,6 +225,31 @@ class RobustOptimizer:
             Yvar=None if history.Yvar is None else history.Yvar.clone(),
             constraints=copy.deepcopy(history.constraints),
         )
+
+    def table(self) -> pd.DataFrame:
+        r"""All trials as a table, in your names and units, with their status.
+
+        Returns:
+            A row for each trial, labelled by its number, also for failed and withdrawn
+            ones: its decision (``x1, x2, ...`` without names), its context (``c1, c2,
+            ...``), its outcome, the variance of its noise and the measured constraints
+            if any were told (``constraint1, ...``), and its status: "pending",
+            "complete", "failed" or "withdrawn" (with what had been told). What was not
+            told is NaN. A column whose name is that of a variable gets an underscore.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("random", unit, unit)
+            >>> asked = opt.ask()
+            >>> x, c = (torch.tensor([[v]], dtype=torch.double) for v in (0.25, 0.5))
+            >>> opt.tell(x, c, 3.0, constraints=0.1, closes_pending=False)
+            >>> opt.table().drop(columns="x1")
+                    c1  outcome  constraint1    status
+            trial
+            0      NaN      NaN          NaN   pending
+            1      0.5      3.0          0.1  complete
+        """
+        return self._tables.all_trials(self._run.ledger.trials, self.space)
 
     def ask(
         self,
@@ -758,7 +784,7 @@ class RobustOptimizer:
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Algorithm = "wdrbo",
+        algorithm: str | Algorithm = "wdrbo_exact",
         constraints: Sequence[Constraint] = (),
         maximize: bool = True,
         seed: int = 0,
@@ -768,8 +794,10 @@ class RobustOptimizer:
     ) -> RobustOptimizer:
         r"""Go on from a table of what was tried.
 
-        A row without an outcome is pending: with its context, or without it, as long as
-        the world has not shown any. Other columns are left alone.
+        Rows are told in the order of the table: the last one has the newest context,
+        which counts for ``half_life``. A row without an outcome is pending: with its
+        context, or without it, as long as the world has not shown any. Other columns
+        are left alone.
 
         Args:
             df: The trials, one in each row; it may be empty.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
     InputDataError,
     UnsupportedError,
 )
 from botorch.exceptions.warnings import BotorchWarning
+from botorch.models import ModelListGP
 from torch import Tensor
 
+from botorch_drbo import ContextSet
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     ConstraintData,
@@ -21,9 +24,13 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
+from botorch_drbo.algorithms.candidates import score
+from botorch_drbo.algorithms.chance_constraint import ChanceConstraint, best_feasible
+from botorch_drbo.algorithms.feasible import sample
+from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.test_functions import Reservoir
-from tests.models import uniform
+from tests.models import UNIT, known_model, uniform
 
 FUNCTION = Reservoir(num_reference=20)
 SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
@@ -151,6 +158,73 @@ def test_when_none_reaches_the_level_the_most_feasible_is_recommended() -> None:
     )
     x = made.propose(data, SPACE)
     assert constraint.probability(x) >= 0.5 * constraint.probability(grid()).max()
+
+
+def few_samples(seed: int, limit: float = 0.9) -> tuple[History, SearchSpace]:
+    """Four decisions and one context, of which few known decisions are feasible."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(14, 4, generator=generator, dtype=torch.double)
+    C = torch.rand(14, 1, generator=generator, dtype=torch.double)
+    Y = -(X - 0.3).square().sum(-1) - (C[:, 0] - 0.5) ** 2 + X[:, 0] * C[:, 0]
+    G = limit - X[:, :1] - 0.5 * C - 0.5 * X[:, 1:2]  # n x 1
+    known = ConstraintData(X, C, G)
+    data = History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C, constraints=known)
+    return data, SearchSpace(UNIT.expand(2, 4), UNIT)
+
+
+@pytest.mark.parametrize(
+    ("seed", "limit", "num"), [(0, 0.7, 0), (2, 0.9, 1), (9, 0.9, 2)]
+)
+def test_a_search_starts_from_the_few_known_that_reach_the_level(
+    seed: int, limit: float, num: int
+) -> None:
+    """From none, where an ascent finds a single one first; from one; from two."""
+    data, space = few_samples(seed, limit)
+    made = make_algorithm("wdrbo_exact", num_restarts=2, raw_samples=8)
+    constraint = made._chance(made.fitted_model(data, space), None, data, space, seed=0)
+    known = torch.cat([data.X, sample(space, 8, 0)])
+    reached = constraint.probability(known) >= constraint.aim
+    assert reached.sum() == num
+    best = made.recommend(data, space)
+    assert best.feasible and best.feasibility >= 0.95
+    assert constraint.probability(best.x.unsqueeze(0)) >= 0.95
+    model = made.fitted_model(data, space)
+    values = score(made.exploiting(model, data, space, seed=0), known)
+    assert (best.objective >= values[reached]).all()
+
+
+class _FirstColumn(AcquisitionFunction):
+    """Small first columns are good."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        return -X[..., 0, 0]
+
+
+def test_each_decision_that_fails_over_the_box_makes_room_for_the_next() -> None:
+    """Seven decisions fail in a context of their own that is not on the list."""
+    places, contexts = torch.arange(1, 8).double() / 10, torch.linspace(0, 1, 41)
+    columns = (places, torch.tensor([0.0, 1.0]).double(), contexts.double())
+    Z = torch.cartesian_prod(*columns)
+    dips = 2 * (-(((Z[:, 2] - Z[:, 0]) / 0.06) ** 2)).exp() * (1 - Z[:, 1])
+    model = known_model(
+        Z, (1 - dips).unsqueeze(-1), lengthscale=0.08, noise=1e-4, normalise=False
+    )
+    space = SearchSpace(UNIT.expand(2, 2), UNIT)
+    judge = Judge.of(ContextSet(UNIT), TotalVariation(0.4), space)
+    constraint = ChanceConstraint(ModelListGP(model), judge, UNIT, level=0.95, seed=0)
+    fails = torch.stack([places, torch.zeros(7).double()], dim=-1)
+    holds = torch.tensor([[0.7, 1.0]]).double()
+    rows = torch.cat([fails, holds])
+    assert (constraint.probability(rows) >= 0.95).all()  # on the list of two
+    x, value, probability = best_feasible(
+        _FirstColumn(model), constraint, space, rows, None
+    )
+    assert torch.equal(x, holds[0]) and probability >= 0.95
+    assert value.item() == pytest.approx(-0.7)
+    x, _, probability = best_feasible(
+        _FirstColumn(model), constraint, space, fails, None
+    )
+    assert probability == pytest.approx(0.8, abs=1e-3)  # .2 of the mass is in the dip
 
 
 def test_a_list_of_decisions() -> None:

@@ -8,13 +8,21 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from rich.console import Console
 
 from benchmarks.__main__ import main
 from benchmarks.accuracy import lipschitz, search
-from benchmarks.experiments.demo import MEANING, profits, run_demo
+from benchmarks.experiments import demo
+from benchmarks.experiments.demo import (
+    MEANING,
+    WORLDS,
+    paired_differences,
+    profits,
+    run_demo,
+)
 from benchmarks.run.config import (
     AlgorithmConfig,
     BenchmarkConfig,
@@ -176,8 +184,30 @@ def test_demo_tells_a_story_and_draws(tmp_path: Path, capsys):
         printed = " ".join(capsys.readouterr().out.split())
         assert "Coins a day" in printed
         assert "falls by a third" in printed
+        assert "more than erbo, shop by shop" in printed
         assert "demo.png" in printed
+    shops = pd.read_csv(tmp_path / "shops.csv")
+    assert shops["method"].tolist() == ["erbo", "gp_ucb"]
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_takes_other_shops(monkeypatch, tmp_path: Path):
+    seen = []
+    monkeypatch.setattr(demo, "run_demo", lambda config, *_, **__: seen.append(config))
+    main(["demo", "--shops", "3", "--first", "8", "--out", str(tmp_path)])
+    assert seen[0].seeds == (8, 9, 10)
+    assert main(["demo", "--shops", "0", "--out", str(tmp_path)]) == 2
+
+
+def test_demo_compares_each_shop_with_itself():
+    first, *others = WORLDS
+    rows = [("erbo", 0, 100.0), ("erbo", 1, 300.0), ("mine", 1, 304.0), ("mine", 0, 98)]
+    shops = pd.DataFrame(rows, columns=["method", "shop", first])
+    found = paired_differences(shops.assign(**dict.fromkeys(others, 0.0)), "erbo")
+    assert list(found) == ["mine"]
+    # -2 and 4: mean 1, standard deviation sqrt(18), its error sqrt(18 / 2)
+    assert found["mine"][first].mean == pytest.approx(1.0)
+    assert found["mine"][first].error == pytest.approx(3.0)
 
 
 def test_demo_explains_each_of_its_methods():
