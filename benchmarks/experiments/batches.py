@@ -25,13 +25,13 @@ from rich.console import Console
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from benchmarks.experiments.improvement import PlainExpectedImprovement
 from benchmarks.run.parallel import in_parallel
 from benchmarks.run.problems import World
 from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     best_robust_value,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.ambiguity import TotalVariation
@@ -197,7 +197,7 @@ def maximise(
         "seed": seed,
         "maxiter": MAX_ITERATIONS,
     }
-    if isinstance(acqf, qDistributionallyRobustExpectedImprovement):
+    if isinstance(acqf, PlainExpectedImprovement):
         options["nonnegative"] = True
     X, value = optimize_acqf(
         acqf,
@@ -232,7 +232,7 @@ def _improvement(
     model: SingleTaskGP, setting: Setting, tried: Tensor, seed: int
 ) -> AcquisitionFunction:
     best = best_robust_value(model, tried, setting.context_set, setting.objective)
-    return qDistributionallyRobustExpectedImprovement(
+    return PlainExpectedImprovement(
         model,
         best,
         setting.context_set,
