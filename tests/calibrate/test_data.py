@@ -217,3 +217,15 @@ def test_refuses_in_the_words_of_the_user(arguments, says):
 def test_refuses_a_matrix_of_another_list():
     with pytest.raises(BotorchTensorDimensionError, match="needs 3 weights"):
         from_data(UNIT, Wasserstein(0.0, metric(uniform(3, 1))))
+
+
+def test_it_is_the_probability_of_contexts_seen_once_that_counts():
+    """Six of seven contexts were seen once, with 6 / 26 of the probability."""
+    often = torch.zeros(20, 1).double()
+    once = torch.arange(1, 7).double().unsqueeze(-1)
+    assert 0.0 < from_data(torch.cat([often, once]), TotalVariation(0.0)) < 1.0
+    twice = torch.arange(9.0).double().repeat(2).unsqueeze(-1)
+    assert 0.0 < from_data(twice, TotalVariation(0.0)) < 2.0
+    more = torch.arange(1, 22).double().unsqueeze(-1)  # 21 / 41
+    with pytest.raises(InputDataError, match="51% of the 41 observed contexts"):
+        from_data(torch.cat([often, more]), TotalVariation(0.0))
