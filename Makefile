@@ -43,7 +43,7 @@ demo: $(SMALL)  ## a short run of the benchmarks, with a table and a picture
 
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
-	tests botorch_drbo $(wildcard docs/*.md)
+	tests botorch_drbo benchmarks/problems $(wildcard docs/*.md)
 
 test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
 	$(PYTEST)

@@ -264,10 +264,10 @@ def _seeds_and_iterations(
 
 
 def show_names(options: argparse.Namespace) -> int:
+    from benchmarks.problems import factories
     from botorch_drbo.algorithms import ALGORITHMS
-    from botorch_drbo.test_functions import TEST_FUNCTIONS
 
-    print("problems:  ", *sorted(TEST_FUNCTIONS))
+    print("problems:  ", *sorted(factories()))
     print("algorithms:", *sorted(ALGORITHMS))
     print("configs:   ", *sorted(path.stem for path in CONFIGS.glob("*.toml")))
     return 0

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models import SingleTaskGP, SingleTaskVariationalGP
+from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
-from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -57,6 +58,46 @@ def small_model() -> SingleTaskGP:
     Z = uniform(10, 3, seed=1)
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * Z[:, 2:]
     return known_model(Z, Y, noise=1e-2)
+
+
+def ensemble(Z: Tensor, Y: Tensor, members: int = 3) -> EnsembleMapSaasSingleTaskGP:
+    """Models of the same data, no two of which have a hyper-parameter in common.
+
+    BoTorch's start out alike: their mean is each of them, and their minimum too.
+
+    Args:
+        Z: Inputs, ``t x d``.
+        Y: Outcomes, ``t x 1``.
+        members: How many models.
+    """
+    model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=members).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            steps = torch.linspace(-0.9, 0.9, members).to(parameter)
+            parameter.add_(steps.reshape(-1, *[1] * (parameter.ndim - 1)))
+    return model
+
+
+def member_of(model: EnsembleMapSaasSingleTaskGP, number: int) -> SingleTaskGP:
+    """One model of an ensemble, as BoTorch's plain one, without transforms.
+
+    Args:
+        model: From ``ensemble``; outcomes are standardised as it does.
+        number: Which.
+    """
+    Z = model.train_inputs[0][number]
+    alone = SingleTaskGP(
+        Z,
+        model.train_targets[number].unsqueeze(-1),
+        covar_module=ScaleKernel(MaternKernel(ard_num_dims=Z.shape[-1])).double(),
+        outcome_transform=None,
+    )
+    kernel, ensembled = alone.covar_module, model.covar_module
+    kernel.outputscale = ensembled.outputscale[number]
+    kernel.base_kernel.lengthscale = ensembled.base_kernel.lengthscale[number]
+    alone.mean_module.constant = model.mean_module.constant[number]
+    alone.likelihood.noise = model.likelihood.noise[number]
+    return alone.eval()
 
 
 def variational_model(Z: Tensor) -> SingleTaskVariationalGP:

@@ -24,8 +24,6 @@ SETS = {
 CONCRETE_SETS = SETS - {"AmbiguitySet"}
 VIEWS = {n for n in posterior.__all__ if inspect.isclass(getattr(posterior, n))}
 CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
-# A recipe's options become JSON: it is asked whether one is a set, not which.
-ENCODER = "algorithms/base.py"
 
 
 def where(path: Path) -> str:
@@ -88,7 +86,7 @@ def test_no_question_which_set_it_is_outside_the_folder_of_sets() -> None:
         if not where(path).startswith("ambiguity/")
         and (found := asked_kinds(path) & SETS)
     }
-    assert asked == {ENCODER: {"AmbiguitySet"}}
+    assert asked == {}
 
 
 def test_no_list_of_set_classes_outside_the_folder_of_sets() -> None:

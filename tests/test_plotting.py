@@ -12,6 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
 
+from botorch_drbo import Category, Log, RobustOptimizer, Space
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import (
@@ -162,6 +163,65 @@ def test_two_context_dimensions_are_discs_with_areas_as_weights():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("wind", "sun")
 
 
+SPACE = Space(
+    {"price": (10.0, 90.0), "flour": Category(["rye", "spelt"])},
+    {
+        "weather": Category(["sun", "rain", "snow"]),
+        "demand": (0.0, 50.0),
+        "dose": Log(1.0, 100.0),
+    },
+    outcome="profit",
+)
+SEEN = SPACE.context_set(
+    {
+        "weather": ["snow", "sun", "snow"],
+        "demand": [10.0, 20.0, 40.0],
+        "dose": [1.0, 10.0, 100.0],
+    },
+    [0.2, 0.3, 0.5],
+)
+
+
+def test_categories_are_bars_with_their_names_and_nothing_between_them():
+    ax = plot_context_set(SEEN, dims=["weather"], space=SPACE)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["sun", "rain", "snow"]
+    (group,) = ax.containers
+    assert [bar.get_height() for bar in group] == pytest.approx([0.3, 0.0, 0.7])
+    assert ax.get_lines()[:] == [] and ax.collections[:] == []  # no density
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weather", "weight")
+
+
+def test_a_category_beside_a_number_has_discs_and_no_contours():
+    ax = plot_context_set(SEEN, dims=["demand", "weather"], space=SPACE)
+    assert offsets(ax).tolist() == [[10.0, 2.0], [20.0, 0.0], [40.0, 2.0]]
+    assert len(ax.collections) == 1
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["sun", "rain", "snow"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("demand", "weather")
+    assert ax.get_xlim() == (0.0, 50.0)
+
+
+def test_contexts_of_a_space_are_drawn_in_its_units():
+    ax = plot_context_set(SEEN, dims=["demand", "dose"], space=SPACE)
+    assert torch.allclose(
+        offsets(ax), torch.tensor([[10, 1], [20, 10], [40, 100]]).double()
+    )
+    assert ax.get_ylim() == pytest.approx((1.0, 100.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"dims": ["wind"]}, "'weather', 'demand', 'dose'.*`dims` .'wind'."),
+        ({}, "one or two of the 3"),
+    ],
+)
+def test_a_space_says_which_contexts_it_has(arguments, words):
+    with pytest.raises(BotorchTensorDimensionError, match=words):
+        plot_context_set(SEEN, space=SPACE, **arguments)
+    with pytest.raises(BotorchTensorDimensionError, match="3 contexts.* 1 columns"):
+        plot_context_set(ContextSet(uniform(4, 1)), space=SPACE, dims=[0])
+
+
 @pytest.mark.parametrize(
     "arguments",
     [{}, {"dims": [0, 3]}, {"dims": []}, {"dims": [0], "names": ["a", "b"]}],
@@ -186,6 +246,26 @@ def test_regret_curve_is_the_mean_and_the_band_one_standard_error():
     assert first.get_linestyle() != second.get_linestyle()
     assert ax.get_ylabel() == "lost"
     assert plot_regret({"a": values}, band=False).collections[:] == []
+
+
+def test_no_two_of_many_curves_look_alike_in_grey_print_either():
+    """Neither two recipes of the registry, nor any of sixty."""
+    ax = plot_regret({f"{i}": uniform(2, 30, seed=i) for i in range(60)})
+    looks = {
+        (
+            str(line._dash_pattern),
+            line.get_marker(),
+            line.get_markerfacecolor() == "white",
+        )
+        for line in ax.get_lines()
+    }
+    assert len(looks) == 60
+    first = ax.get_lines()[:7]
+    assert {line.get_marker() for line in first} == {"None"}
+    assert len({line.get_color() for line in first}) == 7
+    for line in ax.get_lines()[7:]:
+        at, apart = line.get_markevery()
+        assert len(range(at, 30, apart)) >= 7  # markers are there to be seen
 
 
 @pytest.mark.parametrize(
@@ -232,12 +312,53 @@ def test_history_refuses_when_empty():
 
 
 def test_optimizer_fits_plot_history():
-    from botorch_drbo.optimizer import RobustOptimizer
-
     optimizer = RobustOptimizer("random", UNIT, UNIT)
     x = optimizer.ask()
     optimizer.tell(x, torch.tensor([[0.5]], dtype=torch.double), 3.0)
     assert offsets(plot_history(optimizer)).tolist() == [[1.0, 3.0]]
+
+
+def named_run():
+    opt = RobustOptimizer("random", SPACE)
+    x = {"price": [20.0, 40.0, 60.0, 80.0], "flour": ["spelt", "rye", "spelt", "rye"]}
+    c = {
+        "weather": ["snow", "sun", "snow", "rain"],
+        "demand": [10.0, 20.0, 40.0, 50.0],
+        "dose": [1.0, 10.0, 100.0, 5.0],
+    }
+    first = {key: value[:3] for key, value in x.items()}
+    met = {key: value[:3] for key, value in c.items()}
+    opt.tell(first, met, [3.0, 1.0, 5.0])
+    last = {key: value[3:] for key, value in x.items()}
+    opt.tell(last, {key: value[3:] for key, value in c.items()})  # its outcome is out
+    return opt
+
+
+def test_history_of_a_named_run_speaks_its_words():
+    opt = named_run()
+    ax = plot_history(opt, window=2)
+    assert offsets(ax).tolist() == [[1.0, 3.0], [2.0, 1.0], [3.0, 5.0]]
+    assert ax.get_lines()[0].get_ydata().tolist() == [3.0, 2.0, 3.0]
+    assert ax.get_ylabel() == "profit"
+    ax = plot_history(opt, quantity="decision")
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["price", "flour: 0 spelt, 1 rye"]
+    ax = plot_history(opt, quantity="weather")
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["snow", "sun"]
+    assert ax.get_ylabel() == "weather"
+    ax = plot_history(opt, quantity="dose")
+    assert offsets(ax)[:, 1].tolist() == pytest.approx([1.0, 10.0, 100.0])
+    with pytest.raises(InputDataError, match="'price', 'flour', 'weather'"):
+        plot_history(opt, quantity="wind")
+    with pytest.raises(InputDataError, match="empty"):
+        plot_history(RobustOptimizer("random", SPACE))
+
+
+def test_one_variable_of_many_can_be_shown():
+    optimizer = history()
+    ax = plot_history(optimizer, quantity="x2")
+    assert torch.allclose(offsets(ax)[:, 1], optimizer.history.X[:, 1])
+    assert ax.get_ylabel() == "x2"
 
 
 def test_profile_draws_both_curves_the_target_and_where_they_cross():

@@ -36,6 +36,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 from torch.distributions import Independent, Uniform
 
+from benchmarks.problems import BOCUProblem  # of the repository
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     RobustThompsonSampling,
@@ -44,7 +45,7 @@ from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.plotting import COLOURS, DASHES, plot_surface
-from botorch_drbo.test_functions import BOCUProblem, RobustTestFunction
+from botorch_drbo.test_functions import RobustTestFunction
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 ROUNDS = 3 if SMOKE_TEST else 20

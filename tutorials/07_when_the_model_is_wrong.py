@@ -39,6 +39,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from benchmarks.problems import MisspecifiedFunction  # of the repository
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
 from botorch_drbo.algorithms import FixedHyperparameters
@@ -47,7 +48,6 @@ from botorch_drbo.confidence import model_confidence_width
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.plotting import COLOURS, DASHES
-from botorch_drbo.test_functions import MisspecifiedFunction
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 ROUNDS = 5 if SMOKE_TEST else 30

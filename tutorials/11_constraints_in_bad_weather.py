@@ -31,10 +31,10 @@ import pandas as pd
 import torch
 from botorch.exceptions.warnings import BotorchWarning
 
+from benchmarks.problems import Reservoir  # of the repository
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.plotting import COLOURS
-from botorch_drbo.test_functions import Reservoir
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 DAYS = 10 if SMOKE_TEST else 16

@@ -22,6 +22,8 @@ from torch import Tensor
 
 from benchmarks.experiments.decisions import read_decisions, run_all, run_decisions
 from benchmarks.experiments.misspecified import EPSILONS, KINDS, Found, draw, tables
+from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
+from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
 from botorch_drbo.algorithms import (
     FixedHyperparameters,
@@ -30,8 +32,6 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
-from botorch_drbo.test_functions import ActionSetBandit, MisspecifiedFunction
-from botorch_drbo.test_functions.misspecified import Perturbation
 
 # One decision variable and a smooth kernel: its information gain is small enough that
 # the paper has more than one guess after some hundred rounds.

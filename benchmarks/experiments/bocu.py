@@ -28,6 +28,7 @@ from benchmarks.experiments.decisions import (
     run_all,
     run_decisions,
 )
+from benchmarks.problems import BOCUProblem
 from benchmarks.run.config import ConfigError
 from benchmarks.run.report import estimate
 from botorch_drbo.algorithms import (
@@ -44,7 +45,6 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.plotting import plot_regret
-from botorch_drbo.test_functions import BOCUProblem
 
 BETA = 2.0  # as in the paper's experiments: 1.414 standard deviations
 METHODS = ("ts_bocu", "ucb_bocu_1", "ucb_bocu_2", "ucb_so", "ucb_ro", "random")

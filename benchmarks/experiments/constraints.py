@@ -17,6 +17,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.experiments.batches import mean_and_error
+from benchmarks.problems import Reservoir
 from benchmarks.run.runner import one_thread
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.algorithms import (
@@ -28,7 +29,6 @@ from botorch_drbo.algorithms import (
 from botorch_drbo.algorithms.robust_set import AmbiguityOptions
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
-from botorch_drbo.test_functions import Reservoir
 
 LEVEL, RADIUS = 0.8, 0.2
 INITIAL, NOISE = 6, 0.02

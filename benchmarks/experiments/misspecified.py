@@ -25,6 +25,8 @@ from benchmarks.experiments.decisions import (
     run_all,
     run_decisions,
 )
+from benchmarks.problems import MisspecifiedFunction
+from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
 from benchmarks.run.report import estimate
 from botorch_drbo.algorithms import (
@@ -35,8 +37,6 @@ from botorch_drbo.algorithms import (
     make_algorithm,
 )
 from botorch_drbo.plotting import plot_regret
-from botorch_drbo.test_functions import MisspecifiedFunction
-from botorch_drbo.test_functions.misspecified import Perturbation
 
 SIDE = 25  # decisions along each axis of the grid
 NORM, LENGTHSCALE, NOISE = 2.0, 0.2, 0.1

@@ -50,7 +50,7 @@ def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> P
     config_of = _config_of(loaded)
     context = {
         "title": ", ".join(dict.fromkeys(title_of(a["config"]) for a in abouts)),
-        "command": "python -m benchmarks report " + " ".join(map(str, results)),
+        "command": "python -m benchmarks report " + " ".join(map(_shown, results)),
         "baseline": baseline,
         "last": LAST,
         "smallest_p": _smallest_p(rows),
@@ -76,6 +76,12 @@ def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> P
         picture = context["rankings"][0]["picture"]
         (out / "ranks.png").write_bytes(base64.b64decode(picture))
     return out / PAGE
+
+
+def _shown(path: Path) -> str:
+    """A path as another machine can read it: from here, or else its last name."""
+    place, here = path.resolve(), Path.cwd()
+    return str(place.relative_to(here)) if place.is_relative_to(here) else place.name
 
 
 def final_scores(rows: pd.DataFrame, field: str) -> pd.DataFrame:

@@ -14,9 +14,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from benchmarks.problems import factories, make
 from benchmarks.run.config import ConfigError, ProblemConfig, did_you_mean
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 
@@ -83,13 +83,13 @@ def make_problem(config: ProblemConfig) -> RobustTestFunction:
         ConfigError: No test function has this name, it does not take these options, or
             its data is not there.
     """
-    if config.name not in TEST_FUNCTIONS:
+    if config.name not in factories():
         raise ConfigError(
             f"There is no problem {config.name!r}."
-            f"{did_you_mean(config.name, TEST_FUNCTIONS)} `python -m benchmarks list` "
+            f"{did_you_mean(config.name, factories())} `python -m benchmarks list` "
             "shows them."
         )
     try:
-        return make_test_function(config.name, **config.options)
+        return make(config.name, **config.options)
     except (InputDataError, TypeError) as error:
         raise ConfigError(f"Problem {config.label!r}: {error}") from error

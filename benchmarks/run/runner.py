@@ -35,8 +35,9 @@ from benchmarks.run.stopwatch import stopwatch
 from benchmarks.run.storage import FORMAT, Run, RunKey, differences, missing, run_file
 from benchmarks.run.storage import save as save_run
 from botorch_drbo.algorithms import ALGORITHMS, Algorithm, make_algorithm
+from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.schedules import schedule_from_dict
+from botorch_drbo.schedules import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 
@@ -318,5 +319,5 @@ def _option(key: str, value: Any, problem: RobustTestFunction) -> Any:
             )
         return problem.reference
     if isinstance(value, Mapping) and "schedule" in value:
-        return schedule_from_dict(dict(value))
+        return decode(dict(value), Rule, key)
     return value

@@ -16,6 +16,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.experiments.bocu import SETTINGS, Setting, Task, make_problem
+from benchmarks.problems import BOCUProblem
 from benchmarks.run.display import working
 from benchmarks.run.provenance import machine
 from benchmarks.run.runner import one_thread
@@ -24,7 +25,6 @@ from benchmarks.speed.timing import alternate
 from botorch_drbo.algorithms import History, SearchSpace
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions import BOCUProblem
 
 STEP = 1e-3  # of the difference quotient that stands for the sensitivity there
 TOLERANCE = 1e-6  # of the range of the scores, between both worst-case values

@@ -87,15 +87,16 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     the sum of what sequential maximisation makes large, and it depends on the order.
 
-    *What is noticed.* At the start of each call all parameters and buffers of the model
-    and of the posterior transform, and given noise, are compared with what the cached
-    factors were made of; if any was trained, loaded from a file or filled in place, the
-    factors are computed again. ``beta`` and ``misspecification`` are read at each call.
-    Not noticed are other training data, an ``offset`` of the transform that is a plain
-    number, and whatever a model keeps as a plain number. The context set is copied.
-    For other data or contexts make a new acquisition function. On a GPU values are not
-    compared, because that would wait for the device at each call: there a change made
-    through ``.data``, as GPyTorch's ``initialize`` makes it, is not noticed.
+    *What is noticed.* At the start of each call the training data, all parameters and
+    buffers of the model and of the posterior transform, and given noise are compared
+    with what the cached factors were made of; if any was replaced
+    (``set_train_data``), trained, loaded from a file or filled in place, the factors
+    are computed again. ``beta`` and ``misspecification`` are read at each call. Not
+    noticed are an ``offset`` of the transform that is a plain number, and whatever a
+    model keeps as a plain number. The context set is copied: for other contexts make a
+    new acquisition function. On a GPU values are not compared, because that would wait
+    for the device at each call: there a change made through ``.data``, as GPyTorch's
+    ``initialize`` makes it, is not noticed.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
@@ -204,12 +205,26 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     @property
     def view(self) -> View:
         """The posterior over the contexts, pending decisions counted as observed."""
-        return self._both_views()[0]
+        self._refresh()
+        return self._view
 
     @property
     def observed_view(self) -> View:
         """The same without the pending decisions."""
+        self._refresh()
+        return self._observed_view
+
+    @property
+    def _view(self) -> View:  # these three for code that has compared already
+        return self._both_views()[0]
+
+    @property
+    def _observed_view(self) -> View:
         return self._both_views()[1]
+
+    @property
+    def _bound(self) -> ConfidenceBound:
+        return ConfidenceBound(self._width(), self.min_variance)
 
     def _both_views(self) -> tuple[View, View]:
         if self._views is None:
@@ -222,7 +237,8 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     @property
     def bound(self) -> ConfidenceBound:
         """The score ``mu + w sigma`` as it is now."""
-        return ConfidenceBound(self._width(), self.min_variance)
+        self._refresh()
+        return self._bound
 
     def scores(
         self, X: Tensor, contexts: Tensor | None = None, *, pending: bool = True
@@ -243,12 +259,12 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         """
         self._refresh()
         if contexts is None:
-            view = self.view if pending else self.observed_view
+            view = self._view if pending else self._observed_view
             moments = view.at(X).moments(slice(self.context_set.num_points))
         else:
             posterior = self.posterior if pending else self.observed
             moments = posterior.over(contexts).at(X).moments()
-        return self.bound(*moments)
+        return self._bound(*moments)
 
     def confidence_width(self) -> Tensor:
         r"""By how many standard deviations the score lies above the mean.
@@ -346,7 +362,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.beta.device != X.device:
             self.to(X.device)
         self._refresh()
-        contexts = self.view.contexts
+        contexts = self._view.contexts
         graph = torch.is_grad_enabled() and X.requires_grad
         copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
         bytes_per_row = copies * contexts.element_size() * len(contexts)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
-from botorch.models.model import Model
 from botorch.utils.safe_math import log_fatplus
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
@@ -17,6 +16,7 @@ from botorch_drbo._validation import check_finite, check_positive, check_scalar
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.feasibility import RobustFeasibility
 from botorch_drbo.posterior import prior_variance
+from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
 
 _POWER = 20.0  # of a share of the level: nine tenths of it count a tenth
@@ -138,8 +138,17 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
                 f"`level` must be a probability in (0, 1], got {level!r}."
             )
         self.level = level
-        self.smoothing = _smoothing(acq_function.model)
+        self._find_smoothing()
         self._X_pending = getattr(acq_function, "X_pending", None)
+
+    def _find_smoothing(self) -> None:
+        """The width of the smooth positive part, in units of the outcome."""
+        model = self.acq_function.model
+        known = some_inputs(model) is not None
+        variance = prior_variance(model) if known else 0.0
+        # A function that is certain has no scale of its own.
+        self.smoothing = _SMOOTHING * (math.sqrt(variance) if variance > 0.0 else 1.0)
+        self._made_of = Snapshot(model)
 
     def _condition(self, pending: Tensor | None) -> None:
         self.acq_function.set_X_pending(pending)
@@ -188,6 +197,8 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
     ) -> Tensor:
         found = value(X)
         if self.reference is not None:
+            if not self._made_of.same():
+                self._find_smoothing()
             found = log_fatplus(found - self.reference.to(found), tau=self.smoothing)
         log = log_probability(X).to(found)
         if self.level is not None:
@@ -215,11 +226,3 @@ def _as_reference(
     if not isinstance(reference, Tensor):
         reference = torch.tensor(float(reference), dtype=torch.double)
     return check_scalar(check_finite(reference, "reference"), "reference")
-
-
-def _smoothing(model: Model) -> float:
-    """The width of the smooth positive part, in units of the outcome."""
-    known = some_inputs(model) is not None
-    variance = prior_variance(model) if known else 0.0
-    # A function that is certain has no scale of its own.
-    return _SMOOTHING * (math.sqrt(variance) if variance > 0.0 else 1.0)

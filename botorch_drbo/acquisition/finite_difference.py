@@ -113,7 +113,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         self.step = float(step)
 
     def _values(self, X: Tensor) -> Tensor:
-        moments, bound = self.view.at(X).moments(), self.bound
+        moments, bound = self._view.at(X).moments(), self._bound
         lower, upper = bound.lower(*moments), bound(*moments)  # b (x S) x n
         weights = self.context_set.weights.to(X)
         ball = self.objective.ambiguity_set

@@ -183,19 +183,19 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         candidates = slice(self.context_set.num_points, None, COARSER)
 
         def steepest(here: LocalMoments) -> Tensor:
-            return self.lipschitz.steepest(self.bound.slope(here.slopes(candidates)))
+            return self.lipschitz.steepest(self._bound.slope(here.slopes(candidates)))
 
         return self._penalized(X, steepest)
 
     def _penalized(
         self, X: Tensor, steepest: Callable[[LocalMoments], Tensor]
     ) -> Tensor:
-        here = self.view.at(X)
+        here = self._view.at(X)
         support = slice(self.context_set.num_points)
         weights = self.context_set.weights.to(X)
-        expected = self.bound(*here.moments(support)) @ weights  # b (x S)
+        expected = self._bound(*here.moments(support)) @ weights  # b (x S)
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
-        observed = here if self.X_pending is None else self.observed_view.at(X)
+        observed = here if self.X_pending is None else self._observed_view.at(X)
         return expected - self.radius.to(X) * steepest(observed)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
@@ -209,14 +209,14 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             maximum over all contexts.
         """
         self._refresh()
-        return self._steepest(self.observed_view.at(X))
+        return self._steepest(self._observed_view.at(X))
 
     def _steepest(self, here: LocalMoments) -> Tensor:
         candidates = slice(self.context_set.num_points, None)
 
         def slopes(contexts: Tensor | None = None) -> Tensor:
             at = here.slopes(candidates if contexts is None else contexts)
-            return self.bound.slope(at)
+            return self._bound.slope(at)
 
         return self.lipschitz(slopes)
 

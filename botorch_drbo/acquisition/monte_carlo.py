@@ -56,11 +56,11 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     With a ``posterior_transform`` of one weight, paths and means are multiplied by it:
     -1 minimises the outcome, and the objective then guards against high outcomes.
 
-    *What is noticed.* At the start of each call all parameters and buffers of the model
-    and of the posterior transform, and given noise, are compared with what the paths
-    were drawn from; if any has changed, the paths are drawn again from the same seed.
-    Not noticed are other training data (make a new acquisition function), and on a GPU
-    what ``RobustAcquisitionFunction`` does not notice there either.
+    *What is noticed.* At the start of each call the training data, all parameters and
+    buffers of the model and of the posterior transform, and given noise are compared
+    with what the paths were drawn from; if any has changed, the paths are drawn again
+    from the same seed. Not noticed is what ``RobustAcquisitionFunction`` does not
+    notice either.
 
     Args:
         model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.

@@ -18,6 +18,7 @@ from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, only_model
+from botorch_drbo.posterior.freshness import TrainingData
 from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
 
 
@@ -35,8 +36,10 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
 
     A path is one function of decision and context, drawn when this object is made and
     kept until ``redraw``: the value is deterministic in ``X`` and has gradients.
-    Training the model afterwards changes no path: call ``redraw``, or for new data make
-    a new acquisition function.
+    Training the model afterwards changes no path: call ``redraw``. Once the model has
+    other training data (``set_train_data``, or changed in place) the paths are no draws
+    of its posterior any more, and only ``redraw`` can say which seed the next ones come
+    from: until then a call is refused.
 
     With ``num_paths = q`` there are ``q`` independent paths, one decision for each: a
     parallel batch. The sum is largest where each term is, so that the decisions may
@@ -146,6 +149,7 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
                 posterior_transform=self.posterior_transform,
                 memory_budget=self.memory_budget,
             )
+            self._drawn_from = TrainingData(self.model)
 
     def _condition(self, pending: Tensor | None) -> None:
         """The same path would be maximal at the same place."""
@@ -169,8 +173,16 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
 
         Raises:
             BotorchTensorDimensionError: Other columns, or another ``q``.
+            UnsupportedError: The model has other training data than when the paths
+                were drawn.
         """
         self._check_decisions(X)
+        if not self._drawn_from.same():
+            raise UnsupportedError(
+                "The training data of the model have changed since the sample paths "
+                "were drawn, so they are no draws of its posterior any more. Call "
+                "`redraw()` to draw new ones, or `redraw(seed)` from a seed of yours."
+            )
         if X.shape[-2] != self.num_paths:
             raise BotorchTensorDimensionError(
                 f"`X` must have q = {self.num_paths} decisions per batch, one for each "

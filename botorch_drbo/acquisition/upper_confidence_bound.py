@@ -82,11 +82,11 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
 
     def _scores(self, X: Tensor, step: int = 1) -> Tensor:
         """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""
-        here, n = self.view.at(X), self.context_set.num_points
-        scores = self.bound(*here.moments(slice(n)))  # ... x n
+        here, n = self._view.at(X), self.context_set.num_points
+        scores = self._bound(*here.moments(slice(n)))  # ... x n
         if self.outside_contexts is None:
             return scores
-        outside = self.bound(*here.moments(slice(n, None, step)))  # ... x m
+        outside = self._bound(*here.moments(slice(n, None, step)))  # ... x m
         return torch.cat([scores, outside.amin(-1, keepdim=True)], dim=-1)
 
     def robust_value(self, X: Tensor) -> RobustValue:

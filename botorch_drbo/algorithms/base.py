@@ -24,17 +24,10 @@ from torch import Tensor
 from botorch_drbo._validation import check_inside
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import History, Recommendation, SearchSpace
-from botorch_drbo.algorithms.given_model import note_of
-from botorch_drbo.algorithms.hyperparameters import FixedHyperparameters
 from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.round import Round
-from botorch_drbo.ambiguity import (
-    AmbiguitySet,
-    ambiguity_set_from_dict,
-    ambiguity_set_to_dict,
-)
+from botorch_drbo.codec import FunctionName, encode, tag_of
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.schedules import Rule, schedule_from_dict
 
 # Said to those whose recipe cannot; a test compares it with the registry.
 _TAKE_CATEGORIES = (
@@ -54,9 +47,6 @@ _TAKE_CATEGORIES = (
     "ec_gp_ucb",
     "random",
 )
-
-_SCHEDULE, _CONTEXT_SET = "__schedule__", "__context_set__"
-_AMBIGUITY_SET, _HYPERPARAMETERS = "__ambiguity_set__", "__hyperparameters__"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -466,46 +456,19 @@ class Algorithm(ABC):
         r"""Describe the recipe in plain JSON types, exactly.
 
         Returns:
-            ``{"name": ..., "options": {...}}``; ``algorithm_from_dict`` is the inverse.
+            Its name, its class, and its options; ``algorithm_from_dict`` is the
+            inverse. Of a function there is its name.
+
+        Raises:
+            InputDataError: An option that cannot be stored.
         """
-        options = {f.name: _encode(getattr(self, f.name), f.name) for f in fields(self)}
-        return {"name": self.name, "options": options}
-
-
-def decode_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Turn the options of ``Algorithm.to_dict`` back into objects."""
-    return {name: _decode(value) for name, value in options.items()}
-
-
-def _encode(value: object, name: str) -> Any:
-    if isinstance(value, Rule):
-        return {_SCHEDULE: value.to_dict()}
-    if isinstance(value, ContextSet):
-        return {_CONTEXT_SET: value.to_dict()}
-    if isinstance(value, AmbiguitySet):
-        return {_AMBIGUITY_SET: ambiguity_set_to_dict(value)}
-    if isinstance(value, FixedHyperparameters):
-        return {_HYPERPARAMETERS: value.to_dict()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, tuple):  # comes back as a list: the recipe makes a tuple of it
-        return [_encode(entry, name) for entry in value]
-    if name == "model" and callable(value):
-        return note_of(value)
-    raise InputDataError(
-        f"The option `{name}` of type {type(value).__name__} cannot be saved. Use a "
-        "number, a string, a tuple, a Schedule, a ContextSet, an AmbiguitySet or "
-        "FixedHyperparameters."
-    )
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict) and _SCHEDULE in value:
-        return schedule_from_dict(value[_SCHEDULE])
-    if isinstance(value, dict) and _CONTEXT_SET in value:
-        return ContextSet.from_dict(value[_CONTEXT_SET])
-    if isinstance(value, dict) and _AMBIGUITY_SET in value:
-        return ambiguity_set_from_dict(value[_AMBIGUITY_SET])
-    if isinstance(value, dict) and _HYPERPARAMETERS in value:
-        return FixedHyperparameters.from_dict(value[_HYPERPARAMETERS])
-    return value
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        if callable(model := options.get("model")):
+            options["model"] = FunctionName(
+                getattr(model, "__qualname__", type(model).__name__)
+            )
+        return {
+            "name": self.name,
+            "class": tag_of(type(self)),
+            "options": {name: encode(value, name) for name, value in options.items()},
+        }

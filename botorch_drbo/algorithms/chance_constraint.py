@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import cast
 
 import torch
@@ -136,7 +137,8 @@ def best_feasible(
     The constraint on the probability is one of the space, beside those that it has
     (SLSQP, from starts that meet it). The search knows a list of contexts. If the worst
     case over the box is worse than on the list, the contexts that make it so are added,
-    and the search starts again.
+    and the search starts again, a few times; after that the next best of what it has
+    found is judged, until one reaches the level or none is left.
 
     Args:
         acqf: What is to be large, of ``b x 1 x d_x`` decisions.
@@ -149,11 +151,13 @@ def best_feasible(
         The decision ``d_x``, its value, and its robust probability over the box. Where
         no decision is found to reach the level, the one with the largest probability.
     """
-    for _ in range(_MAX_ROUNDS):
-        known = rows
-        if effort is not None:
+    known, judged = rows, rows.new_ones(len(rows))
+    for num in count():  # each round rules a row out, or is the last one
+        if effort is not None and num < _MAX_ROUNDS:
             known = _searched(acqf, chance, space, rows, effort)
-        values, probability = score(acqf, known), chance.probability(known)
+            judged = rows.new_ones(len(known))
+        values = score(acqf, known)
+        probability = chance.probability(known).minimum(judged)
         reached = probability >= chance.level
         best = torch.where(reached, values, -torch.inf).argmax()
         if not reached.any():
@@ -161,6 +165,7 @@ def best_feasible(
         contexts, robust = chance.judged(known[best])
         if not reached[best] or robust.value >= chance.level:
             break
+        judged[best] = robust.value
         chance = chance.with_contexts(contexts)
     return known[best], values[best], robust.value.item()
 

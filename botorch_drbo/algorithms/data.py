@@ -16,12 +16,13 @@ from botorch_drbo._validation import (
     rounding,
 )
 from botorch_drbo.algorithms.stability import Stability
-from botorch_drbo.algorithms.summary import summary
+from botorch_drbo.algorithms.summary import Held, summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
-Values = Mapping[int, tuple[float, ...]]
-"""Columns that take these values only, in increasing order."""
+Values = Mapping[int, Sequence[float]]
+"""Columns that take these values only, in increasing order: a tuple, or a ``range`` of
+whole numbers, which may be too many to be listed."""
 Categories = Mapping[int, int]
 """Columns that are categories ``0, ..., k - 1``, which know no order, and their k."""
 
@@ -40,7 +41,8 @@ class SearchSpace:
         known_context: What is known of this round's context, ``d_c``, NaN where it is
             not known; None if nothing is.
         discrete: Decision columns that are integers or ordinals, and their values in
-            increasing order, from the lower bound to the upper one.
+            increasing order, from the lower bound to the upper one; of whole numbers a
+            ``range``, which nobody lists.
         categories: Decision columns that are categories, and how many there are; their
             bounds are 0 and ``k - 1``.
         context_discrete: The same of the contexts.
@@ -252,6 +254,10 @@ def snapped(points: Tensor, values: Values) -> Tensor:
         return points
     columns = list(points.unbind(-1))
     for j, allowed in values.items():
+        if isinstance(allowed, range):  # of two equally near ones the lower, as below
+            nearest = (columns[j].detach() - 0.5).ceil().clamp(allowed[0], allowed[-1])
+            columns[j] = nearest + 0.0  # a zero without a sign
+            continue
         choices = torch.tensor(allowed, dtype=points.dtype, device=points.device)
         middles = (choices[1:] + choices[:-1]) / 2
         columns[j] = choices[torch.bucketize(columns[j].detach().contiguous(), middles)]
@@ -268,8 +274,10 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
     gaps = (points - snapped(points, values)).abs() > slack
     if gaps.any():
         row, j = gaps.nonzero()[0].tolist()
-        allowed = [f"{v:g}" for v in values[j]]
-        shown = ", ".join(allowed if len(allowed) < 9 else [*allowed[:6], "..."])
+        allowed = values[j]
+        few = allowed if len(allowed) < 9 else allowed[:6]
+        dots = [] if len(allowed) < 9 else ["..."]
+        shown = ", ".join([*(f"{v:g}" for v in few), *dots])
         raise InputDataError(
             f"`{name}` has {points[row, j].item():g} in row {row}, column {j}, which "
             f"takes the values {shown} only. Correct it."
@@ -277,8 +285,7 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
 
 
 def _all_values(discrete: Values, categories: Categories) -> Values:
-    indices = {j: tuple(map(float, range(k))) for j, k in categories.items()}
-    return {**discrete, **indices}
+    return {**discrete, **{j: range(k) for j, k in categories.items()}}
 
 
 def _check_kinds(
@@ -297,11 +304,14 @@ def _check_kinds(
                 "counted from 0."
             )
         ends = bounds.new_tensor([allowed[0], allowed[-1]])
-        rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
+        if isinstance(allowed, range):
+            rising = allowed.step == 1
+        else:
+            rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
         if not rising or not torch.equal(ends, bounds[:, j]):
             raise InputDataError(
                 f"The values of column {j} must increase from its lower bound to its "
-                f"upper one, {bounds[:, j].tolist()}, got {list(allowed)[:6]}."
+                f"upper one, {bounds[:, j].tolist()}, got {list(allowed[:6])}."
             )
 
 
@@ -333,6 +343,12 @@ class ConstraintData:
                 "`X`, `C` and `G` must be `s x d_x`, `s x d_c` and `s x k`, got shapes "
                 f"{', '.join(map(str, shapes))}."
             )
+
+    def held(self) -> Held:
+        """In how many of these trials the constraints were met."""
+        met = self.G >= 0
+        each = tuple(met.sum(0).tolist())
+        return Held(len(met), int(met.all(-1).sum()), each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,8 +462,9 @@ class Recommendation:
             weights; those that only the adversary uses have none.
         worst_case_box: The box that was searched for contexts, ``2 x d_c``; None if
             those of the reference are all.
-        worst_case_status: Whether ``worst_case_value`` is the exact minimum over the
-            context set, or a certified lower bound of it.
+        worst_case_status: EXACT if ``worst_case_value`` is the exact minimum for the
+            posterior mean over the context set, else it is a certified lower bound of
+            that. It says nothing of the model's error, nor of the search for contexts.
         feasibility: The probability of meeting all outcome constraints, by their
             models, under the worst distribution for that; None without constraints.
         feasible: Whether it reaches the recipe's level ``feasibility``. If not, no
@@ -456,6 +473,10 @@ class Recommendation:
         stability: From which radius another decision has the better worst case: one
             that was told, or with ``candidates`` one of the list. None for recipes
             without a radius.
+        searched: Over which distributions the worst case was searched, in words.
+        num_outcomes: How many outcomes the model has learnt from.
+        held: In how many of the trials told the outcome constraints held; None without
+            constraints.
     """
 
     x: Tensor
@@ -468,7 +489,10 @@ class Recommendation:
     worst_case_status: SolverStatus
     feasibility: float | None = None
     feasible: bool | None = None
-    stability: Stability | None = None
+    stability: Stability[Tensor] | None = None
+    searched: str = ""
+    num_outcomes: int | None = None
+    held: Held | None = None
 
     def report(
         self,
@@ -509,6 +533,9 @@ class Recommendation:
             exact=self.worst_case_status is SolverStatus.EXACT,
             feasibility=self.feasibility,
             feasible=self.feasible,
+            searched=self.searched,
+            num_outcomes=self.num_outcomes,
+            held=self.held,
             stability=self.stability,
             rival=rival,
         )

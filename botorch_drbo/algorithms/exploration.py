@@ -19,13 +19,12 @@ from botorch_drbo.confidence import (
     with_noise_ratio,
 )
 from botorch_drbo.sampling import sobol
-from botorch_drbo.schedules import Rule, Schedule, as_schedule, register_schedule
+from botorch_drbo.schedules import Rule, Schedule, as_schedule
 
 _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class ConfidenceWidth(Rule):
     r"""The ``beta`` of theory: Lemma 1 of [Bogunovic2021misspecified]_, squared.

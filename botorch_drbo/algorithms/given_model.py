@@ -15,13 +15,12 @@ from botorch.models.model import Model
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
+from botorch_drbo.codec import FunctionName
 from botorch_drbo.posterior import ExactPosterior
 from botorch_drbo.posterior.models import only_model, some_inputs
 
 ModelMaker = Callable[[Tensor, Tensor, Tensor | None, Tensor], Model]
 """From ``train_X``, ``train_Y``, ``train_Yvar`` and ``bounds`` to a fitted model."""
-
-_NOTE = "__function__"
 
 
 def check_model_maker(model: object) -> None:
@@ -93,18 +92,13 @@ def make_model(
     return model.eval()
 
 
-def note_of(function: Callable[..., Any]) -> dict[str, str]:
-    """What a saved run can hold of a function: that there was one, and its name."""
-    return {_NOTE: getattr(function, "__qualname__", type(function).__name__)}
-
-
 def recalled(
     options: Mapping[str, Any], model: ModelMaker | None = None
 ) -> dict[str, Any]:
-    """Stored options of a recipe, with the function back in its place.
+    """Restored options of a recipe, with the function back in its place.
 
     Args:
-        options: From ``Algorithm.to_dict``.
+        options: As they were stored, but restored.
         model: The function, if there was one.
 
     Raises:
@@ -112,18 +106,19 @@ def recalled(
     """
     check_model_maker(model)
     stored = options.get("model")
-    name = stored.get(_NOTE) if isinstance(stored, Mapping) else None
-    if name is not None and model is None:
-        raise InputDataError(
-            f"the run has a model of yours, made by the function `{name}`, which "
-            "cannot be saved. Pass it again: `model=...`."
-        )
-    if name is None and model is not None:
+    if isinstance(stored, FunctionName):
+        if model is None:
+            raise InputDataError(
+                f"the run has a model of yours, made by the function `{stored.name}`, "
+                "which cannot be saved. Pass it again: `model=...`."
+            )
+        return {**options, "model": model}
+    if model is not None:
         raise InputDataError(
             "the run was made without a `model`. Leave it out; to go on with another "
             "model start a new run and tell it the same outcomes."
         )
-    return dict(options) if name is None else {**options, "model": model}
+    return dict(options)
 
 
 def check_exact(model: SingleTaskGP, name: str) -> SingleTaskGP:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, final
+from dataclasses import dataclass
+from typing import final
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -18,9 +17,11 @@ from torch import Tensor
 from botorch_drbo.algorithms.data import Categories
 from botorch_drbo.algorithms.model_inputs import model_inputs, num_columns
 from botorch_drbo.algorithms.outcome_units import scaled_model
+from botorch_drbo.codec import storable
 
 
 @final
+@storable
 @dataclass(frozen=True)
 class FixedHyperparameters:
     r"""A Gaussian process prior that is known: zero mean, Gaussian kernel.
@@ -43,9 +44,8 @@ class FixedHyperparameters:
         InputDataError: A value that is not a positive finite number.
 
     Example:
-        >>> prior = FixedHyperparameters(lengthscale=0.1, noise_variance=0.01)
-        >>> FixedHyperparameters.from_dict(prior.to_dict()) == prior
-        True
+        >>> FixedHyperparameters(lengthscale=[0.1, 0.3], noise_variance=0.01)
+        FixedHyperparameters(lengthscale=(0.1, 0.3), noise_variance=0.01, ...)
     """
 
     lengthscale: float | tuple[float, ...]
@@ -65,26 +65,6 @@ class FixedHyperparameters:
         _check_positive("lengthscale", *lengthscales)
         _check_positive("noise_variance", self.noise_variance)
         _check_positive("outputscale", self.outputscale)
-
-    def to_dict(self) -> dict[str, Any]:
-        r"""The fields, ready for JSON.
-
-        Returns:
-            A dictionary that :meth:`from_dict` reads.
-        """
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> FixedHyperparameters:
-        r"""The inverse of :meth:`to_dict`.
-
-        Args:
-            data: What ``to_dict`` returned, also after a trip through JSON.
-
-        Returns:
-            Equal hyper-parameters.
-        """
-        return cls(**data)
 
     def model(
         self,

@@ -432,10 +432,12 @@ class ModelBasedAlgorithm(Algorithm):
                 stacklevel=2,
             )
         rivals = _others(x, history, space)
+        origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
         if candidates is not None:
-            rivals = without(candidates, x.unsqueeze(0))
+            rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
         if chance is not None:  # others are no rivals
             rivals = rivals[chance.probability(rivals) >= chance.level]
+            origin = f"that meet the constraints, {origin}"
         return Recommendation(
             x=x,
             objective=value.item(),
@@ -447,7 +449,12 @@ class ModelBasedAlgorithm(Algorithm):
             worst_case_status=robust.status,
             feasibility=feasible,
             feasible=reached,
-            stability=against_rivals(judge, contexts, joint, x, rivals, seed=seed),
+            stability=against_rivals(
+                judge, contexts, joint, x, rivals, origin, seed=seed
+            ),
+            searched=judge.searched(space),
+            num_outcomes=history.t,
+            held=None if history.constraints is None else history.constraints.held(),
         )
 
     def _best(

@@ -9,7 +9,7 @@ from typing import Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.algorithms.base import Algorithm, decode_options
+from botorch_drbo.algorithms.base import Algorithm
 from botorch_drbo.algorithms.baselines import (
     GPUCB,
     EmpiricalRisk,
@@ -40,6 +40,10 @@ from botorch_drbo.algorithms.path_recipes import (
 from botorch_drbo.algorithms.phased import PhasedUncertaintySampling
 from botorch_drbo.algorithms.regret_balancing import RegretBalancing
 from botorch_drbo.algorithms.wasserstein import WDRBO, WDRBOExact
+from botorch_drbo.codec import decode, make, tag_of
+
+_ENTRIES = {"name", "class", "options"}
+_OWN = tag_of(Algorithm).partition(":")[0]
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     recipe.name: recipe
@@ -136,23 +140,45 @@ def check_options(
 
 
 def algorithm_from_dict(
-    data: dict[str, Any], model: ModelMaker | None = None
+    data: Mapping[str, Any], model: ModelMaker | None = None
 ) -> Algorithm:
     r"""Rebuild a recipe from ``Algorithm.to_dict``.
 
     Args:
-        data: ``{"name": ..., "options": {...}}``.
+        data: What it returned, also after a trip through JSON or from version 0.1.0 or
+            0.2.0, which stored no class.
         model: The recipe's ``model``, if it has one: functions are not stored.
 
     Returns:
         The recipe.
 
     Raises:
-        InputDataError: An unknown name or option, or a ``model`` that is missing.
+        InputDataError: The record is damaged, names a recipe or an option that is
+            unknown or another class under the same name, or a ``model`` is missing.
 
     Example:
         >>> algorithm_from_dict({"name": "wdrbo", "options": {"radius": 0.1}}).radius
         0.1
     """
-    options = recalled(data["options"], model)
-    return make_algorithm(data["name"], **decode_options(options))
+    if not isinstance(data, Mapping) or set(data) | {"class"} != _ENTRIES:
+        raise InputDataError(
+            f"a stored recipe has the entries {sorted(_ENTRIES)}, got {data!r:.80}."
+        )
+    name = data["name"]
+    if not isinstance(name, str) or not isinstance(data["options"], Mapping):
+        raise InputDataError(f"a stored recipe has a name and options, got {name!r}.")
+    options = recalled(decode_options(data["options"]), model)
+    check_options(name, options)
+    here, stored = tag_of(ALGORITHMS[name]), data.get("class")
+    ours = {str(tag).partition(":")[0] for tag in (here, stored)} == {_OWN}
+    if stored is not None and stored != here and not ours:
+        raise InputDataError(
+            f"the recipe `{name}` was {stored}, and in this process it is {here}. "
+            "Register the same class as then: `ALGORITHMS[YourAlgorithm.name] = ...`."
+        )
+    return make(ALGORITHMS[name], options)
+
+
+def decode_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the options of ``Algorithm.to_dict`` back into objects."""
+    return {name: decode(value, object, name) for name, value in options.items()}

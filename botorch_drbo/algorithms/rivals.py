@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from botorch.models.model import Model
 from torch import Tensor
@@ -21,9 +23,10 @@ def against_rivals(
     model: Model,
     x: Tensor,
     rivals: Tensor,
+    origin: str,
     *,
     seed: int,
-) -> Stability | None:
+) -> Stability[Tensor] | None:
     r"""Compare a decision with others at larger and larger radii.
 
     On the contexts of the recommendation and a sample of the box: so the worst cases of
@@ -37,6 +40,7 @@ def against_rivals(
         model: Of ``[x, c]``.
         x: The decision, ``d_x``.
         rivals: The others, ``m x d_x``.
+        origin: Where these come from, in words: "told", "of the list".
         seed: Decides the sample of the box.
 
     Returns:
@@ -60,7 +64,10 @@ def against_rivals(
     if values.ndim > 2:  # of an ensemble
         values = values.mean(-2)
     best = _most_dangerous(values[1:], weights)
-    return overtaken(ball, weights, values[0], values[1:][best].double(), rivals[best])
+    total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
+    compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
+    found = overtaken(ball, weights, values[0], values[1:][best].double(), rivals[best])
+    return replace(found, compared=compared)
 
 
 def _most_dangerous(values: Tensor, weights: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,8 +16,11 @@ _BISECTIONS = 8  # to two thousandths of the recipe's own radius
 _ROUNDING = 1e-9  # of the range of the values: a smaller difference is none
 
 
+_Row = TypeVar("_Row")
+
+
 @dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(Generic[_Row]):
     r"""The radius from which another decision has the better worst case.
 
     Attributes:
@@ -26,15 +30,18 @@ class Stability:
             radius where one is better already: the recipe maximises something else
             than this worst case.
         searched: The largest radius that was looked at, four times the own.
-        rival: That decision, ``d_x``; None if there is none.
+        rival: That decision, ``d_x``, with named variables a table of one row; None if
+            there is none.
         num_rivals: How many decisions were compared.
+        compared: Which ones, in words. Any other decision may be better earlier.
     """
 
     radius: float
     until: float | None
     searched: float
-    rival: Tensor | None
+    rival: _Row | None
     num_rivals: int
+    compared: str = ""
 
     def words(self, rival: str) -> str:
         r"""Say it in a line.
@@ -46,10 +53,7 @@ class Stability:
             What the report of a recommendation says.
         """
         if self.until is None:
-            return (
-                f"beyond radius {self.searched:.3g} (now {self.radius:.3g}), against "
-                f"{self.num_rivals} others"
-            )
+            return f"beyond radius {self.searched:.3g} (now {self.radius:.3g})"
         if self.until == self.radius:
             return f"not at radius {self.radius:.3g} itself: {rival} has it better"
         return f"up to radius {self.until:.3g} (now {self.radius:.3g}), then {rival}"
@@ -61,7 +65,7 @@ def overtaken(
     values: Tensor,
     rival_values: Tensor,
     rivals: Tensor,
-) -> Stability:
+) -> Stability[Tensor]:
     r"""The first of several decisions that overtakes one as the radius grows.
 
     Args:

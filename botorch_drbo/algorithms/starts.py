@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from botorch.acquisition import AcquisitionFunction
 from scipy.spatial import KDTree
@@ -48,10 +50,10 @@ def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
         Row numbers, ``k`` with ``1 <= k <= num``.
     """
     num_samples, d_x = unit.shape
-    finite = values[values.isfinite()]  # a moat is as deep as the lowest of the rest
-    height = values.nan_to_num(
-        neginf=finite.min().item() if len(finite) else 0.0
-    ).tolist()
+    finite = values[values.isfinite()]
+    # A moat is hardly deeper than the lowest of the rest, which is a hill all the same.
+    moat = math.nextafter(finite.min().item(), -math.inf) if len(finite) else 0.0
+    height = values.double().nan_to_num(neginf=moat).tolist()
     neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
     places = unit.cpu().numpy()

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from botorch_drbo.algorithms.stability import Stability
 
 _NUM_CONTEXTS = 3
+_FEW_OUTCOMES = 10  # with fewer of them a model knows nearly nothing
 _WIDTH = 20  # of the names of the lines, at least
+
+
+@dataclass(frozen=True)
+class Held:
+    """In how many trials outcome constraints held: few of them if a sign is wrong.
+
+    Attributes:
+        measured: In how many trials the constraints were measured.
+        together: In how many of them all were met.
+        each: The same of each constraint alone.
+    """
+
+    measured: int
+    together: int
+    each: tuple[int, ...]
+
+    def words(self) -> str:
+        """Say it as the report of a recommendation does."""
+        text = f"held in {self.together} of {self.measured} trials told"
+        if len(self.each) == 1:
+            return text
+        return f"all {text}, one by one in {', '.join(map(str, self.each))}"
 
 
 def summary(
@@ -20,9 +45,12 @@ def summary(
     after: Sequence[float],
     *,
     exact: bool,
+    searched: str = "",
+    num_outcomes: int | None = None,
     feasibility: float | None = None,
     feasible: bool | None = None,
-    stability: Stability | None = None,
+    held: Held | None = None,
+    stability: Stability[Any] | None = None,
     rival: Mapping[str, object] | None = None,
 ) -> str:
     """The decision, its values, and the contexts that gain most in the worst case.
@@ -35,9 +63,12 @@ def summary(
         contexts: ``n`` different contexts, by name.
         before: Their weights in the reference, ``n``.
         after: Their weights in the worst case, ``n``.
-        exact: Whether the worst case is exact.
+        exact: Whether the solver of the worst case has converged.
+        searched: Over which distributions the worst case was searched.
+        num_outcomes: How many outcomes the model has learnt from.
         feasibility: The worst probability of meeting the outcome constraints, if any.
         feasible: Whether it is enough.
+        held: In how many trials told the constraints held.
         stability: How far the contexts may shift before another decision is better.
         rival: The values of that decision by name; None if there is none.
     """
@@ -48,13 +79,16 @@ def summary(
         for i in order[:_NUM_CONTEXTS]
         if gains[i] > 1e-6
     ]
-    note = "exact" if exact else "a bound: the solver did not converge"
+    note = "" if exact else " (a bound: the solver did not converge)"
     rows = {
         "decision": [_row(decision)],
+        "model": _ignorance(num_outcomes),
         f"expected {outcome}": [_shown(expected)],
-        f"worst-case {outcome}": [f"{_shown(worst_case)} ({note})"],
-        "feasible": _feasible(feasibility, feasible),
+        f"worst-case {outcome}": [f"{_shown(worst_case)}{note}"],
+        "searched": [searched] if searched else [],
+        "feasible": _feasible(feasibility, feasible, held),
         "answer holds": [stability.words(_row(rival or {}))] if stability else [],
+        "compared with": [stability.compared] if stability else [],
         "contexts that hurt": hurt or ["none: the worst case is the reference"],
     }
     rows = {name: texts for name, texts in rows.items() if texts}
@@ -63,11 +97,23 @@ def summary(
     return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
 
 
-def _feasible(probability: float | None, enough: bool | None) -> list[str]:
+def _ignorance(num_outcomes: int | None) -> list[str]:
+    if num_outcomes is None or num_outcomes >= _FEW_OUTCOMES:
+        return []
+    noun = "outcome" if num_outcomes == 1 else "outcomes"
+    return [f"knows nearly nothing: it has {num_outcomes} {noun}"]
+
+
+def _feasible(
+    probability: float | None, enough: bool | None, held: Held | None
+) -> list[str]:
     if probability is None:
         return []
+    # A probability that is rounded to one would read as certainty.
+    size = f"{probability:.3f}" if probability < 0.9995 else "above 0.999"
     shortage = "" if enough else ", TOO LITTLE: nothing better was found"
-    return [f"with probability {probability:.3f} or more{shortage}"]
+    told = "" if held is None else f"; {held.words()}"
+    return [f"with probability {size}{shortage}{told}"]
 
 
 def _row(values: Mapping[str, object]) -> str:

@@ -69,6 +69,25 @@ class Judge:
             categories=tuple(space.context_categories),
         )
 
+    def searched(self, space: SearchSpace) -> str:
+        """Over which distributions a worst case is searched, in words."""
+        ball = self.ball(self.contexts.points)
+        if ball.keeps_support and not ball.has_radius:
+            return "the posterior mean under the reference alone"
+        name = type(ball).__name__
+        within = f"the distributions of {name}"
+        if ball.has_radius:
+            within = f"distributions within radius {ball.radius.item():.3g} ({name})"
+        if self.box is None:
+            where = "on the listed contexts"
+        elif not torch.equal(self.box, space.context_reach):
+            where = "on any context of a part of the box"
+        elif space.known_columns:
+            where = "on any context with the known values"
+        else:
+            where = "on any context"
+        return f"the posterior mean under {within} {where}"
+
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
         """The contexts, and the set on these alone."""
         return self.contexts, self.ball(self.contexts.points)
@@ -238,14 +257,17 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     """Contexts that fill a box, ``m x d_c``.
 
     Sobol points and corners of the columns in between whose values there is something,
-    with each combination of the values of the others; with the nearest values of a
-    Sobol set where these are too many.
+    with each combination of the values of the others. Where these are too many, the
+    column with the most values takes the nearest ones of the Sobol points, then the
+    next one.
     """
     d_c = box.shape[-1]
-    free = [j for j in range(d_c) if j not in values]
-    listed = prod(len(column) for column in values.values())
-    if listed > (_MAX_LISTED if not free else _MAX_COMBINED):
-        return snapped(filling(box, {}, seed), values)
+    listed = dict(values)
+    while prod(map(len, listed.values())) > (
+        _MAX_LISTED if len(listed) == d_c else _MAX_COMBINED
+    ):
+        del listed[max(listed, key=lambda j: len(listed[j]))]
+    free = [j for j in range(d_c) if j not in listed]
     unit = sobol(64 * 2 ** min(len(free), 3), len(free), seed) if free else None
     if unit is None:
         unit = torch.empty(1, 0)
@@ -253,10 +275,8 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=len(free))))
         unit = torch.cat([unit, corners.to(unit)])
     points = torch.lerp(box[0, free], box[1, free], unit.to(box))  # m x f
-    if not values:
-        return points
-    combinations = box.new_tensor(list(product(*values.values())))  # l x v
+    combinations = box.new_tensor(list(product(*listed.values())))  # l x v
     filled = box.new_empty(len(combinations), len(points), d_c)
     filled[..., free] = points
-    filled[..., list(values)] = combinations.unsqueeze(1)
-    return filled.flatten(0, 1)
+    filled[..., list(listed)] = combinations.unsqueeze(1)
+    return snapped(filled.flatten(0, 1), values)

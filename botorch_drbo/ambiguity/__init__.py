@@ -10,10 +10,6 @@ from botorch_drbo.ambiguity.cvxpy_set import CvxpyAmbiguity
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
 from botorch_drbo.ambiguity.minimax import MinimaxApproximation
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
-from botorch_drbo.ambiguity.serialisation import (
-    ambiguity_set_from_dict,
-    ambiguity_set_to_dict,
-)
 from botorch_drbo.ambiguity.solution import RobustValue, SolverStatus
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
@@ -34,6 +30,4 @@ __all__ = [
     "SolverStatus",
     "TotalVariation",
     "Wasserstein",
-    "ambiguity_set_from_dict",
-    "ambiguity_set_to_dict",
 ]

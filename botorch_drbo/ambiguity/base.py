@@ -25,6 +25,7 @@ from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity._simplex import check_simplex
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
 from botorch_drbo.ambiguity.unseen import Prices
+from botorch_drbo.codec import storable
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -34,6 +35,7 @@ Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
 
 
+@storable
 class AmbiguitySet(Module, ABC):
     r"""A set of context distributions around a reference distribution ``p``.
 
@@ -41,7 +43,8 @@ class AmbiguitySet(Module, ABC):
 
     A subclass says what ``d`` is: in ``_solve``, in ``distance``, and, if the set is
     convex, for cvxpy in ``_constraints``. It sees numbers only: scores, weights and a
-    radius, never a model.
+    radius, never a model. Each argument of its constructor has an attribute of the same
+    name: so a run of it can be stored and restored.
 
     Gradients come from the envelope theorem: ``dv/df = q*`` and
     ``dv/d radius = -multiplier``, so that no solver is differentiated. They exist to

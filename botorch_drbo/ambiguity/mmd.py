@@ -94,6 +94,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     """
 
     holds_reference = True
+    kernel_matrix: Tensor
     factor: Tensor
     spectrum: Tensor
     _last: _Solved | None = None
@@ -127,6 +128,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         if len(spectrum):
             spectrum = spectrum.clamp_min(torch.finfo(spectrum.dtype).eps * spectrum[0])
         basis = _basis(matrix) @ vectors.flip(-1)
+        self.register_buffer("kernel_matrix", matrix)
         self.register_buffer("spectrum", spectrum)  # n - 1, falling
         self.register_buffer("factor", basis * spectrum.sqrt())  # n x (n - 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from botorch.exceptions.errors import InputDataError
 
@@ -23,13 +23,22 @@ HELP = (
 )
 
 
-def parse_variable(text: str, observed: Sequence[str] = ()) -> tuple[str, Variable]:
+_NUMBER = re.compile(
+    r"[+-]?(?P<size>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)", re.IGNORECASE | re.ASCII
+)
+_WITH_COMMA = re.compile(r"[+-]?[\d.' ]*,[\d., ]*\d|[+-]?\d+,", re.ASCII)
+
+
+def parse_variable(
+    text: str, observed: Mapping[int, str] | None = None
+) -> tuple[str, Variable]:
     r"""Read one variable.
 
     Args:
         text: For example ``price=10:90``, see ``HELP``. A name alone is what its column
-            holds: a number within their range, or a category of these names.
-        observed: What its column holds.
+            holds: whole numbers or numbers within their range, or a category of these
+            names.
+        observed: What its column holds, by the number of the line.
 
     Returns:
         Its name and kind.
@@ -46,7 +55,7 @@ def parse_variable(text: str, observed: Sequence[str] = ()) -> tuple[str, Variab
     name, equals, kind = text.partition("=")
     name, kind = name.strip(), kind.strip()
     if name and not equals:
-        return name, _as_observed(name, observed)
+        return name, _as_observed(name, observed or {})
     if not name or not kind:
         raise InputDataError(
             f"`{text}` cannot be read. Write what values it may take: {HELP}"
@@ -58,14 +67,14 @@ def parse_variable(text: str, observed: Sequence[str] = ()) -> tuple[str, Variab
     suffix = parts[2] if len(parts) == 3 else ""
     if len(parts) not in (2, 3) or suffix not in kinds:
         raise InputDataError(f"`{text}` cannot be read. Write {HELP}")
-    read = int if suffix == "int" else float
-    try:
-        lower, upper = read(parts[0]), read(parts[1])
-    except ValueError as error:
-        whole = "whole numbers" if suffix == "int" else "numbers"
+    bounds = [as_number(part) for part in parts[:2]]
+    whole = suffix == "int" and not all(map(_is_whole, parts[:2]))
+    if None in bounds or whole:
         raise InputDataError(
-            f"`{text}` must have {whole} as bounds, got {parts[0]!r} and {parts[1]!r}."
-        ) from error
+            f"`{text}` must have {'whole numbers' if whole else 'numbers'} as bounds, "
+            f"got {parts[0]!r} and {parts[1]!r}."
+        )
+    lower, upper = map(int if suffix == "int" else float, parts[:2])
     try:
         return name, kinds[suffix](lower, upper)
     except InputDataError as error:
@@ -92,7 +101,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     known = list(names)
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
-    number = r"\d+\.?\d*(?:e[+-]?\d+)?|\.\d+"
+    number = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
     term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{number})\s*\*?\s*)?(?P<name>{name})\s*"
     left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
     coefficients: dict[str, float] = {}
@@ -104,14 +113,16 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
         sign = -1.0 if found["sign"] == "-" else 1.0
         coefficients[found["name"]] = sign * float(found["size"] or 1.0)
         place = found.end()
-    if place != len(left) or not coefficients or not _is_number(right):
+    bound = as_number(right.strip())
+    if place != len(left) or not coefficients or bound is None:
         raise InputDataError(
             f"The constraint `{text}` cannot be read. Write a sum of decisions, each "
             "once, and a bound, such as 'price + 2*stock <= 100'. The decisions are "
             f"{known}."
         )
-    bound = {"upper" if sense == "<=" else "lower": float(right)}
-    return LinearConstraint(coefficients, **bound)
+    return LinearConstraint(
+        coefficients, **{"upper" if sense == "<=" else "lower": bound}
+    )
 
 
 def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
@@ -133,66 +144,101 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
             f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
             f"contexts {list(contexts)}."
         )
-    return name, as_cell(value, contexts[name])
+    return name, read_cell(value, contexts[name], f"`--known {text}`: `{name}`")
 
 
-def as_cell(word: str, variable: Variable | None) -> object:
-    """A number where there is one, of a category the name as it is; None if empty."""
-    if not word:
-        return None
-    if isinstance(variable, Category) or not _is_number(word):
-        return word  # the error message shows it
-    return float(word)
+def read_cell(word: str, variable: Variable | None, place: str) -> object:
+    """What a cell holds: of a category the name as it is, else a number; None if empty.
+
+    Args:
+        word: The cell.
+        variable: Its column; None for one that is just numbers.
+        place: Where it is, for the error message.
+
+    Raises:
+        InputDataError: No number where there should be one.
+    """
+    if not word or isinstance(variable, Category):
+        return word or None
+    number = as_number(word)
+    if number is None:
+        raise InputDataError(f"{place} must be a number, got {word!r}.{_remedy(word)}")
+    return number
+
+
+def as_number(word: str) -> float | None:
+    """A number as CSV files have them, digits and a decimal point; None for no number.
+
+    Python's ``float`` would read ``1_5`` as 15 and take ``nan``.
+    """
+    return float(word) if _NUMBER.fullmatch(word) else None
+
+
+def _is_whole(word: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+", word, re.ASCII) is not None
+
+
+def _remedy(word: str) -> str:
+    if _WITH_COMMA.fullmatch(word):
+        return (
+            " Is it a decimal comma? Write numbers with a decimal point, and with "
+            "nothing between thousands."
+        )
+    return (
+        " Write digits and a decimal point, without a unit; a cell stays empty if "
+        "nothing is known."
+    )
 
 
 def _listed(name: str, kind: str) -> Variable:
     choices, _, suffix = kind.partition(":")
     words = [word.strip() for word in choices.split(",")]
-    try:
-        if suffix == "ordinal":
-            return Ordinal([float(word) for word in words])
-        if suffix == "category":
-            return Category(words)
-    except ValueError as error:
+    numbers = [as_number(word) for word in words]
+    if suffix not in ("", "category", "ordinal"):
+        comma = " Bounds are written with decimal points." if "," in suffix else ""
+        raise InputDataError(
+            f"`{name}={kind}` cannot be read: a list ends in nothing, `:category` or "
+            f"`:ordinal`, got `:{suffix}`.{comma}"
+        )
+    if suffix == "ordinal" and None in numbers:
         raise InputDataError(
             f"`{name}`: an ordinal takes numbers, got {words}. Leave out `:ordinal` "
             "if they are names."
-        ) from error
-    except InputDataError as error:
-        raise InputDataError(f"`{name}`: {error}") from error
-    if suffix:
-        raise InputDataError(
-            f"`{name}={kind}` cannot be read: a list ends in nothing, `:category` or "
-            f"`:ordinal`, got `:{suffix}`."
         )
-    if all(map(_is_number, words)):
+    if not suffix and None not in numbers:
         raise InputDataError(
             f"`{name}={kind}` is a list of numbers. Write `:ordinal` behind it if "
             "their order counts, `:category` if they are names."
         )
     try:
+        if suffix == "ordinal":
+            return Ordinal([number for number in numbers if number is not None])
         return Category(words)
     except InputDataError as error:
         raise InputDataError(f"`{name}`: {error}") from error
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _as_observed(name: str, observed: Sequence[str]) -> Variable:
+def _as_observed(name: str, observed: Mapping[int, str]) -> Variable:
     """The kind of a column of which nothing is said but what it holds."""
-    seen = sorted({word for word in observed if word})
-    if len(seen) < 2:
+    words = {line: word for line, word in observed.items() if word}
+    numbers = {line: as_number(word) for line, word in words.items()}
+    names = [line for line, number in numbers.items() if number is None]
+    for line in names:
+        if len(names) < len(words) or _WITH_COMMA.fullmatch(words[line]):
+            raise InputDataError(
+                f"line {line}, column `{name}`: {words[line]!r} is no number, and "
+                f"others of the column are or look like numbers.{_remedy(words[line])} "
+                f"If all are names, write {name}=A,B:category with these names."
+            )
+    values = {number for number in numbers.values() if number is not None}
+    choices = sorted(set(words.values()))
+    if len(choices if names else values) < 2:
         raise InputDataError(
-            f"`{name}` has no bounds, and its column holds {seen}, too little to tell "
-            f"them. Write what values it may take: {HELP}"
+            f"`{name}` has no bounds, and its column holds {choices}, too little to "
+            f"tell them. Write what values it may take: {HELP}"
         )
-    if all(map(_is_number, seen)):
-        numbers = [float(word) for word in seen]
-        return Continuous(min(numbers), max(numbers))
-    return Category(seen)
+    if names:
+        return Category(choices)
+    if all(value.is_integer() for value in values):
+        return Integer(int(min(values)), int(max(values)))
+    return Continuous(min(values), max(values))

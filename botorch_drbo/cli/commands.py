@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from botorch.exceptions.errors import BotorchError
-from rich.console import Console
-from rich.table import Table
 from typer.core import TyperCommand
 
 from botorch_drbo.cli.columns import HELP
+from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.digits import in_digits
 from botorch_drbo.cli.picture import draw
 from botorch_drbo.cli.problem import WEIGHT, Problem
+from botorch_drbo.cli.terminal import say, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pandas as pd
 
 _LISTS = ("--decisions", "--contexts", "--known")
 
@@ -99,7 +98,7 @@ def suggest(
     contexts: Contexts,
     outcome: Outcome,
     minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo",
+    algorithm: AlgorithmName = "wdrbo_exact",
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -115,13 +114,15 @@ def suggest(
     Fill in what happened. Rows without an outcome are pending: the next suggestions
     keep apart from them.
     """
-    with _errors():
+    with _errors(), nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
+        rows = in_digits(x, pending, problem.file, problem.space)
         if not dry_run:
-            problem.file.append(x.to_dict("records"))
-        _show(x, "Suggested" if dry_run else f"Appended to {data}")
+            problem.file.append(rows)
+        show(rows, "Suggested" if dry_run else f"Appended to {data}")
 
 
 @app.command(cls=_ListCommand)
@@ -131,7 +132,7 @@ def recommend(
     contexts: Contexts,
     outcome: Outcome,
     minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo",
+    algorithm: AlgorithmName = "wdrbo_exact",
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -143,7 +144,7 @@ def recommend(
         problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
         best = opt.recommend(**problem.this_round(forecast, radius, known))
-        Console().print(str(best), highlight=False, markup=False, soft_wrap=True)
+        say(str(best))
 
 
 @app.command(cls=_ListCommand)
@@ -153,7 +154,7 @@ def plot(
     contexts: Contexts,
     outcome: Outcome,
     minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo",
+    algorithm: AlgorithmName = "wdrbo_exact",
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -170,7 +171,7 @@ def plot(
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out
         draw(opt.history, best, path)
-        Console().print(f"Wrote {path}", highlight=False, markup=False)
+        say(f"Wrote {path}")
 
 
 def main() -> None:
@@ -187,7 +188,7 @@ def _problem(
 ) -> Problem:
     problem = Problem.parse(decisions, contexts, outcome, constraint, data)
     for note in problem.notes:
-        Console(stderr=True).print(note, style="dim", markup=False, soft_wrap=True)
+        say(note, "dim", error=True)
     return problem
 
 
@@ -197,15 +198,9 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except (BotorchError, OSError) as error:
-        Console(stderr=True).print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red", error=True)
         raise typer.Exit(2) from error
 
 
-def _show(x: pd.DataFrame, title: str) -> None:
-    table = Table(title=title)
-    for name in x.columns:
-        table.add_column(str(name))
-    for row in x.itertuples(index=False):
-        cells = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in row]
-        table.add_row(*cells)
-    Console().print(table)
+def _waiting() -> None:
+    say("Waiting for another `suggest` on this file ...", "dim", error=True)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.cli.columns import as_cell
+from botorch_drbo.cli.columns import read_cell
 from botorch_drbo.space import Variable
+
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 @dataclass(frozen=True)
@@ -22,52 +26,58 @@ class CsvFile:
 
     Attributes:
         path: Where it is.
+        content: Its bytes.
         header: The names of the columns.
-        lines: The cells of each row, and the number of its line in the file.
+        lines: The cells of each row, and the number of the line on which it begins.
+        notes: What a reader may have missed: rows that are longer than a line.
     """
 
     path: Path
+    content: bytes
     header: list[str]
     lines: list[tuple[int, list[str]]]
+    notes: list[str]
 
     @classmethod
     def read(cls, path: Path) -> CsvFile:
         """Read a file; a row has as many cells as the header.
 
         Raises:
-            InputDataError: No such file, an empty one, a name twice, or a row with
-                another number of cells.
+            InputDataError: No such file, no text with commas, an empty one, a name
+                twice, a quotation mark without its other one, or a row with another
+                number of cells.
         """
+        content = path.read_bytes()
         try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputDataError(f"{path} cannot be read: {error}") from error
-        reader = csv.reader(io.StringIO(text, newline=""))
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-        rows = [(number, row) for number, row in rows if any(row)]
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputDataError(_no_text(path)) from error
+        if "\0" in text:
+            raise InputDataError(_no_text(path))
+        _check_separator(path, text)
+        rows, notes = _rows(path, text)
         if not rows:
             raise InputDataError(
                 f"{path} is empty. Write a first line with the names of the columns: "
                 "decisions, contexts and the outcome, with commas in between."
             )
         header = rows[0][1]
-        twice = sorted({name for name in header if header.count(name) > 1})
+        twice = sorted({name for name in header if name and header.count(name) > 1})
         if twice:
             raise InputDataError(f"{path} has the columns {twice} more than once.")
         for number, row in rows[1:]:
             if len(row) != len(header):
                 raise InputDataError(
                     f"{path}, line {number}: has {len(row)} cells, and the header has "
-                    f"{len(header)}."
+                    f"{len(header)}. Write numbers with a decimal point, not with a "
+                    "comma, and put a text with a comma in quotation marks."
                 )
-        return cls(path, header, rows[1:])
+        return cls(path, content, header, rows[1:], notes)
 
-    def column(self, name: str) -> list[str]:
-        """The cells of a column; none if there is no such column."""
-        if name not in self.header:
-            return []
+    def column(self, name: str) -> dict[int, str]:
+        """The cells of a column by the numbers of their lines."""
         j = self.header.index(name)
-        return [row[j] for _, row in self.lines]
+        return {number: row[j] for number, row in self.lines}
 
     def frame(self, variables: Mapping[str, Variable | None]) -> pd.DataFrame:
         """The rows as a table, labelled by their lines; empty cells are missing.
@@ -84,23 +94,124 @@ class CsvFile:
                 f"{self.path} has no column `{missing[0]}`. It has {self.header}."
             )
         columns = {
-            name: [as_cell(word, variable) for word in self.column(name)]
+            name: [
+                read_cell(word, variable, f"line {number}, column `{name}`:")
+                for number, word in self.column(name).items()
+            ]
             for name, variable in variables.items()
         }
         numbers = [number for number, _ in self.lines]
-        return pd.DataFrame(columns, index=pd.Index(numbers), dtype=object)
+        return pd.DataFrame(columns, index=pd.Index(numbers, name="line"), dtype=object)
 
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows at the end; columns without a value stay empty."""
+    @staticmethod
+    @contextmanager
+    def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+        """Keep other suggestions for a file away, from before it is read to the end.
+
+        Nobody else is kept away: the lock is advisory (``flock``; none on Windows), and
+        ``append`` looks whether the file still is as it was read.
+
+        Args:
+            path: The file.
+            waiting: Called if another process has the lock, before waiting for it.
+        """
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl  # not on Windows
+
+        while True:
+            with path.open("r+b") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    waiting()
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                # An editor may have put another file in its place meanwhile.
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    yield
+                    return
+
+    def append(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Add rows at the end; columns without a value stay empty.
+
+        Raises:
+            InputDataError: The file is not as it was read.
+        """
+        end = b"\r\n" if b"\r\n" in self.content else b"\n"
         text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
+        writer = csv.writer(text, lineterminator=end.decode())
         for row in rows:
-            writer.writerow([_word(row.get(name, "")) for name in self.header])
+            writer.writerow([row.get(name, "") for name in self.header])
+        ended = self.content.endswith((b"\n", b"\r"))
         with self.path.open("r+b") as file:
-            file.seek(-1, io.SEEK_END)
-            ended = file.read(1) == b"\n"
-            file.write((("" if ended else "\n") + text.getvalue()).encode())
+            if file.read() != self.content:
+                raise InputDataError(
+                    f"{self.path} was changed by another program while decisions were "
+                    "sought, and has been left as it is. Call `suggest` again."
+                )
+            file.write((b"" if ended else end) + text.getvalue().encode())
 
 
-def _word(value: object) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+def _rows(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """Cells without the spaces around them, and the first line of each row; notes."""
+    lines = io.StringIO(text, newline="").readlines()
+    reader = csv.reader(lines, strict=True, skipinitialspace=True)
+    rows: list[tuple[int, list[str]]] = []
+    notes: list[str] = []
+    while True:
+        first = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            place = _open_cell(lines[first - 1], rows)
+            raise InputDataError(
+                f"{path}, line {first}{place}: a quotation mark has no other one, or "
+                "text stands beside a cell in quotation marks. A cell that begins with "
+                "a quotation mark ends with one; within it one is written twice."
+            ) from error
+        if row is None:
+            return rows, notes
+        cells = [cell.strip() for cell in row]
+        if not any(cells):
+            continue
+        long = [j for j, cell in enumerate(cells) if len(cell.splitlines()) > 1]
+        if long:
+            notes.append(
+                f"{path}: lines {first} to {reader.line_num} are one row"
+                f"{_column(rows, long[0])} has them in quotation marks"
+            )
+        rows.append((first, cells))
+
+
+def _open_cell(line: str, rows: list[tuple[int, list[str]]]) -> str:
+    """The column in which a quotation mark opens on a line and does not close."""
+    if line.count('"') % 2 == 0:
+        return ""
+    cells = next(csv.reader([line[: csv.field_size_limit()]], skipinitialspace=True))
+    return _column(rows, len(cells) - 1)
+
+
+def _column(rows: list[tuple[int, list[str]]], j: int) -> str:
+    header = rows[0][1] if rows else []
+    return f", column `{header[j]}`" if j < len(header) else f", column {j + 1}"
+
+
+def _check_separator(path: Path, text: str) -> None:
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    for separator, name in _OTHER_SEPARATORS.items():
+        if first.count(separator) > first.count(","):
+            raise InputDataError(
+                f"{path} is written with {name}, not with commas, and its numbers "
+                "perhaps with decimal commas, as spreadsheets do in many countries. "
+                "Save it with commas and decimal points, or with pandas: "
+                f"pd.read_csv({str(path)!r}, sep={separator!r}, decimal=',')"
+                ".to_csv('new.csv', index=False)."
+            )
+
+
+def _no_text(path: Path) -> str:
+    return (
+        f"{path} is no text in UTF-8. Save it as `CSV UTF-8` (a spreadsheet offers "
+        "this as a file type; an .xlsx file is no CSV file)."
+    )

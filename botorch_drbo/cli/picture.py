@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from botorch_drbo.cli.terminal import plain
 from botorch_drbo.space import NamedRecommendation
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
         linestyle="--",
         label="recommended: worst case",
     )
-    ax.set_title(str(best).splitlines()[0].removeprefix("decision").strip())
+    title = str(best).splitlines()[0].removeprefix("decision").strip()
+    ax.set_title(plain(title), parse_math=False)  # a name may have two dollar signs
     ax.set_xlabel("trial")
-    ax.set_ylabel(best.outcome)
+    ax.set_ylabel(plain(best.outcome), parse_math=False)
     ax.legend()
     figure.savefig(path, dpi=150)

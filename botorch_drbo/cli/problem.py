@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from botorch_drbo.cli.columns import parse_constraint, parse_known, parse_variab
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.space import Category, Continuous, Space, Variable
+from botorch_drbo.space import Category, Integer, Space, Variable
 
 WEIGHT = "weight"
 """The column of a forecast that says how likely a context is."""
@@ -53,8 +54,8 @@ class Problem:
         chosen = _variables(decisions, file)
         limits = [parse_constraint(text, chosen) for text in constraints or ()]
         met = _variables(contexts, file)
-        notes = [
-            f"{name}: {_in_words(variable)}, as in {data}; {name}=... says otherwise"
+        notes = file.notes + [
+            f"{name}: {_in_words(name, variable)}"
             for name, variable in {**chosen, **met}.items()
             if name in (*decisions, *contexts)
         ]
@@ -111,27 +112,41 @@ def _variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]:
         name = word.partition("=")[0].strip()
         if name in found:
             raise InputDataError(f"`{name}` is given twice.")
-        if name not in file.header:
+        if not name or name not in file.header:
             near = get_close_matches(name, file.header, n=1)
             raise InputDataError(
                 f"{file.path} has no column `{name}`. It has {file.header}."
                 + (f" Did you mean `{near[0]}`?" if near else "")
             )
-        found.update([parse_variable(word, file.column(name))])
+        with _lines_of(file.path):
+            found.update([parse_variable(word, file.column(name))])
     return found
 
 
-def _in_words(variable: Variable) -> str:
+def _in_words(name: str, variable: Variable) -> str:
+    """What was taken from a column, and how to say otherwise."""
     if isinstance(variable, Category):
-        return "one of " + ", ".join(variable.choices)
-    assert isinstance(variable, Continuous)  # nothing else is taken from a file
-    return f"from {variable.lower:g} to {variable.upper:g}"
+        return (
+            f"one of {', '.join(variable.choices)}, as in the file; {name}=A,B,C says "
+            "otherwise"
+        )
+    lower, upper = (f"{bound:.15g}" for bound in variable.bounds)
+    if isinstance(variable, Integer):
+        return (
+            f"a whole number from {lower} to {upper}, as in the file; {name}=LOW:HIGH "
+            f"for any number between bounds, {name}=LOW:HIGH:int for other bounds"
+        )
+    return f"from {lower} to {upper}, as in the file; {name}=LOW:HIGH says otherwise"
 
 
 @contextmanager
 def _lines_of(path: Path) -> Iterator[None]:
-    """Say of which file the rows are, that an error names."""
+    """Say of which file a line is, that an error names."""
     try:
         yield
     except InputDataError as error:
-        raise InputDataError(f"{path} (rows are its lines): {error}") from error
+        # The name of a table is that of an argument which nobody has typed here.
+        told = re.sub(r"^`\w+`, (?=line )", "", str(error))
+        if not told.startswith("line "):
+            raise
+        raise InputDataError(f"{path}, {told}") from error

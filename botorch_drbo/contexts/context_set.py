@@ -8,8 +8,8 @@ from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Sequence
+from typing import final
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -24,14 +24,15 @@ from botorch_drbo._validation import (
     check_points,
     check_weights,
 )
+from botorch_drbo.codec import storable
 from botorch_drbo.contexts.forgetting import effective_size, half_life_weights
 from botorch_drbo.contexts.grid import grid_counts, nearest_on_grid, product_grid
 from botorch_drbo.contexts.kernel_density import kernel_density_samples
 from botorch_drbo.contexts.laws import law_samples
-from botorch_drbo.contexts.storage import stored_distribution
 
 
 @final
+@storable
 class ContextSet(torch.nn.Module):
     r"""A discrete distribution of contexts, with atoms in ``R^{d_c}``.
 
@@ -409,50 +410,6 @@ class ContextSet(torch.nn.Module):
         check_inside(self.points, bounds, "points", "bounds")
         unit = (self.points - bounds[0]) / (bounds[1] - bounds[0])
         return unit.clamp(0.0, 1.0)  # takes off the rounding that the check lets pass
-
-    # ----------------------------------------------------------------- storage
-
-    def to_dict(self) -> dict[str, Any]:
-        r"""The context set as plain lists, exact to the last bit through JSON.
-
-        Returns:
-            A dictionary with ``points``, ``weights`` and ``dtype``. The device is not
-            kept.
-
-        Example:
-            >>> ContextSet.fixed(torch.tensor([0.5])).to_dict()
-            {'points': [[0.5]], 'weights': [1.0], 'dtype': 'float32'}
-        """
-        return {
-            "points": self.points.tolist(),
-            "weights": self.weights.tolist(),
-            "dtype": str(self.points.dtype).removeprefix("torch."),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ContextSet:
-        r"""The inverse of :meth:`to_dict`.
-
-        Args:
-            data: What :meth:`to_dict` returned, also after a trip through JSON.
-
-        Returns:
-            A context set on the CPU, equal to the first one bit by bit.
-
-        Raises:
-            InputDataError: A missing entry, an unknown dtype, entries that are not
-                numbers, or weights that do not sum to one.
-
-        Example:
-            >>> contexts = ContextSet.fixed(torch.tensor([0.1, 0.2]))
-            >>> ContextSet.from_dict(contexts.to_dict()).points
-            tensor([[0.1000, 0.2000]])
-        """
-        points, weights = stored_distribution(data)
-        contexts = cls(points, weights)
-        # The constructor scales the weights once more, which can move their last bit.
-        contexts.weights = weights
-        return contexts
 
 
 def _bounds_like(bounds: Tensor, points: Tensor) -> Tensor:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from threading import Lock
-from typing import Any, final
+from typing import Any, Literal, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean
@@ -19,11 +23,20 @@ from botorch_drbo.optimizer.decisions import next_decisions, recommended
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
-from botorch_drbo.space import NamedRecommendation, Space, Variable
+from botorch_drbo.space import Category, NamedRecommendation, Space, Variable
 from botorch_drbo.space.variables import finite_numbers
 
 # GPyTorch's settings and torch's default dtype belong to the process, not to a thread.
 ONE_AT_A_TIME = Lock()
+
+Outside = Literal["raise", "skip", "clip"]
+"""What becomes of a trial that is no trial of the problem.
+
+Its context is missing, no number, or outside its range; or its outcome is no finite
+number; or its decision is outside the bounds. "raise" refuses it. "skip" warns, and it
+counts as failed. "clip" does the same, but takes a number beyond the range of its
+context as the end of that range.
+"""
 
 _DIRECTIONS = ("minimize", "minimise", "maximize", "maximise")
 
@@ -84,18 +97,104 @@ def recipe(
     return as_algorithm(algorithm, options, arguments)
 
 
-def trial_of(
-    number: int, x: Tensor, c: Tensor, y: float | None, *, pending: bool = False
-) -> Trial:
-    """A trial of a host; NaN in ``x`` and ``c`` is what nobody knows.
+def check_outside(outside: object) -> None:
+    """Refuse another word than those of ``Outside``."""
+    if outside not in ("raise", "skip", "clip"):
+        raise InputDataError(
+            f"`outside` must be 'raise', 'skip' or 'clip', got {outside!r}."
+        )
 
-    Args:
-        number: Counts from 0.
-        x: The decision, ``d_x``.
-        c: The context as far as it is known, ``d_c``.
-        y: The outcome, or None.
-        pending: Whether the outcome is out.
+
+def refuse_or_warn(error: InputDataError, outside: Outside, instead: str) -> None:
+    """Raise the error, or warn of it and say what is done instead."""
+    if outside == "raise":
+        raise error
+    warnings.warn(f"{error} {instead}", InputDataWarning, stacklevel=2)
+
+
+@final
+@dataclass(frozen=True)
+class Reader:
+    """Reads the record of a host as trials of ours.
+
+    Attributes:
+        decisions: The columns of a decision.
+        contexts: Those of a context.
+        outside: What becomes of a trial that is none of this problem.
     """
+
+    decisions: Mapping[str, Variable]
+    contexts: Mapping[str, Variable]
+    outside: Outside
+
+    def context(self, values: Mapping[str, object], owner: str) -> Tensor:
+        """What is known of a context, ``d_c``; NaN where it is of no use."""
+        return encode(values, self.contexts, owner, self.outside)
+
+    def trial(
+        self,
+        number: int,
+        owner: str,
+        decision: Mapping[str, object],
+        context: Mapping[str, object],
+        value: object,
+        *,
+        remedy: str,
+        pending: bool = False,
+    ) -> Trial:
+        """One trial; without its outcome if that is of no use.
+
+        Args:
+            number: Counts from 0.
+            owner: What the host calls it, such as "trial 3".
+            decision: By name, as far as it is known.
+            context: By name, as far as it is known.
+            value: The outcome, or None.
+            remedy: What to do where an outcome lacks its context.
+            pending: Whether the outcome is out.
+        """
+        # An outcome says nothing of another decision than that which was taken.
+        whole = "raise" if self.outside == "raise" else "skip"
+        x = encode(decision, self.decisions, owner, whole)
+        c = self.context(context, owner)
+        y = None
+        if value is not None:
+            try:
+                y = self._outcome(value, owner, decision, context, remedy)
+            except InputDataError as error:
+                refuse_or_warn(error, self.outside, _FAILED)
+        usable = not (x.isnan().any() or c.isnan().any())
+        pending = pending and not x.isnan().any()
+        return _trial_of(number, x, c, y if usable else None, pending=pending)
+
+    def _outcome(
+        self,
+        value: object,
+        owner: str,
+        decision: Mapping[str, object],
+        context: Mapping[str, object],
+        remedy: str,
+    ) -> float:
+        names = [n for n in self.decisions if n not in decision]
+        names += [n for n in self.contexts if n not in context]
+        if names:
+            raise InputDataError(
+                f"The outcome of {owner} has no {names}: an outcome belongs to a "
+                f"decision and a context. {remedy}"
+            )
+        return outcome(value, f"the outcome of {owner}")
+
+
+_FAILED = (
+    "As long as this stands the trial counts as failed. With `outside='raise'` it is "
+    "an error."
+)
+
+
+def _trial_of(
+    number: int, x: Tensor, c: Tensor, y: float | None, *, pending: bool
+) -> Trial:
+    """A trial of a host; NaN in ``x`` and ``c`` is what nobody knows."""
     seen = not c.isnan().any()
     return Trial(
         number=number,
@@ -121,18 +220,8 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
         trials: Their numbers count from 0.
         asked: How many decisions were asked; it decides the next random draws.
     """
-    complete = [trial.y for trial in trials if trial.y is not None]
-    like = configuration.space.bounds
-    check_can_be_modelled(like.new_tensor(complete), like.new_tensor([]))
     run = Run(configuration)
-    run.ledger = Ledger(
-        space=configuration.space,
-        trials=tuple(trials),
-        seen=tuple(trial.number for trial in trials if trial.c is not None),
-        complete=tuple(trial.number for trial in trials if trial.y is not None),
-        num_asks=asked,
-        num_asked=asked,
-    )
+    run.ledger = Ledger(configuration.space, trials, num_asked=asked)
     return run
 
 
@@ -151,26 +240,60 @@ def recommendation(
 
 
 def encode(
-    values: Mapping[str, object], variables: Mapping[str, Variable], owner: str
+    values: Mapping[str, object],
+    variables: Mapping[str, Variable],
+    owner: str,
+    outside: Outside = "raise",
 ) -> Tensor:
-    """What a model sees of named values, ``d``; NaN where there is none.
+    """What a model sees of named values, ``d``; NaN where there is none of use.
 
     Args:
         values: In the user's units.
         variables: The columns.
         owner: Whose they are, for the error message, such as "trial 3".
+        outside: What to do with a value that its variable cannot have.
     """
     numbers = torch.full((len(variables),), torch.nan, dtype=torch.double)
     for j, (name, variable) in enumerate(variables.items()):
-        if name in values:
-            cell = f"{name!r} of {owner}"
-            numbers[j] = variable.encode([values[name]], lambda _, c=cell: c)[0]
+        if name not in values:
+            continue
+        value, cell = values[name], f"{name!r} of {owner}"
+        try:
+            numbers[j] = variable.encode([value], lambda _, c=cell: c)[0]
+        except InputDataError as error:
+            end = _end_of_range(value, variable) if outside == "clip" else None
+            if end is None:
+                refuse_or_warn(error, outside, _FAILED)
+            else:
+                numbers[j] = end
+                (taken,) = variable.decode(numbers[j : j + 1])
+                refuse_or_warn(error, outside, f"It is taken as {taken:g}.")
     return numbers
 
 
+def _end_of_range(value: object, variable: Variable) -> float | None:
+    """What a model sees of the end that a number lies beyond; None if it does not."""
+    if isinstance(variable, Category) or not isinstance(value, Real):
+        return None
+    number = float(value)
+    if isinstance(value, bool) or not math.isfinite(number):
+        return None
+    low, high = variable.bounds
+    ends = torch.tensor([low, high], dtype=torch.double)
+    lower, upper = variable.decode(ends)
+    return low if number < lower else high if number > upper else None
+
+
 def outcome(value: object, what: str) -> float:
-    """A finite number, or an error that names ``what``."""
-    return finite_numbers([value], lambda _: what).item()
+    """A finite number that a model can take, or an error that names ``what``."""
+    number = finite_numbers([value], lambda _: what)
+    check_can_be_modelled(number, number.new_empty(0), what)
+    return number.item()
+
+
+def as_plain(value: Any) -> Any:
+    """A number of NumPy or torch as one of Python; everything else as it is."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def check_names(

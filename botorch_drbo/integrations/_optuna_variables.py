@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from collections.abc import Mapping
+from typing import Any, final
 
-import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.distributions import (
     BaseDistribution,
@@ -17,9 +14,8 @@ from optuna.distributions import (
 )
 from torch import Tensor
 
-from botorch_drbo.integrations._host import encode
+from botorch_drbo.integrations._logarithmic import Logarithmic
 from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
-from botorch_drbo.space.variables import Cell
 
 
 @final
@@ -48,18 +44,13 @@ class Columns:
             for name, values in given.items()
         }
 
-    def row(self, values: Mapping[str, Any], owner: str) -> Tensor:
-        """Checked values as a model sees them, ``d``; NaN where there is none."""
-        named: dict[str, object] = {}
-        for name, value in values.items():
-            values_of, variable = self._given[name], self.variables[name]
-            if isinstance(values_of, CategoricalDistribution) and isinstance(
-                variable, Category
-            ):
-                known = dict(zip(values_of.choices, variable.choices, strict=True))
-                value = known.get(value, value)
-            named[name] = value
-        return encode(named, self.variables, owner)
+    def named(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Those of the values that are columns; categories by their names."""
+        return {
+            name: self._named(name, values[name])
+            for name in self.names
+            if name in values
+        }
 
     def values(self, x: Tensor) -> dict[str, Any]:
         """What Optuna knows of a model's row, ``d``; nothing where it is NaN."""
@@ -69,52 +60,22 @@ class Columns:
             if not number.isnan()
         }
 
+    def _named(self, name: str, value: object) -> object:
+        given, variable = self._given[name], self.variables[name]
+        if isinstance(given, CategoricalDistribution) and isinstance(
+            variable, Category
+        ):
+            for choice, own in zip(given.choices, variable.choices, strict=True):
+                if choice == value:
+                    return own
+        return value
+
     def _value(self, name: str, number: Tensor) -> Any:
         values, variable = self._given[name], self.variables[name]
         if isinstance(values, CategoricalDistribution):
             return values.choices[int(number)]
         (value,) = variable.decode(number.unsqueeze(0))
         return round(value) if isinstance(values, IntDistribution) else value
-
-
-@final
-@dataclass(frozen=True)
-class LogInteger(Variable):
-    r"""A positive whole number of which factors count.
-
-    Args:
-        lower: The lowest value.
-        upper: The highest one.
-    """
-
-    kind: ClassVar[str] = "log_integer"
-    logarithmic: ClassVar[bool] = True
-
-    lower: int
-    upper: int
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The logarithms of the bounds."""
-        return math.log(self.lower), math.log(self.upper)
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The logarithm of each whole number."""
-        return tuple(map(math.log, range(self.lower, self.upper + 1)))
-
-    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
-        """The logarithms."""
-        numbers = Integer(self.lower, self.upper).encode(column, cell).tolist()
-        return torch.tensor([math.log(n) for n in numbers], dtype=torch.double)
-
-    def decode(self, numbers: Tensor) -> list[Any]:
-        """Whole numbers."""
-        return Integer(self.lower, self.upper).decode(numbers.exp())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
 
 
 def _variable(values: BaseDistribution, what: str) -> Variable:
@@ -134,7 +95,7 @@ def _variable(values: BaseDistribution, what: str) -> Variable:
         return Category(names)
     if isinstance(values, IntDistribution):
         if values.log:
-            return LogInteger(values.low, values.high)
+            return Logarithmic(Integer(values.low, values.high))
         if values.step == 1:
             return Integer(values.low, values.high)
         return Ordinal(range(values.low, values.high + 1, values.step))

@@ -45,7 +45,8 @@ from botorch_drbo.acquisition import (
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
-from botorch_drbo.ambiguity import AmbiguitySet, ambiguity_set_from_dict
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.codec import decode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 
@@ -95,10 +96,10 @@ def construct_inputs(
         training_data: What the model was fitted to, of one outcome.
         context_names: Which features are contexts.
         bounds: Lower and upper bound of each feature.
-        context_set: The reference distribution, or its ``to_dict``; None for the
-            contexts in the data.
-        ambiguity_set: The set around it, or its ``ambiguity_set_to_dict``; None for
-            no ambiguity. ``objective`` takes its place.
+        context_set: The reference distribution, or what ``codec.encode`` made of it;
+            None for the contexts in the data.
+        ambiguity_set: The set around it, or the same of it; None for no ambiguity.
+            ``objective`` takes its place.
         constraints_tuple: Outcome constraints, which are refused.
         arguments: Those of the class by their names. ``beta`` is 2.25 by default,
             ``X_baseline`` the decisions of the data, ``best_value`` their best robust
@@ -137,13 +138,13 @@ def construct_inputs(
     if context_set is None:
         context_set = ContextSet.empirical(X[:, columns])
     elif not isinstance(context_set, ContextSet):
-        context_set = ContextSet.from_dict(context_set)
+        context_set = decode(context_set, ContextSet, "context_set")
     if bounds is not None:
         box = torch.tensor([bounds[i] for i in columns]).to(X).mT
         check_inside(context_set.points.to(X), box, "context_set", "bounds")
         arguments.setdefault("context_bounds", box)
     if isinstance(ambiguity_set, Mapping):
-        ambiguity_set = ambiguity_set_from_dict(ambiguity_set)
+        ambiguity_set = decode(ambiguity_set, AmbiguitySet, "ambiguity_set")
     objective = (
         UncertaintyObjective.so()
         if ambiguity_set is None

@@ -23,7 +23,12 @@ from torch import Tensor
 from botorch_drbo.algorithms import Algorithm, Round, derive_seed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.integrations import _host
-from botorch_drbo.integrations._host import RobustDecision, check_names
+from botorch_drbo.integrations._host import (
+    Outside,
+    RobustDecision,
+    as_plain,
+    check_names,
+)
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
@@ -61,12 +66,19 @@ class RobustSampler(BaseSampler):
         seed: Decides every random draw.
         num_initial: Size of the initial design; None for twice one more than the
             number of parameters.
+        outside: What becomes of a trial whose context is missing, no number or outside
+            its range, whose outcome is infinite, or whose decision is outside the
+            search space. "skip" warns, and the trial counts as failed; "clip" does the
+            same, but takes a number beyond its range as the end of the range; "raise"
+            is an error at once and in every later call, because Optuna cannot mend a
+            trial. What is stored is never changed: another sampler with wider ranges,
+            or another word, reads it again.
         options: Options of the named recipe. A ``reference`` is in your units, its
             columns in the order of ``contexts``.
 
     Raises:
         InputDataError: An unknown algorithm, option or name, or a value outside its
-            range; later a trial without its contexts.
+            range; with ``outside="raise"`` later a trial that cannot be used.
         UnsupportedError: Categories where a recipe needs numbers; later several
             objectives, or constraints.
 
@@ -82,21 +94,24 @@ class RobustSampler(BaseSampler):
     def __init__(
         self,
         contexts: Mapping[str, BaseDistribution],
-        algorithm: str | Algorithm = "wdrbo",
+        algorithm: str | Algorithm = "wdrbo_exact",
         *,
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int = 0,
         num_initial: int | None = None,
+        outside: Outside = "skip",
         **options: Any,
     ) -> None:
         self._contexts = Columns(contexts, "contexts")
-        own = ["contexts", "search_space", "seed", "num_initial"]
+        own = ["contexts", "search_space", "seed", "num_initial", "outside"]
         self._algorithm = _in_model_units(
             _host.recipe(algorithm, options, own), self._contexts
         )
         self._seed = seed
         self._num_initial = num_initial
         self._search_space = search_space
+        _host.check_outside(outside)
+        self._outside: Outside = outside
         # All else is checked now, also where the parameters are not known yet.
         space = _UNKNOWN if search_space is None else search_space
         columns = Columns(space, "search_space")
@@ -126,7 +141,7 @@ class RobustSampler(BaseSampler):
         if not search_space:
             return {}
         columns = Columns(search_space, "search_space")
-        known = Round(known_context=_host.known(self._context(trial)))
+        known = Round(known_context=_host.known(self._context(columns, trial)))
         with _host.ONE_AT_A_TIME:
             others = [t for t in _begun(study) if t.number != trial.number]
             run = self._run(study, columns, others, trial.number)
@@ -146,12 +161,12 @@ class RobustSampler(BaseSampler):
     ) -> Any:
         """Draw a parameter while none is known; refuse one that is not modelled."""
         space = self.infer_relative_search_space(study, trial)
-        if space:
+        if space or study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             raise UnsupportedError(
                 f"The parameter {param_name!r} ({param_distribution}) is not among "
-                f"those that are modelled, {space}: a robust decision leaves none to "
-                "chance. Suggest the same parameters with the same ranges in every "
-                "trial, or pass them as `search_space`."
+                f"those that all complete trials have, {space}: a robust decision "
+                "leaves none to chance. Suggest the same parameters with the same "
+                "ranges in every trial, or pass them as `search_space`."
             )
         self._check_apart(Columns({param_name: param_distribution}, "search_space"))
         seed = derive_seed(self._seed, trial.number, zlib.crc32(param_name.encode()))
@@ -166,9 +181,11 @@ class RobustSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Refuse an outcome without the context that it belongs to."""
-        if state == TrialState.COMPLETE and values is not None:
-            self._outcome(trial, values[0])
+        """Say at once what is wrong with an outcome."""
+        space = self._search_space or trial.distributions
+        space = {name: given for name, given in space.items() if not given.single()}
+        if state == TrialState.COMPLETE and values is not None and space:
+            self._trial(0, trial, Columns(space, "search_space"), values[0])
 
     def _configuration(
         self, columns: Columns, direction: StudyDirection
@@ -210,44 +227,39 @@ class RobustSampler(BaseSampler):
                     "RobustSampler does not know. Leave infeasible decisions out of "
                     "the search space, or make them part of the objective."
                 )
-            known = {
-                name.removeprefix(_PROPOSED): value
-                for name, value in trial.system_attrs.items()
-                if name.startswith(_PROPOSED)
-            } | trial.params
-            params = {name: known[name] for name in columns.names if name in known}
-            y, decided = None, len(params) == len(columns.names)
-            if trial.state == TrialState.COMPLETE:
-                if not decided:
-                    raise InputDataError(
-                        f"Trial {trial.number} is complete and has the parameters "
-                        f"{trial.params}, not all of {columns.names}."
-                    )
-                y = self._outcome(trial, trial.value)
-            x = columns.row(params, f"trial {trial.number}")
-            pending = decided and trial.state == TrialState.RUNNING
-            context = self._context(trial)
-            ours.append(_host.trial_of(number, x, context, y, pending=pending))
+            outcome = trial.value if trial.state == TrialState.COMPLETE else None
+            ours.append(self._trial(number, trial, columns, outcome))
         configuration = self._configuration(columns, study.direction)
         return _host.run_of(configuration, ours, num_asked)
 
-    def _context(self, trial: FrozenTrial) -> Tensor:
-        """What is known of a trial's context, ``d_c``, NaN where nothing is."""
-        names, known = self._contexts.names, trial.user_attrs
-        shown = {name: known[name] for name in names if name in known}
-        return self._contexts.row(shown, f"trial {trial.number}")
+    def _trial(
+        self, number: int, trial: FrozenTrial, columns: Columns, value: float | None
+    ) -> _host.Trial:
+        params = {
+            name.removeprefix(_PROPOSED): value
+            for name, value in trial.system_attrs.items()
+            if name.startswith(_PROPOSED)
+        } | trial.params
+        return self._reader(columns).trial(
+            number,
+            f"trial {trial.number}",
+            columns.named(params),
+            self._contexts.named(trial.user_attrs),
+            value,
+            remedy=f"Its user attributes are {sorted(trial.user_attrs)}. Set those of "
+            "the context before the objective returns, `trial.set_user_attr(name, "
+            "value)`, or use `botorch_drbo.integrations.optuna.tell`.",
+            pending=trial.state == TrialState.RUNNING,
+        )
 
-    def _outcome(self, trial: FrozenTrial, value: float | None) -> float:
-        missing = [n for n in self._contexts.names if n not in trial.user_attrs]
-        if missing:
-            raise InputDataError(
-                f"Trial {trial.number} is complete and has no context {missing}; its "
-                f"user attributes are {sorted(trial.user_attrs)}. Set them before the "
-                "objective returns, `trial.set_user_attr(name, value)`, or use "
-                "`botorch_drbo.integrations.optuna.tell`. Optuna cannot mend a "
-                "complete trial: go on in a new study, with `add_trials` of the others."
-            )
-        return _host.outcome(value, f"The value of trial {trial.number}")
+    def _context(self, columns: Columns, trial: FrozenTrial) -> Tensor:
+        """What is known of a trial's context, ``d_c``, NaN where nothing is."""
+        return self._reader(columns).context(
+            self._contexts.named(trial.user_attrs), f"trial {trial.number}"
+        )
+
+    def _reader(self, columns: Columns) -> _host.Reader:
+        return _host.Reader(columns.variables, self._contexts.variables, self._outside)
 
 
 def tell(
@@ -268,8 +280,9 @@ def tell(
         state: ``TrialState.FAIL`` or ``PRUNED`` for a trial that will have none.
 
     Raises:
-        InputDataError: An unknown or missing name, or a value outside its range;
-            nothing is recorded then.
+        InputDataError: An unknown name or trial; with ``outside="raise"`` also a
+            missing context, one outside its range, or an outcome that is no finite
+            number. Nothing is recorded then.
 
     Example:
         >>> import optuna
@@ -280,18 +293,23 @@ def tell(
         >>> tell(study, trial, {"demand": 40.0})  # in the morning
         >>> tell(study, trial, {"demand": 40.0}, value=7.5)  # in the evening
     """
-    contexts, finished = _sampler(study)._contexts, value is not None
-    check_names(context, contexts.names, "context", all_of_them=finished)
-    shown = contexts.values(contexts.row(context, "this context"))
-    if finished:
+    sampler, finished = _sampler(study), value is not None
+    contexts, outside = sampler._contexts, sampler._outside
+    strict = outside == "raise"
+    check_names(context, contexts.names, "context", all_of_them=finished and strict)
+    seen = {name: as_plain(given) for name, given in context.items()}
+    if strict or not finished:  # else all is said when the trial ends
+        owner = "this context"
+        _host.encode(contexts.named(seen), contexts.variables, owner, outside)
+    if finished and strict:
         _host.outcome(value, "The value")
     if isinstance(trial, int):
         known = {t.number: t._trial_id for t in study.get_trials(deepcopy=False)}
         if trial not in known:
             raise InputDataError(f"There is no trial {trial} among {list(known)}.")
         trial = Trial(study, known[trial])
-    for name, seen in shown.items():
-        trial.set_user_attr(name, seen)
+    for name, given in seen.items():
+        trial.set_user_attr(name, given)
     if finished or state is not None:
         study.tell(trial, value, state)
 
@@ -333,7 +351,8 @@ def recommend(
         raise InputDataError("No trial is complete: run the study first.")
     columns = Columns(space, "search_space")
     check_names(context or {}, contexts.names, "context", all_of_them=False)
-    known = _host.known(contexts.row(context or {}, "this context"))
+    named = contexts.named(context or {})
+    known = _host.known(_host.encode(named, contexts.variables, "this context"))
     with _host.ONE_AT_A_TIME:
         run = sampler._run(study, columns, trials, len(trials))
         x, details = _host.recommendation(

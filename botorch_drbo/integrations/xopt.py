@@ -27,7 +27,7 @@ from xopt.generator import Generator
 from xopt.generators import generators
 
 from botorch_drbo.algorithms import Round
-from botorch_drbo.algorithms.base import decode_options
+from botorch_drbo.algorithms.registry import decode_options
 from botorch_drbo.integrations import _host
 from botorch_drbo.integrations._host import RobustDecision, check_names
 from botorch_drbo.optimizer.configuration import Configuration
@@ -51,6 +51,13 @@ class RobustGenerator(Generator):
 
     Attributes:
         algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``.
+        outside: What becomes of a row whose context is missing, no number or outside
+            its domain, whose outcome is infinite, or whose decision is outside its
+            bounds. "skip" warns, and the row counts as a failed evaluation; "clip" does
+            the same, but takes a context beyond its domain as the end of it; "raise"
+            is an error at the step that brings the row, and at every later one until
+            ``X.remove_data``. The data keep the row as it is, and a dump with it can be
+            loaded.
         options: Options of the recipe. A ``reference`` has its columns in alphabetical
             order of the contexts' names.
         seed: Decides every random draw.
@@ -58,8 +65,8 @@ class RobustGenerator(Generator):
             number of decisions.
 
     Raises:
-        InputDataError: Unknown names, a domain without an end, or a row that has an
-            outcome and no decision or context.
+        InputDataError: Unknown names, or a domain without an end; with
+            ``outside="raise"`` later a row that cannot be used.
         UnsupportedError: No contextual variable, or an objective to explore.
 
     Example:
@@ -82,7 +89,8 @@ class RobustGenerator(Generator):
     supports_discrete_variables: bool = Field(True, frozen=True, exclude=True)
     supports_contextual_variables: bool = Field(True, frozen=True, exclude=True)
 
-    algorithm: str = "wdrbo"
+    algorithm: str = "wdrbo_exact"
+    outside: _host.Outside = "skip"
     options: dict[str, Any] = Field(default_factory=dict)
     seed: int = 0
     num_initial: int | None = None
@@ -91,9 +99,7 @@ class RobustGenerator(Generator):
     @classmethod
     def _read_options(cls, value: Any) -> Any:
         """From a dictionary, or from the text that a dump holds."""
-        if isinstance(value, str):
-            value = json.loads(value)
-        return decode_options(value) if isinstance(value, dict) else value
+        return decode_options(json.loads(value)) if isinstance(value, str) else value
 
     @field_serializer("options")
     def _write_options(self, value: dict[str, Any]) -> str:
@@ -106,10 +112,16 @@ class RobustGenerator(Generator):
         self._configuration()
         return self
 
-    def add_data(self, new_data: pd.DataFrame) -> None:
-        """Check rows of decisions, contexts and outcomes, and add them."""
-        self._trials(new_data)
-        super().add_data(new_data)
+    def ingest(self, results: list[dict]) -> None:
+        """Add rows of new evaluations, and say at once what is wrong with them.
+
+        They are in the data then, as in Xopt's own: a dump holds both or none.
+        """
+        begin = 0 if self.data is None else len(self.data)
+        super().ingest(results)
+        for number, row in enumerate(results, begin):
+            _check_has(self._space().outcome, row, number)
+        self._trials(begin)
 
     def generate(self, n_candidates: int) -> list[dict[Hashable, Any]]:
         """The next decisions; constants are added by Xopt."""
@@ -182,39 +194,51 @@ class RobustGenerator(Generator):
         )
 
     def _run(self) -> Run:
-        data = pd.DataFrame() if self.data is None else self.data
-        return _host.run_of(self._configuration(), self._trials(data), len(data))
+        trials = self._trials()
+        return _host.run_of(self._configuration(), trials, len(trials))
 
-    def _trials(self, data: pd.DataFrame) -> list[Trial]:
-        """Ours of the rows."""
-        rows, space = data.to_dict(orient="records"), self._space()
-        return [_trial(number, row, space) for number, row in enumerate(rows)]
+    def _trials(self, begin: int = 0) -> list[Trial]:
+        """Ours of the rows, from one of them on."""
+        if self.data is None:
+            return []
+        rows, space = self.data.to_dict(orient="records"), self._space()
+        reader = _host.Reader(space.decisions, space.contexts, self.outside)
+        return [
+            _trial(number, row, space.outcome, reader)
+            for number, row in enumerate(rows)
+            if number >= begin
+        ]
 
 
-def _trial(number: int, values: Mapping[Hashable, Any], space: Space) -> Trial:
-    objective = space.outcome
+def _trial(
+    number: int, values: Mapping[Hashable, Any], objective: str, reader: _host.Reader
+) -> Trial:
+    _check_has(objective, values, number)
+    known = {str(name): v for name, v in values.items() if not _is_missing(v)}
+    return reader.trial(
+        number,
+        f"row {number}",
+        known,
+        known,
+        known.get(objective),
+        remedy="A contextual variable is part of what the evaluator returns. "
+        f"`X.remove_data([{number}])` takes the row out.",
+    )
+
+
+def _check_has(objective: str, values: Mapping[Hashable, Any], number: int) -> None:
+    """Refuse another name of the outcome, by which every evaluation would fail."""
     if objective not in values and not values.get("xopt_error"):
         raise InputDataError(
             f"Row {number} has no {objective!r}, only {list(values)}. A failed "
-            "evaluation has NaN there, or a true `xopt_error`."
+            "evaluation has NaN there, or a true `xopt_error`. Take the row out with "
+            f"`X.remove_data([{number}])`."
         )
-    known = {str(name): v for name, v in values.items() if pd.notna(v)}
-    missing = [
-        name for name in [*space.decisions, *space.contexts] if name not in known
-    ]
-    if objective in known and missing:
-        raise InputDataError(
-            f"Row {number} has {objective!r} and no {missing}: an outcome belongs "
-            "to a decision and a context. A contextual variable is part of what "
-            "the evaluator returns."
-        )
-    y = known.get(objective)
-    if y is not None:
-        y = _host.outcome(y, f"{objective!r} of row {number}")
-    owner = f"row {number}"
-    x = _host.encode(known, space.decisions, owner)
-    c = _host.encode(known, space.contexts, owner)
-    return _host.trial_of(number, x, c, y)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a cell of a table is empty: None, NaN, or a marker of pandas."""
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
 def _variable(name: str, variable: BaseVariable) -> Variable:

@@ -17,15 +17,11 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     algorithm_from_dict,
 )
-from botorch_drbo.optimizer.dtypes import (
-    DTYPES,
-    coarser_dtypes,
-    dtype_name,
-    stored_dtype,
-)
-from botorch_drbo.optimizer.events import as_matrix
+from botorch_drbo.codec import decode, decode_arguments, encode
+from botorch_drbo.optimizer.dtypes import as_dtypes
 from botorch_drbo.space import Space
 
+_PLAIN = ("seed", "maximize", "num_initial", "initial_design", "perturbation")
 INITIAL_DESIGNS = ("sobol", "sobol_joint")
 
 
@@ -93,6 +89,7 @@ class Configuration:
             raise InputDataError(
                 f"`perturbation` must be True or False, got {perturbation!r}."
             )
+        self.perturbation = perturbation
         if perturbation:
             self.space = replace(self.space, perturbation=True)
         algorithm.check_space(self.space)
@@ -124,19 +121,15 @@ class Configuration:
                 "run names its algorithm. Register the class first: "
                 "`ALGORITHMS[YourAlgorithm.name] = YourAlgorithm`."
             )
-        bounds = self.space.bounds
+        boxes = (
+            {"space": self.named}
+            if self.named is not None
+            else {"bounds": self.space.bounds, "context_bounds": self.context_bounds}
+        )
         return {
             "algorithm": self.algorithm.to_dict(),
-            "bounds": bounds.tolist(),
-            "context_bounds": self.space.context_bounds.tolist(),
-            "dtype": dtype_name(bounds),
-            **coarser_dtypes(bounds, context_bounds=self.context_bounds),
-            "seed": self.seed,
-            "maximize": self.maximize,
-            "num_initial": self.num_initial,
-            "initial_design": self.initial_design,
-            **({"perturbation": True} if self.space.perturbation else {}),
-            **({} if self.named is None else {"space": self.named.to_dict()}),
+            **{name: encode(value, name) for name, value in boxes.items()},
+            **{name: getattr(self, name) for name in _PLAIN},
         }
 
     @classmethod
@@ -164,52 +157,58 @@ class Configuration:
         """
         if not isinstance(config, dict):
             raise InputDataError("it is no JSON object.")
-        try:
-            dtype = DTYPES[config["dtype"]]
-            own = stored_dtype(config, "context_bounds", dtype)
-            bounds = as_matrix(config["bounds"], "bounds")
-            context_bounds = as_matrix(config["context_bounds"], "context_bounds")
-            rest = {name: config[name] for name in ("seed", "maximize", "num_initial")}
-            check_count(rest["num_initial"], "num_initial", 0)  # None is not stored
-            # Runs of version 0.1.0 know one design only.
-            rest["initial_design"] = config.get("initial_design", "sobol")
-            rest["perturbation"] = config.get("perturbation", False)
-            algorithm = algorithm_from_dict(config["algorithm"], model)
-            space = _stored_space(config.get("space"), named)
-        except (  # whatever a recipe stumbles over in a damaged option
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ) as error:
+        config = _of_today(config)
+        boxes = ("bounds", "context_bounds") if "bounds" in config else ("space",)
+        entries = {"algorithm", *boxes, *_PLAIN}
+        if set(config) != entries:
             raise InputDataError(
-                f"{error!r}. It is damaged: restore it from a copy."
-            ) from error
+                f"it has the entries {sorted(entries)}; unknown or missing: "
+                f"{sorted(set(config) ^ entries)}. It was damaged, or written by a "
+                "later version of this library."
+            )
+        algorithm = algorithm_from_dict(config["algorithm"], model)
+        plain = {name: config[name] for name in _PLAIN}
+        check_count(plain["num_initial"], "num_initial", 0)  # None is not stored
+        space = _stored_space(config.get("space"), named)
         if space is not None:
-            return cls(algorithm, space, None, **rest)
-        return cls(
-            algorithm, bounds.to(device, dtype), context_bounds.to(device, own), **rest
+            return cls(algorithm, space, None, **plain)
+        bounds, context_bounds = (
+            decode(config[name], Tensor, name).to(device) for name in boxes
         )
+        return cls(algorithm, bounds, context_bounds, **plain)
 
 
-def _stored_space(stored: Any, named: Space | None) -> Space | None:
+def _of_today(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of version 1 or 2 as it is written today."""
+    if "dtype" not in config:
+        return config
+    today = {k: v for k, v in config.items() if k not in ("dtype", "dtypes")}
+    # Runs of version 0.1.0 know one design only.
+    today = {"initial_design": "sobol", "perturbation": False, **today}
+    if "space" in config:
+        return {k: v for k, v in today.items() if k not in ("bounds", "context_bounds")}
+    dtypes = {"context_bounds": config["dtype"], **as_dtypes(config.get("dtypes", {}))}
+    dtypes["bounds"] = config["dtype"]
+    for name in ("bounds", "context_bounds"):
+        today[name] = {"tensor": config.get(name), "dtype": dtypes[name]}
+    return today
+
+
+def _stored_space(stored: object, named: Space | None) -> Space | None:
     """The space of a stored run; one that is given must be the same."""
     if named is None:
-        return None if stored is None else Space.from_dict(stored)
+        return None if stored is None else decode(stored, Space, "space")
     if not isinstance(named, Space):
         raise InputDataError(f"`space` must be a Space, got {type(named).__name__}.")
     if stored is None:
         raise InputDataError(
             "`space` was given, but the run has no named variables. Leave it out."
         )
-    now = named.to_dict()
-    different = [key for key in now if now[key] != stored.get(key)]
-    if different:
-        key = different[0]
-        raise InputDataError(
-            f"it is the journal of another problem: its {key} are {stored.get(key)}, "
-            f"not {now[key]}."
-        )
+    then = decode_arguments(stored, Space, "space")
+    for key, now in named.constructor_arguments().items():
+        if encode(now, key) != encode(then.get(key), key):
+            raise InputDataError(
+                f"it is the journal of another problem: its {key} are "
+                f"{then.get(key)}, not {now}."
+            )
     return named

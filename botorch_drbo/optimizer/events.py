@@ -13,6 +13,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.codec import decode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.dtypes import as_dtypes
 
@@ -61,10 +62,8 @@ def as_known_context(value: object, name: str) -> Tensor:
 
 
 def as_context_set(value: object, name: str) -> ContextSet:
-    """A context set, as ``ContextSet.to_dict`` writes it."""
-    if not isinstance(value, dict):
-        raise InputDataError(f"`{name}` must be a JSON object, got {_brief(value)}.")
-    return ContextSet.from_dict(value)
+    """A context set, as ``encode`` writes it."""
+    return decode(value, ContextSet, name)
 
 
 def as_number(value: object, name: str) -> float:

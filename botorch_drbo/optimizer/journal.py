@@ -30,8 +30,8 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch_drbo.optimizer.checksum import checksum
 
 FORMAT = "botorch_drbo journal"
-VERSION = 2
-_READS = (1, 2)
+VERSION = 3
+_READS = (1, 2, 3)
 _BEGINS = b'{"format": "botorch_drbo journal", '
 _SEAL = re.compile(rb', "check": "[0-9a-f]{16}"}')
 _SEAL_LENGTH = len(b', "check": "0123456789abcdef"}')

@@ -18,6 +18,7 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.algorithms import ModelMaker, Round
 from botorch_drbo.algorithms.candidates import check_candidates
 from botorch_drbo.algorithms.data import check_values
+from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checks import (
     as_constraints,
     as_outcomes,
@@ -125,7 +126,7 @@ class Run:
             event["actions"] = check_candidates(actions, space, len(x)).tolist()
         this_round = this_round.within(space)
         if this_round.context_set is not None:
-            event["context_set"] = this_round.context_set.to_dict()
+            event["context_set"] = encode(this_round.context_set)
         if this_round.radius is not None:
             event["radius"] = this_round.radius
         if this_round.known_context is not None:
@@ -185,15 +186,15 @@ class Run:
 
     def _record(self, event: dict[str, Any]) -> None:
         """Accept an event: first on the disk, then in memory, both or neither."""
-        event["number"] = len(self.ledger.events) + 1
-        ledger = self.ledger.after(event)
+        event["number"] = self.ledger.num_events + 1
+        change = self.ledger.change(event)
         if self.journal is not None:
             self.journal.append(event)
-        self.ledger = ledger
+        self.ledger.accept(change)
 
     def _replay(self, event: object) -> None:
         """Apply a stored event, under the checks that it passed when it was new."""
-        kind, fields = read_event(event, len(self.ledger.events) + 1)
+        kind, fields = read_event(event, self.ledger.num_events + 1)
         if kind == "withdraw":
             self.withdrawn(fields["trial"])
             return

@@ -11,8 +11,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo.optimizer.checksum import state_checksum
 
 FORMAT = "botorch_drbo state"
-VERSION = 2
-_READS = (1, 2)
+VERSION = 3
+_READS = (1, 2, 3)
 
 
 def write_state(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import Recommendation, Round
+from botorch_drbo.algorithms import Recommendation, Round, SearchSpace
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.space import NamedRecommendation, Space
-from botorch_drbo.space.table import row_names, to_frame, to_outcomes, to_tensor
+from botorch_drbo.space.table import cell, row_names, to_frame, to_outcomes, to_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,22 +102,61 @@ class Tables:
 
     def history(self, trials: Sequence[Trial]) -> pd.DataFrame:
         """A row for each trial whose context is known, labelled by its number."""
-        import pandas as pd
-
-        space = self.space
-        if space is None:
+        if self.space is None:
             raise InputDataError("Only named variables have a table.")
         known = [t for t in trials if t.c is not None and t.status != "withdrawn"]
-        box = space.search_space
-        x = torch.stack([t.x for t in known]) if known else box.bounds[:0]
-        c = [t.c for t in known if t.c is not None]
-        contexts = torch.stack(c) if c else box.context_bounds[:0]
-        parts = [self.decisions(x), self.contexts(contexts)]
-        table = pd.concat(parts, axis=1)
-        y = [float("nan") if t.y is None else t.y for t in known]
-        table[space.outcome] = pd.Series(y, dtype="float64")
-        table.index = pd.Index([t.number for t in known], name="trial")
+        return self._trials(known, self.space.search_space)
+
+    def all_trials(self, trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
+        """A row for each trial, with all that was told of it, and its status."""
+        table = self._trials(trials, box)
+        outcome = table.columns[-1]
+        further: dict[str, list[object]] = {}
+        if any(t.y_variance is not None for t in trials):
+            further[f"{outcome}_variance"] = [_number(t.y_variance) for t in trials]
+        measured = [t.constraints for t in trials if t.constraints is not None]
+        for j in range(len(measured[0]) if measured else 0):
+            further[f"constraint{j + 1}"] = [
+                _number(None if t.constraints is None else t.constraints[j])
+                for t in trials
+            ]
+        further["status"] = [t.status for t in trials]
+        for name, column in further.items():
+            while name in table.columns:  # a variable has this name
+                name += "_"
+            table[name] = column
         return table
+
+    def _trials(self, trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
+        """Decisions, contexts and outcomes, NaN where nothing was told."""
+        import pandas as pd
+
+        unknown = torch.full_like(box.context_bounds[0], torch.nan)
+        x = torch.stack([t.x for t in trials]) if trials else box.bounds[:0]
+        c = [unknown if t.c is None else t.c for t in trials]
+        contexts = torch.stack(c) if c else box.context_bounds[:0]
+        if self.space is None:
+            parts = [_numbered(x, "x"), _numbered(contexts, "c")]
+            outcome = "outcome"
+        else:
+            parts = [self.decisions(x), self.contexts(contexts)]
+            outcome = self.space.outcome
+        table = pd.concat(parts, axis=1)
+        table[outcome] = pd.Series([_number(t.y) for t in trials], dtype="float64")
+        table.index = pd.Index([t.number for t in trials], name="trial")
+        return table
+
+
+def _numbered(values: Tensor, letter: str) -> pd.DataFrame:
+    """Columns without names, ``m x d``, as ``x1, x2, ...``."""
+    import pandas as pd
+
+    names = [f"{letter}{j + 1}" for j in range(values.shape[-1])]
+    return pd.DataFrame(values.cpu().numpy(), columns=names)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +177,14 @@ class Rows:
 
 
 def read_trials(df: Any, space: Space) -> list[Rows]:
-    r"""The trials of a table: those with an outcome, and those that are pending.
+    r"""The trials of a table in its order, which is the order of their contexts.
 
     Args:
         df: A DataFrame with a column for each variable and the outcome.
         space: The variables.
 
     Returns:
-        At most three groups: with an outcome, with a context, with neither.
+        Neighbouring rows of which as much is known: an outcome, a context, neither.
 
     Raises:
         InputDataError: No DataFrame, a missing column, or a value that is missing or
@@ -165,23 +205,24 @@ def read_trials(df: Any, space: Space) -> list[Rows]:
     if partly.any():
         i = int(partly.to_numpy().argmax())
         empty = next(name for name in contexts if not has_c[name].iloc[i])
-        rows = row_names(df)
         raise InputDataError(
-            f"`df`, row {i if rows is None else rows[i]}, column `{empty}`: is empty, "
-            "but the row has other contexts or an outcome. Fill it in; only a row "
-            "whose context is not known at all may leave its contexts and its outcome "
-            "empty."
+            f"{cell('df', row_names(df), i, empty)} is empty, but the row has other "
+            "contexts or an outcome. Fill it in; only a row whose context is not known "
+            "at all may leave its contexts and its outcome empty."
         )
-    all_c = has_c.all(axis=1)
-    groups = [(df[has_y], True, True), (df[all_c & ~has_y], True, False)]
-    groups.append((df[~all_c], False, False))
+    known = list(zip(has_c.all(axis=1), has_y, strict=True))
+    groups = groupby(range(len(df)), key=known.__getitem__)
     return [
-        Rows(
-            x=to_tensor(part, space.decisions, "df"),
-            c=to_tensor(part, space.contexts, "df") if with_c else None,
-            y=to_outcomes(part[space.outcome], space.outcome, "df") if with_y else None,
-            asked=not with_y,
-        )
-        for part, with_c, with_y in groups
-        if len(part)
+        _rows(df.iloc[list(places)], space, with_c=with_c, with_y=with_y)
+        for (with_c, with_y), places in groups
     ]
+
+
+def _rows(df: pd.DataFrame, space: Space, *, with_c: bool, with_y: bool) -> Rows:
+    outcome = space.outcome
+    return Rows(
+        x=to_tensor(df, space.decisions, "df"),
+        c=to_tensor(df, space.contexts, "df") if with_c else None,
+        y=to_outcomes(df[outcome], outcome, "df") if with_y else None,
+        asked=not with_y,
+    )

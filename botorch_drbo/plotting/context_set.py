@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from torch import Tensor
 from botorch_drbo._validation import check_bounds
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting.style import COLOURS, as_array, given_or_new
+from botorch_drbo.space import Category, Space
+
+_AROUND = 0.6  # room beside the first category and the last one
 
 
 def plot_context_set(
@@ -20,8 +24,9 @@ def plot_context_set(
     ax: Axes | None = None,
     *,
     bounds: Tensor | None = None,
-    dims: Sequence[int] | None = None,
+    dims: Sequence[int | str] | None = None,
     names: Sequence[str] | None = None,
+    space: Space | None = None,
     label: str | None = None,
     colour: str = COLOURS[0],
 ) -> Axes:
@@ -29,15 +34,20 @@ def plot_context_set(
 
     With one dimension: a weighted Gaussian kernel density estimate (Scott's bandwidth,
     for the picture only) above one tick per point, as long as its weight. With two: one
-    disc per point, its area as its weight, over the contours of that density.
+    disc per point, its area as its weight, over the contours of that density. There is
+    nothing between two categories: of one alone the bars are the weights of its names,
+    and beside another variable there are discs without contours.
 
     Args:
         context_set: The context set, ``n x d_c``.
         ax: Where to draw; a new figure if None.
-        bounds: Bounds of the contexts, ``2 x d_c``: the limits of the axes.
-        dims: The one or two context dimensions to show. None: all of them, if they are
-            at most two.
-        names: Axis labels of the shown dimensions.
+        bounds: Bounds of the contexts, ``2 x d_c``: the limits of the axes. None: those
+            of ``space``, or else of the points.
+        dims: The one or two context dimensions to show, by place, with a ``space`` by
+            name too. None: all of them, if they are at most two.
+        names: Axis labels of the shown dimensions; None: those of ``space``.
+        space: Whose contexts they are: then units and names are those of its variables,
+            and categories are shown as such.
         label: The name of the density in a legend.
         colour: The colour of points and density.
 
@@ -46,7 +56,8 @@ def plot_context_set(
 
     Raises:
         BotorchTensorDimensionError: More than two dimensions and no ``dims``, or
-            ``dims`` that the context set has not, or ``names`` of another length.
+            ``dims`` that the context set has not, or ``names`` of another length; a
+            ``space`` of another number of contexts.
 
     Example:
         >>> import torch
@@ -56,19 +67,36 @@ def plot_context_set(
         >>> ax = plot_context_set(demand, names=["demand"])
         >>> ax.get_xlabel()
         'demand'
+        >>> from botorch_drbo import Category, Space
+        >>> space = Space({"price": (1, 9)}, {"weather": Category(["sun", "rain"])})
+        >>> seen = space.context_set({"weather": ["rain", "sun", "sun"]})
+        >>> ax = plot_context_set(seen, space=space)
+        >>> [text.get_text() for text in ax.get_xticklabels()]
+        ['sun', 'rain']
     """
-    shown = tuple(range(context_set.dim)) if dims is None else tuple(dims)
-    if len(shown) not in (1, 2) or not all(0 <= i < context_set.dim for i in shown):
+    variables = [] if space is None else list(space.contexts)
+    every = range(context_set.dim)
+    places = [_place(i, variables) for i in (every if dims is None else dims)]
+    shown = [i for i in places if i in every]
+    if len(shown) not in (1, 2) or len(shown) < len(places):
         raise BotorchTensorDimensionError(
-            f"Can show one or two of the {context_set.dim} context dimensions, got "
-            f"`dims` {dims}. Choose them, e.g. `dims=[0, 1]`."
+            f"Can show one or two of the {context_set.dim} context dimensions"
+            f"{f', {variables}' if variables else ''}, got `dims` {dims}. Choose them, "
+            "e.g. `dims=[0, 1]`."
         )
+    kinds: dict[int, Sequence[str]] = {}
+    if space is not None:
+        context_set, own_bounds = _in_units(context_set, space)
+        bounds = own_bounds if bounds is None else bounds
+        kinds = {
+            j: variable.choices
+            for j, variable in enumerate(space.contexts.values())
+            if isinstance(variable, Category)
+        }
     if names is None:
-        names = (
-            ["context c"]
-            if context_set.dim == 1
-            else [f"context c[{i}]" for i in shown]
-        )
+        unnamed = ["c"] if len(every) == 1 else [f"c{i + 1}" for i in every]
+        named = variables or [f"context {name}" for name in unnamed]
+        names = [named[i] for i in shown]
     if len(names) != len(shown):
         raise BotorchTensorDimensionError(
             f"`names` must have {len(shown)} entries, got {len(names)}."
@@ -76,6 +104,10 @@ def plot_context_set(
     if bounds is not None:
         check_bounds(bounds, "bounds", num_columns=context_set.dim)
     ax = given_or_new(ax)
+    if len(shown) == 1 and shown[0] in kinds:
+        _draw_bars(context_set, shown[0], kinds[shown[0]], ax, label, colour)
+        ax.set_xlabel(names[0])
+        return ax
     if len(shown) == 1:
         limits = None if bounds is None else bounds[:, shown[0]]
         draw_atoms(
@@ -83,11 +115,12 @@ def plot_context_set(
         )
         ax.set_xlabel(names[0])
         return ax
-    points = as_array(context_set.points)[:, list(shown)]  # n x 2
+    points = as_array(context_set.points)[:, shown]  # n x 2
     weights = as_array(context_set.weights)  # n
-    low, high = _limits(points, None if bounds is None else bounds[:, list(shown)])
+    low, high = _limits(points, None if bounds is None else bounds[:, shown])
     across, up = (np.linspace(low[i], high[i], 101) for i in range(2))
-    density = _density(points, weights, across, up)
+    known = [kinds.get(i) for i in shown]
+    density = None if any(known) else _density(points, weights, across, up)
     if density is not None:
         ax.contour(across, up, density, levels=6, colors=colour, alpha=0.45)
     ax.scatter(
@@ -102,9 +135,56 @@ def plot_context_set(
     )
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    ax.set_xlim(low[0], high[0])
-    ax.set_ylim(low[1], high[1])
+    for axis, choices, limit, i in (
+        (ax.xaxis, known[0], ax.set_xlim, 0),
+        (ax.yaxis, known[1], ax.set_ylim, 1),
+    ):
+        if choices:
+            axis.set_ticks(range(len(choices)), choices)
+            limit(-_AROUND, len(choices) - 1 + _AROUND)
+        else:
+            limit(low[i], high[i])
     return ax
+
+
+def _in_units(context_set: ContextSet, space: Space) -> tuple[ContextSet, Tensor]:
+    """The contexts in the user's units, and their bounds, ``2 x d_c``."""
+    variables = list(space.contexts.values())
+    if context_set.dim != len(variables):
+        raise BotorchTensorDimensionError(
+            f"`space` has {len(variables)} contexts, {list(space.contexts)}, and "
+            f"`context_set` {context_set.dim} columns."
+        )
+    limits = space.search_space.context_bounds
+    points, bounds = (
+        torch.stack([v.units(rows[:, j]) for j, v in enumerate(variables)], dim=-1)
+        for rows in (context_set.points.to(limits), limits)
+    )
+    return ContextSet(points, context_set.weights.to(limits)), bounds
+
+
+def _place(which: int | str, names: Sequence[str]) -> int:
+    """The column of a name, or of a place; -1 if there is none."""
+    if isinstance(which, int):
+        return which
+    return names.index(which) if which in names else -1
+
+
+def _draw_bars(
+    context_set: ContextSet,
+    dim: int,
+    choices: Sequence[str],
+    ax: Axes,
+    label: str | None,
+    colour: str,
+) -> None:
+    """The weight of each category, also of those that have none."""
+    places = as_array(context_set.points)[:, dim].round().astype(int)
+    heights = np.bincount(places, as_array(context_set.weights), len(choices))
+    ax.bar(range(len(choices)), heights, 0.6, color=colour, alpha=0.6, label=label)
+    ax.set_xticks(range(len(choices)), choices)
+    ax.set_xlim(-_AROUND, len(choices) - 1 + _AROUND)
+    ax.set_ylabel("weight")
 
 
 def draw_atoms(

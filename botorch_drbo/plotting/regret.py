@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from botorch_drbo._validation import check_points
-from botorch_drbo.plotting.style import COLOURS, DASHES, as_array, given_or_new
+from botorch_drbo.plotting.style import as_array, curve_style, given_or_new
 
 
 def plot_regret(
@@ -24,7 +24,8 @@ def plot_regret(
     r"""Draw the mean regret of several algorithms, with a band of one standard error.
 
     The band is ``mean +- std / sqrt(seeds)`` with the sample standard deviation. One
-    seed gives a line without a band.
+    seed gives a line without a band. Curves differ by colour and dashes, and from the
+    eighth on by markers too.
 
     Args:
         regret: Algorithm name -> ``seeds x iterations``.
@@ -54,14 +55,16 @@ def plot_regret(
         check_points(values, f"regret[{name!r}]")
         mean = as_array(values.mean(0))  # iterations
         iterations = np.arange(1, len(mean) + 1)
-        colour = COLOURS[i % len(COLOURS)]
+        style = curve_style(i)
+        # About seven markers on a curve, not all at the same iterations.
+        apart = max(1, len(mean) // 7)
         ax.plot(
             iterations,
             mean,
-            color=colour,
-            linestyle=DASHES[i % len(DASHES)],
             linewidth=2.0,
             label=name,
+            markevery=(i % apart, apart),
+            **style,
         )
         if band and values.shape[0] > 1:
             error = as_array(values.std(0)) / values.shape[0] ** 0.5
@@ -69,7 +72,7 @@ def plot_regret(
                 iterations,
                 mean - error,
                 mean + error,
-                color=colour,
+                color=style["color"],
                 alpha=0.2,
                 linewidth=0,
             )
@@ -78,5 +81,6 @@ def plot_regret(
     ax.set_ylabel(ylabel)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25)
-    ax.legend(frameon=False)
+    # Long enough to show the dashes.
+    ax.legend(frameon=False, handlelength=3.6, ncols=1 + (len(regret) - 1) // 8)
     return ax

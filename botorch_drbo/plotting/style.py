@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -29,6 +31,22 @@ DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     (0, (4, 4)),
 )
 MARKERS: tuple[str, ...] = ("o", "^", "s", "D", "v", "P", "X")
+
+
+def curve_style(i: int) -> dict[str, Any]:
+    """What ``Axes.plot`` takes for the ``i``-th of many curves, from 0.
+
+    The first seven differ by colour and dashes, the next seven have full markers too,
+    seven more have open ones, and so on: the first hundred differ in grey print too.
+    """
+    cycle, place = divmod(i, len(COLOURS))
+    style: dict[str, Any] = {"color": COLOURS[place], "linestyle": DASHES[place]}
+    if cycle:
+        shape = MARKERS[(place + (cycle - 1) // 2) % len(MARKERS)]
+        style |= {"marker": shape, "markersize": 6.0}
+        if cycle % 2 == 0:
+            style["markerfacecolor"] = "white"
+    return style
 
 
 def given_or_new(ax: Axes | None) -> Axes:

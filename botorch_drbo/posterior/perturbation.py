@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import cast
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform
-from botorch.sampling.pathwise.utils import get_train_inputs
 from torch import Tensor
 from torch.nn import Module
 
@@ -87,7 +87,7 @@ def with_perturbation(model: SingleTaskGP) -> SingleTaskGP:
             "Fit the model without it: its perturbations become the contexts."
         )
     perturbed = copy.deepcopy(model).train()
-    executed = get_train_inputs(model, transformed=False)[0]
+    (executed,) = cast(tuple[Tensor], perturbed.train_inputs)
     perturbed.set_train_data(
         torch.cat([executed, torch.zeros_like(executed)], dim=-1), strict=False
     )

@@ -1,9 +1,9 @@
 r"""Numbers that change as data come in: radii and betas.
 
 A schedule maps the step ``t = 1, 2, ...`` to a number. Schedules are frozen
-dataclasses: they compare by value and go through JSON (:meth:`Rule.to_dict`,
-:func:`schedule_from_dict`), so that a run can be resumed exactly. A
-:class:`ContextRule` looks at the contexts themselves, not only at their number.
+dataclasses: they compare by value and go through JSON, so that a run can be resumed
+exactly. A :class:`ContextRule` looks at the contexts themselves, not only at their
+number.
 """
 
 from botorch_drbo.schedules.base import (
@@ -13,8 +13,6 @@ from botorch_drbo.schedules.base import (
     Schedule,
     as_rule,
     as_schedule,
-    register_schedule,
-    schedule_from_dict,
 )
 from botorch_drbo.schedules.betas import BOCUBeta, SBOKDEBeta
 from botorch_drbo.schedules.covering import WassersteinCoveringRadius
@@ -41,6 +39,4 @@ __all__ = [
     "WassersteinCoveringRadius",
     "as_rule",
     "as_schedule",
-    "register_schedule",
-    "schedule_from_dict",
 ]

@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, TypeVar, final
+from typing import final
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.codec import storable
 from botorch_drbo.contexts.forgetting import effective_size
 from botorch_drbo.schedules._fields import nonnegative_number, set_nonnegative
 
 
+@storable
 @dataclass(frozen=True)
 class Rule(ABC):  # noqa: B024 (what each is a rule of, its subclasses say)
     r"""How a number follows from what has been seen, compared and stored by value.
 
-    Subclasses are frozen dataclasses whose fields are numbers, registered by
-    :func:`register_schedule`. A :class:`Schedule` looks at the number of observations
-    only, a :class:`ContextRule` at the contexts.
+    Subclasses are frozen dataclasses whose fields are numbers. A :class:`Schedule`
+    looks at the number of observations only, a :class:`ContextRule` at the contexts.
     """
-
-    @final
-    def to_dict(self) -> dict[str, Any]:
-        r"""The class name under ``schedule`` and the fields, ready for JSON.
-
-        Returns:
-            A dictionary that :func:`schedule_from_dict` reads.
-
-        Example:
-            >>> Constant(2.25).to_dict()
-            {'schedule': 'Constant', 'value': 2.25}
-        """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"schedule": type(self).__name__, **values}
 
 
 @dataclass(frozen=True)
@@ -63,8 +49,8 @@ class Schedule(ContextRule):
     r"""A number for each step ``t >= 1``.
 
     Subclasses are frozen dataclasses whose fields are numbers; they implement
-    :meth:`at`, check their fields in ``__post_init__``, and are registered by
-    :func:`register_schedule` so that stored runs can be read.
+    :meth:`at` and check their fields in ``__post_init__``. A run of one is restored by
+    the module and the name of its class.
 
     Example:
         >>> schedule = Constant(2.25)
@@ -112,82 +98,6 @@ class Schedule(ContextRule):
         r"""The formula. Users call the schedule itself, which checks ``t``."""
 
 
-_REGISTRY: dict[str, type[Rule]] = {}
-
-_R = TypeVar("_R", bound=Rule)
-
-
-def register_schedule(schedule_class: type[_R]) -> type[_R]:
-    r"""Make a rule's class known to :func:`schedule_from_dict`; a class decorator.
-
-    Args:
-        schedule_class: A frozen dataclass below :class:`Rule`.
-
-    Returns:
-        The same class.
-
-    Raises:
-        InputDataError: Another class has that name.
-
-    Example:
-        >>> @register_schedule
-        ... @dataclass(frozen=True)
-        ... class Halving(Schedule):
-        ...     initial: float
-        ...
-        ...     def at(self, t: int) -> float:
-        ...         return self.initial * 0.5 ** (t - 1)
-        >>> schedule_from_dict(Halving(4.0).to_dict())(3)
-        1.0
-    """
-    name = schedule_class.__name__
-    known = _REGISTRY.get(name, schedule_class)
-    # A notebook cell that is run twice defines its class twice: let it.
-    if (known.__module__, known.__qualname__) != (
-        schedule_class.__module__,
-        schedule_class.__qualname__,
-    ):
-        raise InputDataError(
-            f"A schedule named {name!r} is registered already: "
-            f"{known.__module__}.{known.__qualname__}. Choose another name."
-        )
-    _REGISTRY[name] = schedule_class
-    return schedule_class
-
-
-def schedule_from_dict(data: Mapping[str, Any]) -> Rule:
-    r"""The inverse of :meth:`Rule.to_dict`.
-
-    Args:
-        data: What ``to_dict`` returned, also after a trip through JSON.
-
-    Returns:
-        A rule equal to the one that was stored.
-
-    Raises:
-        InputDataError: An unknown schedule, or fields that do not fit it.
-
-    Example:
-        >>> schedule_from_dict({"schedule": "Constant", "value": 0.3})
-        Constant(value=0.3)
-    """
-    arguments = dict(data)
-    name = arguments.pop("schedule", None)
-    schedule_class = _REGISTRY.get(name) if isinstance(name, str) else None
-    if schedule_class is None:
-        raise InputDataError(
-            f"Unknown schedule {name!r} in {dict(data)}; known are "
-            f"{sorted(_REGISTRY)}. Register your own with `register_schedule`."
-        )
-    expected = {field.name for field in fields(schedule_class)}
-    if set(arguments) != expected:
-        raise InputDataError(
-            f"A stored {name} needs the entries {sorted(expected)}, got "
-            f"{sorted(arguments)}."
-        )
-    return schedule_class(**arguments)
-
-
 def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
     r"""A schedule as it is; a number as a :class:`Constant`.
 
@@ -232,7 +142,6 @@ def as_rule(value: float | ContextRule, name: str = "value") -> ContextRule:
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class Constant(Schedule):
     r"""The same value at every step.

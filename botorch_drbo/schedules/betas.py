@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import final
 
 from botorch_drbo.schedules._fields import set_dimension, set_nonnegative
-from botorch_drbo.schedules.base import Schedule, register_schedule
+from botorch_drbo.schedules.base import Schedule
 
 # Of f drawn from a Gaussian process on a box that is scaled to a cube:
 # P(sup |df/dx_i| > J) <= a exp(-(J / b)^2) for each coordinate.
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class SBOKDEBeta(Schedule):
     r"""The ``beta`` of Theorems 1 and 2 of [Huang2024sbokde]_.
@@ -61,7 +60,6 @@ class SBOKDEBeta(Schedule):
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class BOCUBeta(Schedule):
     r"""The ``beta`` of the theorems of [Tay2024bocu]_.

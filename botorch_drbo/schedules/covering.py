@@ -11,11 +11,10 @@ from botorch_drbo.schedules._fields import (
     set_nonnegative,
     set_probability,
 )
-from botorch_drbo.schedules.base import Schedule, register_schedule
+from botorch_drbo.schedules.base import Schedule
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class WassersteinCoveringRadius(Schedule):
     r"""The data-driven radius of Lemma 7 of [Micheli2025wdrbo]_.

@@ -13,11 +13,10 @@ from botorch_drbo.schedules._fields import (
     set_nonnegative,
     set_probability,
 )
-from botorch_drbo.schedules.base import Schedule, register_schedule
+from botorch_drbo.schedules.base import Schedule
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class InverseSquareRoot(Schedule):
     r"""The radius ``initial / sqrt(t)`` of data-driven WDRBO [Micheli2025wdrbo]_.
@@ -48,7 +47,6 @@ class InverseSquareRoot(Schedule):
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class KernelDensityRadius(Schedule):
     r"""The radius ``scale * t^(-2 / (4 + d_c))`` of DRBO-KDE [Huang2024sbokde]_.
@@ -83,7 +81,6 @@ class KernelDensityRadius(Schedule):
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class MMDRadius(Schedule):
     r"""The radius of DRBO-MMD in the data-driven setting [Kirschner2020drbo]_.
@@ -117,7 +114,6 @@ class MMDRadius(Schedule):
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class WassersteinConfidenceRadius(Schedule):
     r"""A type-1 Wasserstein radius with a proven coverage after ``t`` contexts.

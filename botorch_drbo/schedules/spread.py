@@ -10,11 +10,10 @@ from torch import Tensor
 
 from botorch_drbo.contexts.forgetting import effective_size, weighted_variance
 from botorch_drbo.schedules._fields import set_nonnegative
-from botorch_drbo.schedules.base import ContextRule, register_schedule
+from botorch_drbo.schedules.base import ContextRule
 
 
 @final
-@register_schedule
 @dataclass(frozen=True)
 class SpreadRadius(ContextRule):
     r"""A Wasserstein radius by the spread of the contexts seen.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.codec import FunctionName, storable
 from botorch_drbo.space.variables import Category, Variable
 
 Function = Callable[[dict[str, Tensor]], Tensor]
@@ -18,6 +19,7 @@ Function = Callable[[dict[str, Tensor]], Tensor]
 
 
 @final
+@storable
 @dataclass(frozen=True)
 class LinearConstraint:
     r"""A bound on a weighted sum of decisions, in the user's units.
@@ -74,15 +76,6 @@ class LinearConstraint:
             found.append((opposite, -float(self.upper)))
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """In plain JSON types."""
-        return {
-            "kind": "linear",
-            "coefficients": dict(self.coefficients),
-            "upper": self.upper,
-            "lower": self.lower,
-        }
-
 
 Constraint = LinearConstraint | Function
 Linear = tuple[Tensor, Tensor, float]
@@ -118,6 +111,11 @@ def check_constraint(
                 "index."
             )
         return
+    if isinstance(constraint, FunctionName):
+        raise InputDataError(
+            f"the constraint `{constraint.name}` is a function, which is not stored. "
+            "Give the space again: `RobustOptimizer.resume(path, space=space)`."
+        )
     if not callable(constraint):
         raise InputDataError(
             f"`{name}` must be a LinearConstraint or a function of named columns, got "

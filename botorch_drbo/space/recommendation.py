@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, final
+
+from torch import Tensor
 
 from botorch_drbo.algorithms import Recommendation
 from botorch_drbo.algorithms.stability import Stability
-from botorch_drbo.algorithms.summary import summary
+from botorch_drbo.algorithms.summary import Held, summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
@@ -35,12 +37,15 @@ class NamedRecommendation:
             ``reference_weight`` and ``worst_case_weight``, those with the largest
             worst-case weight first.
         outcome: The name of the outcome.
-        worst_case_status: Whether ``worst_case_value`` is exact on these contexts.
+        worst_case_status: Whether ``worst_case_value`` is the exact worst case of the
+            posterior mean on these contexts, or a bound.
         feasibility: The worst probability of meeting the outcome constraints, or None.
         feasible: Whether that reaches the recipe's level, or None.
         stability: From which radius another decision has the better worst case; None
             for recipes without a radius.
-        rival: That decision, a table of one row; None if there is none.
+        searched: Over which distributions the worst case was searched, in words.
+        num_outcomes: How many outcomes the model has learnt from.
+        held: In how many of the trials told the outcome constraints held, or None.
     """
 
     x: pd.DataFrame
@@ -52,8 +57,15 @@ class NamedRecommendation:
     worst_case_status: SolverStatus
     feasibility: float | None = None
     feasible: bool | None = None
-    stability: Stability | None = None
-    rival: pd.DataFrame | None = None
+    stability: Stability[pd.DataFrame] | None = None
+    searched: str = ""
+    num_outcomes: int | None = None
+    held: Held | None = None
+
+    @property
+    def rival(self) -> pd.DataFrame | None:
+        """The decision that overtakes this one, a table of one row, or None."""
+        return None if self.stability is None else self.stability.rival
 
     @classmethod
     def of(cls, found: Recommendation, space: Space) -> NamedRecommendation:
@@ -67,9 +79,6 @@ class NamedRecommendation:
         groups = contexts.groupby(list(space.contexts), sort=False)
         contexts = pd.DataFrame(groups[[_REFERENCE, _WORST]].sum()).reset_index()
         contexts = contexts.sort_values(_WORST, ascending=False, ignore_index=True)
-        rival = None if found.stability is None else found.stability.rival
-        if rival is not None:
-            rival = to_frame(rival.unsqueeze(0), space.decisions)
         return cls(
             x=to_frame(found.x.unsqueeze(0), space.decisions),
             objective=found.objective,
@@ -80,8 +89,10 @@ class NamedRecommendation:
             worst_case_status=found.worst_case_status,
             feasibility=found.feasibility,
             feasible=found.feasible,
-            stability=found.stability,
-            rival=rival,
+            stability=_named(found.stability, space),
+            searched=found.searched,
+            num_outcomes=found.num_outcomes,
+            held=found.held,
         )
 
     def __repr__(self) -> str:
@@ -106,9 +117,24 @@ class NamedRecommendation:
             exact=self.worst_case_status is SolverStatus.EXACT,
             feasibility=self.feasibility,
             feasible=self.feasible,
+            searched=self.searched,
+            num_outcomes=self.num_outcomes,
+            held=self.held,
             stability=self.stability,
             rival=None if self.rival is None else _rows(self.rival)[0],
         )
+
+
+def _named(
+    stability: Stability[Tensor] | None, space: Space
+) -> Stability[pd.DataFrame] | None:
+    """The same with the rival in names and units."""
+    if stability is None:
+        return None
+    known = {field.name: getattr(stability, field.name) for field in fields(stability)}
+    if stability.rival is not None:
+        known["rival"] = to_frame(stability.rival.unsqueeze(0), space.decisions)
+    return Stability(**known)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, object]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from botorch_drbo.algorithms import SearchSpace
 from botorch_drbo.algorithms.feasible import sample
+from botorch_drbo.codec import FunctionName, storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.space.constraints import (
     Constraint,
@@ -25,11 +26,11 @@ from botorch_drbo.space.variables import (
     Category,
     Variable,
     as_variable,
-    variable_from_dict,
 )
 
 
 @final
+@storable
 class Space:
     r"""Named decisions and contexts with their kinds, and constraints of decisions.
 
@@ -153,53 +154,19 @@ class Space:
             weights = torch.as_tensor(weights, dtype=torch.double)
         return ContextSet(points, weights)
 
-    def to_dict(self) -> dict[str, Any]:
-        r"""Describe it in plain JSON types; of functions only the names.
-
-        Returns:
-            What ``from_dict`` reads.
-        """
+    def constructor_arguments(self) -> dict[str, object]:
+        """The arguments that make such a space; of functions only their names."""
         return {
-            "decisions": [[n, v.to_dict()] for n, v in self.decisions.items()],
-            "contexts": [[n, v.to_dict()] for n, v in self.contexts.items()],
+            "decisions": self.decisions,
+            "contexts": self.contexts,
             "outcome": self.outcome,
             "constraints": [
-                constraint.to_dict()
+                constraint
                 if isinstance(constraint, LinearConstraint)
-                else {"kind": "function", "name": function_name(constraint)}
+                else FunctionName(function_name(constraint))
                 for constraint in self.constraints
             ],
         }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Space:
-        r"""Read what ``to_dict`` has written.
-
-        Args:
-            data: The dictionary, perhaps after a trip through JSON.
-
-        Returns:
-            The space.
-
-        Raises:
-            InputDataError: It is damaged, or a constraint is a function.
-        """
-        constraints: list[Constraint] = []
-        for entry in data["constraints"]:
-            fields = {name: value for name, value in entry.items() if name != "kind"}
-            if entry["kind"] != "linear":
-                raise InputDataError(
-                    f"the constraint `{fields.get('name')}` is a function, which is "
-                    "not stored. Give the space again: "
-                    "`RobustOptimizer.resume(path, space=space)`."
-                )
-            constraints.append(LinearConstraint(**fields))
-        return cls(
-            {name: variable_from_dict(v) for name, v in data["decisions"]},
-            {name: variable_from_dict(v) for name, v in data["contexts"]},
-            outcome=data["outcome"],
-            constraints=constraints,
-        )
 
 
 def _variables(given: object, name: str) -> dict[str, Variable]:
@@ -221,9 +188,9 @@ def _bounds(variables: Mapping[str, Variable]) -> Tensor:
 
 def _kinds(
     variables: Mapping[str, Variable],
-) -> tuple[dict[int, tuple[float, ...]], dict[int, int]]:
+) -> tuple[dict[int, Sequence[float]], dict[int, int]]:
     """The discrete columns with their values, the categories with their numbers."""
-    discrete: dict[int, tuple[float, ...]] = {}
+    discrete: dict[int, Sequence[float]] = {}
     categories: dict[int, int] = {}
     for j, variable in enumerate(variables.values()):
         if isinstance(variable, Category):

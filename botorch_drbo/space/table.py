@@ -53,12 +53,18 @@ def to_tensor(
     encoded = torch.full((num, len(variables)), torch.nan, dtype=torch.double)
     for j, (key, variable) in enumerate(variables.items()):
         column = columns.get(key, [])
-        places = [i for i, v in enumerate(column) if not (partly and _is_missing(v))]
+        places = [i for i, v in enumerate(column) if not _is_missing(v)]
+        if len(places) < len(column) and not partly:
+            i = next(i for i, v in enumerate(column) if _is_missing(v))
+            raise InputDataError(
+                f"{cell(name, rows, i, key)} is empty. Fill it in, or leave out the "
+                "row."
+            )
 
-        def cell(i: int, key: str = key, places: list[int] = places) -> str:
-            return _cell(name, rows, places[i], key)
+        def place(i: int, key: str = key, places: list[int] = places) -> str:
+            return cell(name, rows, places[i], key)
 
-        encoded[places, j] = variable.encode([column[i] for i in places], cell)
+        encoded[places, j] = variable.encode([column[i] for i in places], place)
     return encoded
 
 
@@ -150,7 +156,7 @@ def to_outcomes(y: Any, outcome: str, name: str = "y") -> Tensor | None:
             )
         y = y[outcome]
     rows = row_names(y)
-    return finite_numbers(_as_list(y), lambda i: _cell(name, rows, i, outcome))
+    return finite_numbers(_as_list(y), lambda i: cell(name, rows, i, outcome))
 
 
 def with_weights(table: Any, column: str, name: str) -> tuple[Any, Tensor]:
@@ -173,7 +179,7 @@ def with_weights(table: Any, column: str, name: str) -> tuple[Any, Tensor]:
         raise InputDataError(f"`{name}` has no column `{column}` with weights.")
     rows = row_names(table)
     weights = finite_numbers(
-        _as_list(table[column]), lambda i: _cell(name, rows, i, column)
+        _as_list(table[column]), lambda i: cell(name, rows, i, column)
     )
     if (weights < 0).any() or not weights.any():
         raise InputDataError(
@@ -185,15 +191,19 @@ def with_weights(table: Any, column: str, name: str) -> tuple[Any, Tensor]:
     return table, weights / weights.sum()
 
 
-def row_names(table: Any) -> Sequence[Any] | None:
-    """The labels of a DataFrame or a Series; None for what has none."""
+def row_names(table: Any) -> Sequence[str] | None:
+    """The rows of a DataFrame or a Series by their labels; None for what has none."""
     index = getattr(table, "index", None)
-    return None if index is None or callable(index) else list(index)
+    if index is None or callable(index):
+        return None
+    what = index.name if isinstance(index.name, str) else "row"
+    return [f"{what} {label}" for label in index]
 
 
-def _cell(name: str, rows: Sequence[Any] | None, i: int, key: str) -> str:
-    row = i if rows is None else rows[i]
-    return f"`{name}`, row {row}, column `{key}`:"
+def cell(name: str, rows: Sequence[str] | None, i: int, key: str) -> str:
+    """The place of a value, for error messages."""
+    row = f"row {i}" if rows is None else rows[i]
+    return f"`{name}`, {row}, column `{key}`:"
 
 
 def _dtype(variable: Variable, numbers: Tensor) -> str:

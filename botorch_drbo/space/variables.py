@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, final
@@ -14,19 +14,21 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean, rounding
+from botorch_drbo.codec import storable
 
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""
 
+_LARGEST = 2**53
 
+
+@storable
 class Variable(ABC):
     r"""A decision or context variable.
 
     Users see its values; a model sees numbers between ``bounds``.
     """
 
-    kind: ClassVar[str]
-    """Its name in a journal."""
     logarithmic: ClassVar[bool] = False
     """Whether a model sees the logarithm."""
 
@@ -37,7 +39,7 @@ class Variable(ABC):
 
     @property
     @abstractmethod
-    def values(self) -> tuple[float, ...] | None:
+    def values(self) -> Sequence[float] | None:
         """The numbers that a model may see, in increasing order; None for all."""
 
     @abstractmethod
@@ -59,10 +61,6 @@ class Variable(ABC):
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""From a model's numbers, ``m``, to the user's values; NaN becomes None."""
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The variable in plain JSON types; ``variable_from_dict`` is the inverse."""
-
     def units(self, numbers: Tensor) -> Tensor:
         """A model's numbers in the user's units, differentiable; a category's index."""
         return numbers.exp() if self.logarithmic else numbers
@@ -80,8 +78,6 @@ class Continuous(Variable):
     Raises:
         InputDataError: Not finite, or not in order.
     """
-
-    kind: ClassVar[str] = "continuous"
 
     lower: float
     upper: float
@@ -107,10 +103,6 @@ class Continuous(Variable):
         r"""The numbers themselves."""
         return _listed(numbers)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
-
 
 @final
 @dataclass(frozen=True)
@@ -125,11 +117,9 @@ class Integer(Variable):
         InputDataError: Not whole, or not in order.
 
     Example:
-        >>> Integer(0, 3).values
-        (0.0, 1.0, 2.0, 3.0)
+        >>> 1_000_000 in Integer(0, 10**8).values
+        True
     """
-
-    kind: ClassVar[str] = "integer"
 
     lower: int
     upper: int
@@ -141,6 +131,12 @@ class Integer(Variable):
                 raise InputDataError(
                     f"The bounds of an Integer must be whole numbers, got {bound!r}."
                 )
+            if abs(bound) > _LARGEST:
+                raise InputDataError(
+                    f"An Integer ends at 2**53, beyond which float64 knows not every "
+                    f"whole number, got {bound}. Take a larger unit, or "
+                    "`(lower, upper)`."
+                )
         _check_order(self.lower, self.upper, "An Integer")
 
     @property
@@ -149,25 +145,21 @@ class Integer(Variable):
         return float(self.lower), float(self.upper)
 
     @property
-    def values(self) -> tuple[float, ...]:
-        """Each whole number."""
-        return tuple(map(float, range(self.lower, self.upper + 1)))
+    def values(self) -> range:
+        """Each whole number; a range, and never a list of them."""
+        return range(self.lower, self.upper + 1)
 
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
         r"""The numbers, which must be whole."""
-        numbers = _inside(finite_numbers(column, cell), self.lower, self.upper, cell)
+        numbers = finite_numbers(column, cell)
         for i, number in enumerate(numbers.tolist()):
             if abs(number - round(number)) > 1e-6:
                 raise InputDataError(f"{cell(i)} must be a whole number, got {number}.")
-        return numbers.round()
+        return _inside(numbers.round(), self.lower, self.upper, cell, slack=0.0)
 
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""Whole numbers."""
         return [None if math.isnan(v) else round(v) for v in numbers.tolist()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
 
 
 @final
@@ -185,8 +177,6 @@ class Ordinal(Variable):
         >>> Ordinal([10, 2.5, 40]).values
         (2.5, 10.0, 40.0)
     """
-
-    kind: ClassVar[str] = "ordinal"
 
     choices: Sequence[float]
 
@@ -230,10 +220,6 @@ class Ordinal(Variable):
         r"""The numbers themselves."""
         return _listed(numbers)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its choices."""
-        return {"kind": self.kind, "choices": list(self.choices)}
-
 
 @final
 @dataclass(frozen=True)
@@ -250,8 +236,6 @@ class Category(Variable):
         >>> Category(["sun", "rain"]).bounds
         (0.0, 1.0)
     """
-
-    kind: ClassVar[str] = "category"
 
     choices: Sequence[str]
 
@@ -299,10 +283,6 @@ class Category(Variable):
             None if math.isnan(v) else self.choices[round(v)] for v in numbers.tolist()
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its names."""
-        return {"kind": self.kind, "choices": list(self.choices)}
-
 
 @final
 @dataclass(frozen=True)
@@ -319,7 +299,6 @@ class Log(Variable):
         InputDataError: Not finite, not positive, or not in order.
     """
 
-    kind: ClassVar[str] = "log"
     logarithmic: ClassVar[bool] = True
 
     lower: float
@@ -351,13 +330,6 @@ class Log(Variable):
         r"""The numbers, never outside the bounds by rounding."""
         return _listed(self.units(numbers).clamp(self.lower, self.upper))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and its bounds."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper}
-
-
-_KINDS = {kind.kind: kind for kind in (Continuous, Integer, Ordinal, Category, Log)}
-
 
 def as_variable(given: object, name: str) -> Variable:
     """A variable, or the pair of numbers that is short for a continuous one."""
@@ -372,19 +344,6 @@ def as_variable(given: object, name: str) -> Variable:
         f"`{name}` must be a pair (lower, upper), an Integer, Ordinal, Category or "
         f"Log, got {given!r}."
     )
-
-
-def variable_from_dict(data: Mapping[str, Any]) -> Variable:
-    """Rebuild a variable from ``Variable.to_dict``.
-
-    Raises:
-        InputDataError: It is damaged.
-    """
-    fields = {name: value for name, value in data.items() if name != "kind"}
-    try:
-        return _KINDS[data["kind"]](**fields)
-    except (LookupError, TypeError) as error:
-        raise InputDataError(f"there is no variable {dict(data)!r}.") from error
 
 
 def _is_finite(value: object) -> bool:
@@ -419,14 +378,22 @@ def finite_numbers(column: Sequence[object], cell: Cell) -> Tensor:
     return torch.tensor([float(v) for v in column], dtype=torch.double)  # pyright: ignore[reportArgumentType]
 
 
-def _inside(numbers: Tensor, lower: float, upper: float, cell: Cell) -> Tensor:
+def _inside(
+    numbers: Tensor,
+    lower: float,
+    upper: float,
+    cell: Cell,
+    slack: float | None = None,
+) -> Tensor:
     """Numbers in their bounds, where they are moved if rounding took them out."""
-    box = torch.tensor([[lower], [upper]], dtype=torch.double)
-    slack = rounding(box, torch.finfo(torch.float32).eps).item()
+    if slack is None:
+        box = torch.tensor([[lower], [upper]], dtype=torch.double)
+        slack = rounding(box, torch.finfo(torch.float32).eps).item()
     for i, number in enumerate(numbers.tolist()):
         if not lower - slack <= number <= upper + slack:
             raise InputDataError(
-                f"{cell(i)} must lie between {lower:g} and {upper:g}, got {number:g}. "
+                f"{cell(i)} must lie between {lower:.15g} and {upper:.15g}, got "
+                f"{number:.15g}. "
                 "Correct it, or widen the bounds."
             )
     return numbers.clamp(lower, upper)

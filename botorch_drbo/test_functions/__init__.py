@@ -16,12 +16,9 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.test_functions.action_sets import ActionSetBandit
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.bocu import BOCUProblem, objective_regret
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
-from botorch_drbo.test_functions.misspecified import MisspecifiedFunction
 from botorch_drbo.test_functions.one_dimensional import (
     Newsvendor,
     SixHumpCamel,
@@ -30,7 +27,6 @@ from botorch_drbo.test_functions.one_dimensional import (
 )
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
 from botorch_drbo.test_functions.plant_growth import PlantGrowth
-from botorch_drbo.test_functions.reservoir import Reservoir
 from botorch_drbo.test_functions.surrogates import Portfolio
 from botorch_drbo.test_functions.synthetic import (
     Ackley,
@@ -56,9 +52,6 @@ TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     "hartmann_2_1": Hartmann3,
     "plant_growth": PlantGrowth,
     "covid_testing": COVIDTesting,
-    "misspecified_waves": partial(MisspecifiedFunction, "waves"),
-    "misspecified_bumps": partial(MisspecifiedFunction, "bumps"),
-    "reservoir": Reservoir,
 }
 
 
@@ -89,24 +82,19 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "Ackley",
-    "ActionSetBandit",
-    "BOCUProblem",
     "COVIDTesting",
     "GPPriorSample",
     "Hartmann",
     "Hartmann3",
-    "MisspecifiedFunction",
     "ModifiedBranin",
     "Newsvendor",
     "Optimum",
     "PlantGrowth",
     "Portfolio",
-    "Reservoir",
     "RobustTestFunction",
     "SixHumpCamel",
     "ThreeHumpCamel",
     "WassersteinFigure1",
     "find_optimum",
     "make_test_function",
-    "objective_regret",
 ]

@@ -53,8 +53,9 @@ def find_optimum(
 ) -> Optimum:
     r"""Maximise :math:`E_c f(x, c)` over the decisions of a test function.
 
-    Each round scores Sobol points of a box on a small set of contexts, climbs from
-    the best of them with L-BFGS-B, and shrinks the box around the best point found.
+    Each round scores Sobol points of a box and of its faces and edges on a small set of
+    contexts, climbs from the best of them with L-BFGS-B, and shrinks the box around the
+    best point found.
     At the end the best few points climb on the full set of contexts. The search is
     a heuristic: it does not certify a global optimum.
 
@@ -62,7 +63,7 @@ def find_optimum(
         function: The test function.
         num_contexts: Quasi-Monte Carlo contexts of the final values.
         num_screening: Contexts of the search.
-        num_raw: Sobol points of each round.
+        num_raw: Sobol points of each round, and as many that are pushed outwards.
         num_starts: Climbs of each round.
         num_rounds: Rounds; the last searches a box of relative side 0.1^(rounds-1).
         seed: Seed of the Sobol points.
@@ -76,7 +77,7 @@ def find_optimum(
     found = bounds.mean(0, keepdim=True)  # many test functions are symmetric there
     for number in range(num_rounds):
         raw = sobol_in_box(num_raw, box, seed + number)  # num_raw x d_x
-        points = torch.cat([found, raw])
+        points = torch.cat([found, raw, _on_faces(raw, box)])
         with torch.no_grad():
             values = function.expected_value(points, num=num_screening)
         starts = points[values.topk(min(num_starts, len(points))).indices]
@@ -96,6 +97,12 @@ def find_optimum(
         values = function.expected_value(polished, num=num_contexts)
     best = int(values.argmax())
     return Optimum(float(values[best]), tuple(polished[best].tolist()))
+
+
+def _on_faces(points: Tensor, box: Tensor) -> Tensor:
+    """Stretch points to twice the box and back: half of each column is at a bound."""
+    middle = box.mean(0)
+    return (middle + 2 * (points - middle)).clamp(box[0], box[1])
 
 
 def _climb(

@@ -83,7 +83,7 @@ class Portfolio(RobustTestFunction):
     _OPTIMA: ClassVar[dict[tuple[str, str, bool], Optimum]] = {
         ("normal", "wdrbo", False): Optimum(7.539857, (0.457930, 0.0, 0.0)),
         ("normal", "wdrbo", True): Optimum(19.749015, (0.0, 1.0, 0.096135)),
-        ("normal", "sbo_kde", False): Optimum(9.055895, (0.807488, 0.0, 0.0)),
+        ("normal", "sbo_kde", False): Optimum(9.150585, (0.460469, 0.0, 0.0)),
         ("normal", "sbo_kde", True): Optimum(21.586227, (0.0, 1.0, 0.082800)),
         ("uniform", "wdrbo", False): Optimum(5.614961, (0.448451, 0.0, 0.0)),
         ("uniform", "wdrbo", True): Optimum(18.083142, (0.0, 1.0, 0.556356)),

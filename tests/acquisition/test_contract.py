@@ -16,7 +16,6 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import SingleTaskGP
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms.input import Normalize
 from botorch.optim import optimize_acqf
 
@@ -34,7 +33,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.objectives import UncertaintyObjective
-from tests.models import known_model
+from tests.models import ensemble, known_model, member_of
 
 X_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 C_BOUNDS = torch.tensor([[-1.0], [3.0]], dtype=torch.double)
@@ -242,17 +241,31 @@ def test_multi_output_needs_a_transform(make):
 
 def test_ensemble_averages_values(make):
     Z, Y = data()
-    model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=3).eval()
-    acqf = make(model)
+    acqf = make(ensemble(Z, Y))
     X = rows()
     values = acqf._values(X.squeeze(-2))  # one robust value per member
     assert values.shape == (5, 3)
+    assert (values.amax(-1) - values.amin(-1) > 1e-2).all()
     torch.testing.assert_close(acqf(X), values.mean(-1), rtol=1e-6, atol=1e-8)
     X = X.requires_grad_()
     (gradient,) = torch.autograd.grad(acqf(X).sum(), X)
     assert torch.isfinite(gradient).all()
     acqf.set_X_pending(rows(2).squeeze(-2))
     assert (acqf(X) < values.mean(-1) + 1e-9).any()
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_an_ensemble_is_the_mean_of_its_models(make, pending):
+    """Each of them alone, a plain model on the path for those."""
+    Z, Y = data()
+    model = ensemble(Z, (Y - Y.mean()) / Y.std())
+    options = {"X_pending": rows(2).squeeze(-2)} if pending else {}
+    alone = torch.stack(
+        [make(member_of(model, s), **options)(rows()) for s in range(3)]
+    )
+    assert (alone.amax(0) - alone.amin(0) > 1e-2).all()
+    found = make(model, **options)(rows())
+    torch.testing.assert_close(found, alone.mean(0), rtol=1e-5, atol=1e-6)
 
 
 def test_decisions_in_float32_leave_a_float64_model_as_it_is(make):

@@ -13,7 +13,6 @@ from botorch.exceptions.errors import (
 )
 from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from scipy.stats import norm
 from torch import Tensor
 
@@ -28,7 +27,7 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
     Wasserstein,
 )
-from tests.models import botorch_moments, join, make_model, uniform
+from tests.models import botorch_moments, ensemble, join, make_model, uniform
 
 D = 3  # two decision columns, one context
 
@@ -159,7 +158,7 @@ def test_a_list_and_one_model_of_two_outputs_agree() -> None:
 
 def test_an_ensemble_counts_with_the_mean_of_its_probabilities() -> None:
     Z = uniform(8, D, seed=3)
-    model = EnsembleMapSaasSingleTaskGP(Z, Z.sum(-1, True) - 1.5, num_taus=3).eval()
+    model = ensemble(Z, Z.sum(-1, True) - 1.5)
     reference = contexts(5)
     with torch.no_grad():
         mean, variance = botorch_moments(model, join(X, reference.points, [D - 1]))

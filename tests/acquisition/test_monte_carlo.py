@@ -31,7 +31,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
-from tests.models import known_model
+from tests.models import ensemble, known_model
 
 BETA, BEST = 2.25, 1.0
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -370,7 +370,7 @@ def test_best_robust_value_by_hand():
 
 def test_best_robust_value_of_an_ensemble():
     Z, Y = data()
-    model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=2)
+    model = ensemble(Z, Y, members=2)
     context_set = contexts()
     X = Z[:5, :2]
     values = []

@@ -103,6 +103,34 @@ def test_the_repulsion_is_its_formula(path: str) -> None:
     assert (found < 0).all() and found.argmin() == 1  # next to the first
 
 
+@pytest.mark.parametrize("misspecification", [0.0, 0.01])
+def test_the_penalty_is_of_the_scores_as_observed(misspecification: float) -> None:
+    """A hallucinated deviation is flatter than the one that counts."""
+    model, contexts, _, bounds = smooth()
+    X = torch.linspace(3.0, 4.0, 9).double().reshape(-1, 1, 1)
+    pending = torch.tensor([[3.3], [3.5], [3.8]], dtype=torch.double)
+
+    def make(radius: float, X_pending: Tensor | None) -> LipschitzPenalizedUCB:
+        options = {"misspecification": misspecification, "X_pending": X_pending}
+        return LipschitzPenalizedUCB(model, 25.0, contexts, radius, bounds, **options)
+
+    free, steep = make(0.0, None), make(0.05, None)
+    plain, penalised = make(0.0, pending), make(0.05, pending)
+    steepest = steep.lipschitz_constant(X.squeeze(-2))
+    taken = plain(X) - penalised(X)
+    torch.testing.assert_close(taken, 0.05 * steepest)
+    torch.testing.assert_close(
+        plain.ranking(X) - penalised.ranking(X), free.ranking(X) - steep.ranking(X)
+    )
+    torch.testing.assert_close(penalised.lipschitz_constant(X.squeeze(-2)), steepest)
+
+    lipschitz = penalised.lipschitz
+    hallucinated = penalised.posterior.over(lipschitz.candidates)
+    slopes = penalised.bound.slope(hallucinated.at(X.squeeze(-2)).slopes())
+    flatter = lipschitz.steepest(slopes)
+    assert (steepest - flatter).abs().max() > 0.05 * steepest.max()  # it matters
+
+
 @pytest.mark.parametrize("make", [lipschitz, robust])
 def test_it_is_steep_near_and_vanishes_far_away(make: Make) -> None:
     model, contexts, bounds, context_bounds = smooth()

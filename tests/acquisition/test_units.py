@@ -8,7 +8,6 @@ import pytest
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms import Standardize
 from torch import Tensor
@@ -23,7 +22,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation, Wasserstein
 from botorch_drbo.objectives import UncertaintyObjective
-from tests.models import known_model, uniform
+from tests.models import ensemble, known_model, uniform
 
 UNITS = [1e-9, 1e9, 1e-100, 1e100]
 C_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
@@ -120,12 +119,9 @@ def test_thompson_sampling() -> None:
 
 
 def test_an_ensemble() -> None:
-    def ensemble(unit: float) -> Model:
-        Z = uniform(12, 4, seed=1)
-        return EnsembleMapSaasSingleTaskGP(
-            Z,
-            unit * Z.sum(-1, keepdim=True).sin(),
-            num_taus=2,
-        )
+    Z = uniform(12, 4, seed=1)
 
-    check(lambda u: MEMBERS["expectation"](ensemble(u), u), [1e-6, 1e6])
+    def make(unit: float) -> Model:
+        return ensemble(Z, unit * Z.sum(-1, keepdim=True).sin(), members=2)
+
+    check(lambda u: MEMBERS["expectation"](make(u), u), [1e-6, 1e6])

@@ -16,6 +16,7 @@ from botorch.models.transforms.input import AppendFeatures
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
+from botorch_drbo.confidence.noise import with_noise_ratio
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import UNIT, known_model, uniform
 
@@ -162,3 +163,30 @@ def test_set_and_context_set_of_different_sizes(model, context_set):
         DistributionallyRobustUCB(model, 2.25, context_set, UncertaintyObjective(ball))(
             X[:, None]
         )
+
+
+@pytest.mark.parametrize("method", ["exact", "generic"])
+def test_a_variance_below_a_trillionth_of_the_prior_is_rounding(method):
+    """It counts as that, and has no slope: sigma's would be infinite."""
+    Z = torch.tensor([[0.1, 0.2], [0.4, 0.5], [0.9, 0.1]], dtype=torch.double)
+    Y = 100.0 * torch.tensor([[0.3], [-0.2], [1.1]], dtype=torch.double)
+    model = with_noise_ratio(SingleTaskGP(Z, Y), 1e-15)
+    acqf = DistributionallyRobustUCB(
+        model,
+        4.0,
+        ContextSet.fixed(Z[1, 1:]),
+        UncertaintyObjective.so(),
+        method=method,
+    )
+    x = Z[1, :1].reshape(1, 1, 1).requires_grad_()
+    value = acqf(x)
+    bonus = 2.0 * 1e-6 * Y.std().item()
+    assert value.item() - Y[1].item() == pytest.approx(bonus, rel=0.05)
+    (slope,) = torch.autograd.grad(value.sum(), x)
+
+    def mean(x: float) -> float:
+        at = torch.tensor([[x, Z[1, 1].item()]], dtype=torch.double)
+        return model.posterior(at).mean.item()
+
+    expected = (mean(0.4 + 1e-4) - mean(0.4 - 1e-4)) / 2e-4
+    assert slope.item() == pytest.approx(expected, rel=1e-3)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
     InputDataError,
     UnsupportedError,
 )
 from botorch.exceptions.warnings import BotorchWarning
+from botorch.models import ModelListGP
 from torch import Tensor
 
+from benchmarks.problems import Reservoir
+from botorch_drbo import ContextSet
 from botorch_drbo.algorithms import (
     ALGORITHMS,
     ConstraintData,
@@ -21,9 +27,12 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
+from botorch_drbo.algorithms.candidates import score
+from botorch_drbo.algorithms.chance_constraint import ChanceConstraint, best_feasible
+from botorch_drbo.algorithms.feasible import sample
+from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
-from botorch_drbo.test_functions import Reservoir
-from tests.models import uniform
+from tests.models import UNIT, known_model, uniform
 
 FUNCTION = Reservoir(num_reference=20)
 SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
@@ -153,6 +162,73 @@ def test_when_none_reaches_the_level_the_most_feasible_is_recommended() -> None:
     assert constraint.probability(x) >= 0.5 * constraint.probability(grid()).max()
 
 
+def few_samples(seed: int, limit: float = 0.9) -> tuple[History, SearchSpace]:
+    """Four decisions and one context, of which few known decisions are feasible."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(14, 4, generator=generator, dtype=torch.double)
+    C = torch.rand(14, 1, generator=generator, dtype=torch.double)
+    Y = -(X - 0.3).square().sum(-1) - (C[:, 0] - 0.5) ** 2 + X[:, 0] * C[:, 0]
+    G = limit - X[:, :1] - 0.5 * C - 0.5 * X[:, 1:2]  # n x 1
+    known = ConstraintData(X, C, G)
+    data = History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C, constraints=known)
+    return data, SearchSpace(UNIT.expand(2, 4), UNIT)
+
+
+@pytest.mark.parametrize(
+    ("seed", "limit", "num"), [(0, 0.7, 0), (2, 0.9, 1), (9, 0.9, 2)]
+)
+def test_a_search_starts_from_the_few_known_that_reach_the_level(
+    seed: int, limit: float, num: int
+) -> None:
+    """From none, where an ascent finds a single one first; from one; from two."""
+    data, space = few_samples(seed, limit)
+    made = make_algorithm("wdrbo_exact", num_restarts=2, raw_samples=8)
+    constraint = made._chance(made.fitted_model(data, space), None, data, space, seed=0)
+    known = torch.cat([data.X, sample(space, 8, 0)])
+    reached = constraint.probability(known) >= constraint.aim
+    assert reached.sum() == num
+    best = made.recommend(data, space)
+    assert best.feasible and best.feasibility >= 0.95
+    assert constraint.probability(best.x.unsqueeze(0)) >= 0.95
+    model = made.fitted_model(data, space)
+    values = score(made.exploiting(model, data, space, seed=0), known)
+    assert (best.objective >= values[reached]).all()
+
+
+class _FirstColumn(AcquisitionFunction):
+    """Small first columns are good."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        return -X[..., 0, 0]
+
+
+def test_each_decision_that_fails_over_the_box_makes_room_for_the_next() -> None:
+    """Seven decisions fail in a context of their own that is not on the list."""
+    places, contexts = torch.arange(1, 8).double() / 10, torch.linspace(0, 1, 41)
+    columns = (places, torch.tensor([0.0, 1.0]).double(), contexts.double())
+    Z = torch.cartesian_prod(*columns)
+    dips = 2 * (-(((Z[:, 2] - Z[:, 0]) / 0.06) ** 2)).exp() * (1 - Z[:, 1])
+    model = known_model(
+        Z, (1 - dips).unsqueeze(-1), lengthscale=0.08, noise=1e-4, normalise=False
+    )
+    space = SearchSpace(UNIT.expand(2, 2), UNIT)
+    judge = Judge.of(ContextSet(UNIT), TotalVariation(0.4), space)
+    constraint = ChanceConstraint(ModelListGP(model), judge, UNIT, level=0.95, seed=0)
+    fails = torch.stack([places, torch.zeros(7).double()], dim=-1)
+    holds = torch.tensor([[0.7, 1.0]]).double()
+    rows = torch.cat([fails, holds])
+    assert (constraint.probability(rows) >= 0.95).all()  # on the list of two
+    x, value, probability = best_feasible(
+        _FirstColumn(model), constraint, space, rows, None
+    )
+    assert torch.equal(x, holds[0]) and probability >= 0.95
+    assert value.item() == pytest.approx(-0.7)
+    x, _, probability = best_feasible(
+        _FirstColumn(model), constraint, space, fails, None
+    )
+    assert probability == pytest.approx(0.8, abs=1e-3)  # .2 of the mass is in the dip
+
+
 def test_a_list_of_decisions() -> None:
     listed = grid(9)
     made = recipe()
@@ -225,6 +301,55 @@ def test_two_constraints() -> None:
     best = recipe().recommend(data, SPACE)
     assert best.feasible and best.x[0] < 0.31
     assert recipe().recommend(HISTORY, SPACE).x[0] > 0.35
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_every_constraint_counts_in_the_probability(order: tuple[int, int]) -> None:
+    """By hand, context by context: the product of both, whichever is told last."""
+    Z = uniform(20, 2, seed=3)
+    columns = [0.42 - Z[:, :1] * Z[:, 1:], Z[:, :1] - 0.75 + 0.5 * Z[:, 1:]]
+    members = [
+        known_model(Z, columns[j], lengthscale=0.4, noise=1e-3, normalise=False)
+        for j in order
+    ]
+    contexts = torch.linspace(0, 1, 9).double().unsqueeze(-1)
+    judge = Judge(
+        contexts=ContextSet(contexts), ball=lambda points: TotalVariation(0.5)
+    )
+    constraint = ChanceConstraint.of(ModelListGP(*members), judge, 0.9, seed=0)
+    x = torch.tensor([0.6]).double()
+    rows = torch.cat([x.expand(9, 1), contexts], dim=-1)
+    by_hand = torch.ones(9).double()
+    for member in members:
+        with torch.no_grad():
+            at = member.posterior(rows.unsqueeze(-2))
+        z = (at.mean / at.variance.sqrt()).flatten()
+        alone = torch.distributions.Normal(0.0, 1.0).cdf(z)
+        assert alone.min() < 0.9 * alone.max()  # each of them matters
+        by_hand = by_hand * alone
+    ordered = by_hand.sort().values
+    moved = 0.25 * ordered[0]  # a quarter of the mass to the worst of nine
+    kept = torch.cumsum(torch.full((9,), 1 / 9).double(), 0).clamp_max(0.75)
+    expected = moved + (kept.diff(prepend=torch.zeros(1)) * ordered).sum()
+    _, robust = constraint.judged(x)
+    assert robust.value.item() == pytest.approx(expected.item(), abs=1e-6)
+    listed = constraint.probability(x.unsqueeze(0))
+    assert listed.item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+def test_a_decision_that_was_tried_but_is_not_allowed_is_not_recommended() -> None:
+    """It has the best outcome by far, meets the limits surely, and breaks the space."""
+    X = torch.cat([HISTORY.X, torch.full((3, 2), 0.1).double()])
+    C = torch.cat([HISTORY.C, torch.tensor([[0.2], [0.5], [0.8]]).double()])
+    Y = torch.cat([HISTORY.Y, torch.full((3, 1), 9.0).double()])
+    G = torch.cat([HISTORY.constraints.G, torch.full((3, 1), 1.0).double()])
+    at_least = (torch.tensor([0, 1]), torch.ones(2).double(), 0.4)  # x1 + x2 >= .4
+    allowed = replace(SPACE, inequality_constraints=(at_least,))
+    for known in (None, ConstraintData(X, C, G)):
+        data = History(X=X, C=C, Y=Y, contexts=C, constraints=known)
+        best = recipe().recommend(data, allowed)
+        assert best.x.sum() >= 0.4 - 1e-5
+        assert recipe().recommend(data, SPACE).x.sum() < 0.4  # without the limit
 
 
 TAKE = [name for name, made in ALGORITHMS.items() if made.takes_constraints]

@@ -59,6 +59,12 @@ SPACES = {
         context_categories={0: 3},
         inequality_constraints=((torch.tensor([0, 1]), -torch.ones(2).double(), -0.7),),
     ),
+    "two values": SearchSpace(
+        rows([0.0, 1.0, 0.0], [1.0, 5.0, 2.0]),
+        MIXED.context_bounds,
+        discrete={1: (1.0, 5.0)},
+        categories={2: 3},
+    ),
     "finite": SearchSpace(
         rows([0.0, 0.0], [4.0, 2.0]),
         MIXED.context_bounds,
@@ -92,7 +98,9 @@ def test_decisions_are_of_their_kinds_and_inside_the_constraints(name: str) -> N
     assert torch.equal(X, recipe.propose(history, space, q=2, seed=1))
 
 
-@pytest.mark.parametrize("name", ["kinds", "linear", "function", "only linear"])
+@pytest.mark.parametrize(
+    "name", ["kinds", "linear", "function", "only linear", "two values"]
+)
 def test_the_recommendation_is_the_best_of_a_fine_grid(name: str) -> None:
     space, seed = SPACES[name], 1
     recipe, history = make_algorithm("erbo", **BUDGET), history_of(SPACES[name])

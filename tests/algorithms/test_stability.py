@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from botorch_drbo.algorithms import History, SearchSpace, make_algorithm
+from botorch_drbo import ContextSet
+from botorch_drbo.algorithms import (
+    ConstraintData,
+    History,
+    SearchSpace,
+    make_algorithm,
+)
+from botorch_drbo.algorithms.model_based import _others
+from botorch_drbo.algorithms.rivals import against_rivals
 from botorch_drbo.algorithms.stability import overtaken
 from botorch_drbo.ambiguity import TotalVariation
 from tests.models import UNIT, uniform
@@ -73,6 +83,60 @@ def test_it_is_where_the_profiles_of_both_decisions_cross(name, options):
     )
     assert profile.falls_behind == pytest.approx(at.until, rel=0.05)
     assert (at.rival == data.X).all(-1).any()
+
+
+def test_it_says_what_was_compared():
+    """A told decision within a hundredth of a side is no rival, one beyond it is."""
+    data, space = history(5), SearchSpace(UNIT, UNIT)
+    recipe = make_algorithm("dro", radius=0.3, **SMALL)
+    x = recipe.recommend(data, space).x
+    near, far = (x + gap if x < 0.5 else x - gap for gap in (0.009, 0.011))
+    X = torch.cat([data.X, near.unsqueeze(0), far.unsqueeze(0)])
+    for rows, num in ((X[:6], 5), (X, 6)):
+        C = data.C[torch.arange(len(rows)) % 5]
+        Y = rows * (4 * C - 1.5)
+        told = History(X=rows, C=C, Y=Y, contexts=C)
+        found = against_rivals(
+            recipe.judge(recipe.fitted_model(told, space), told, space, seed=0),
+            ContextSet(C),
+            recipe.fitted_model(told, space),
+            x,
+            _others(x, told, space),
+            "told",
+            seed=0,
+        )
+        assert found.num_rivals == num and found.compared == f"{num} decisions told"
+    best = recipe.recommend(data, space)
+    (line,) = (row for row in str(best).splitlines() if row.startswith("compared"))
+    assert line == (
+        f"compared with       {best.stability.num_rivals} decisions told, more than "
+        "0.01 of a side away; none nearer or untried"
+    )
+
+
+def test_of_many_rivals_it_says_how_many_were_compared():
+    listed = torch.linspace(0, 1, 57).double().unsqueeze(-1)
+    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+        history(), SearchSpace(UNIT, UNIT), candidates=listed
+    )
+    assert best.stability.compared == "32 of 56 decisions of the list"
+    two = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+        history(), SearchSpace(UNIT, UNIT), candidates=listed[:2]
+    )
+    assert two.stability.compared == "1 decision of the list"
+
+
+def test_rivals_meet_the_constraints_too():
+    data = history()
+    G = 0.6 - data.X  # x <= .6
+    known = replace(data, constraints=ConstraintData(data.X, data.C, G))
+    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+        known, SearchSpace(UNIT, UNIT)
+    )
+    assert best.stability.num_rivals == (data.X < 0.59).sum()
+    assert best.stability.compared.startswith(
+        f"{best.stability.num_rivals} decisions that meet the constraints, told"
+    )
 
 
 def test_with_a_list_the_rivals_are_of_the_list():

@@ -10,7 +10,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.algorithms.starts import _saddles, hilltops
+from botorch_drbo.algorithms.starts import _saddles, hills, hilltops
 from botorch_drbo.sampling import sobol
 
 
@@ -75,6 +75,19 @@ def test_a_moat_is_no_hill() -> None:
 
     starts = hilltops(Landscape(height), sobol(1024, 2, 0), 2).squeeze(-2)
     assert starts.flatten().tolist() == pytest.approx([0.3] * 2 + [0.8] * 2, abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@pytest.mark.parametrize("num", [1, 3])
+def test_the_best_hill_is_a_finite_point(num: int, dtype: torch.dtype) -> None:
+    """Also where they are as low as the moat: one alone, or several of one height."""
+    unit = sobol(64, 3, 0).to(dtype)
+    for finite in ([40], [10, 50], [10, 20, 50]):
+        for height in (-2.0, 0.0, 3.0):
+            values = torch.full((64,), -torch.inf, dtype=dtype)
+            values[finite] = height
+            best = hills(unit, values, num).tolist()[0]
+            assert best in finite, height
 
 
 def test_saddles_by_all_paths() -> None:

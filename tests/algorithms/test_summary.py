@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
 import torch
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import Recommendation
-from botorch_drbo.ambiguity import SolverStatus
+from botorch_drbo.algorithms import (
+    ConstraintData,
+    History,
+    Recommendation,
+    Round,
+    SearchSpace,
+    make_algorithm,
+)
+from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler, SolverStatus
+from tests.models import UNIT, uniform
 
 
 def recommendation(num: int = 4) -> Recommendation:
@@ -29,10 +41,114 @@ def test_a_report_is_a_few_lines() -> None:
     assert lines == [
         "decision            x1 = 12.35, x2 = 3",
         "expected value      2.718",
-        "worst-case value    -1.5 (exact)",
+        "worst-case value    -1.5",
         "contexts that hurt  c1 = 0.4: weight 0.700, 0.500 in the reference",
         "                    c1 = 0.9: weight 0.300, 0.250 in the reference",
     ]
+
+
+def lines_of(**changes: object) -> dict[str, str]:
+    """The report by the first words of its lines."""
+    text = str(replace(recommendation(), **changes))
+    return {line[:20].strip(): line[20:] for line in text.splitlines()}
+
+
+def test_a_solver_that_stopped_early_is_no_secret() -> None:
+    lines = lines_of(worst_case_status=SolverStatus.LOWER_BOUND)
+    expected = "-1.5 (a bound: the solver did not converge)"
+    assert lines["worst-case value"] == expected
+
+
+def test_a_report_says_that_a_model_of_few_outcomes_knows_nearly_nothing() -> None:
+    one = lines_of(num_outcomes=1)["model"]
+    assert one == "knows nearly nothing: it has 1 outcome"
+    assert lines_of(num_outcomes=9)["model"].endswith("it has 9 outcomes")
+    assert "model" not in lines_of(num_outcomes=10)
+
+
+def test_a_report_says_how_often_constraints_held() -> None:
+    X, C = torch.zeros(5, 1).double(), torch.zeros(5, 1).double()
+    G = torch.tensor([[-1.0], [0.0], [2.0], [-0.1], [-3.0]]).double()
+    held = ConstraintData(X, C, G).held()
+    lines = lines_of(feasibility=0.951, feasible=True, held=held)
+    assert lines["feasible"] == "with probability 0.951; held in 2 of 5 trials told"
+    two = torch.cat([G, G.flip(0) + 2.5], dim=-1)  # -0.5, 2.4, 4.5, 2.5, 1.5
+    lines = lines_of(
+        feasibility=0.3, feasible=False, held=ConstraintData(X, C, two).held()
+    )
+    assert lines["feasible"] == (
+        "with probability 0.300, TOO LITTLE: nothing better was found; all held in 2 "
+        "of 5 trials told, one by one in 2, 4"
+    )
+
+
+def test_no_probability_reads_as_certainty() -> None:
+    shown = lines_of(feasibility=0.99951, feasible=True)["feasible"]
+    assert shown == "with probability above 0.999"
+    shown = lines_of(feasibility=0.99949, feasible=True)["feasible"]
+    assert shown == "with probability 0.999"
+
+
+SMALL = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        (
+            "wdrbo_exact",
+            {"radius": 0.125},
+            "distributions within radius 0.125 (Wasserstein) on any context",
+        ),
+        (
+            "drbo_kde",
+            {"radius": 0.25},
+            "distributions within radius 0.25 (TotalVariation) on any context",
+        ),
+        (
+            "dro",
+            {"ambiguity_set": KullbackLeibler(0.5)},
+            "distributions within radius 0.5 (KullbackLeibler) on the listed contexts",
+        ),
+        (
+            "dro",
+            {"ambiguity_set": FullSimplex()},
+            "the distributions of FullSimplex on the listed contexts",
+        ),
+        (
+            "stable_opt",
+            {},
+            "the distributions of FullSimplex on any context of a part of the box",
+        ),
+        ("erbo", {}, "the reference alone"),
+        ("gp_ucb", {}, "the reference alone"),
+    ],
+)
+def test_a_report_says_what_was_searched(
+    name: str, options: dict[str, Any], words: str
+) -> None:
+    X, C = uniform(4, 1), 0.3 + 0.2 * uniform(4, 1, seed=1)
+    made = make_algorithm(name, **SMALL | options)
+    data = History(X=X, C=C, Y=X * C, contexts=C)
+    best = made.recommend(data, SearchSpace(UNIT, UNIT))
+    assert best.searched == f"the posterior mean under {words}"
+    lines = str(best).splitlines()
+    assert f"searched            {best.searched}" in lines
+    assert "model               knows nearly nothing: it has 4 outcomes" in lines
+    assert not any("exact" in line for line in lines)
+
+
+def test_it_says_which_contexts_a_forecast_leaves() -> None:
+    X, C = uniform(4, 1), uniform(4, 2, seed=1)
+    data = History(X=X, C=C, Y=X * C[:, :1], contexts=C)
+    best = make_algorithm("dro", radius=0.2, **SMALL).recommend(
+        data,
+        SearchSpace(UNIT, UNIT.expand(2, 2)),
+        this_round=Round(known_context=torch.tensor([0.5, torch.nan]).double()),
+    )
+    assert best.searched.endswith(
+        "(TotalVariation) on any context with the known values"
+    )
 
 
 def test_names_can_be_given() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -23,7 +24,13 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
-from botorch_drbo.algorithms.worst_case import Judge, worst_case
+from botorch_drbo.algorithms.worst_case import (
+    Judge,
+    _apart,
+    _descend,
+    filling,
+    worst_case,
+)
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ChiSquared,
@@ -467,6 +474,77 @@ def test_a_narrow_hole_far_from_the_data_is_found(d_c: int) -> None:
     assert robust.value.item() == pytest.approx(-0.25, abs=2e-3)
     assert contexts.num_points == 4 and contexts.weights[3] == 0
     assert torch.allclose(contexts.points[3], hole, atol=0.02)
+
+
+@pytest.mark.parametrize("corner", [(0.0,) * 5, (1.0,) * 5, (1.0, 0.0, 1.0, 1.0, 0.0)])
+def test_a_spike_in_a_corner_is_found(corner: tuple[float, ...]) -> None:
+    """Narrower than the gaps of the sample in five dimensions, and flat around."""
+    spike = torch.tensor(corner, dtype=torch.double)
+
+    def score(contexts: Tensor) -> Tensor:
+        return -torch.exp(-(contexts - spike).square().sum(-1) / 0.02**2)
+
+    judge = Judge(
+        contexts=ContextSet(torch.full((3, 5), 0.5, dtype=torch.double)),
+        ball=lambda points: TotalVariation(0.5),
+        box=torch.stack([torch.zeros(5), torch.ones(5)]).double(),
+    )
+    contexts, robust = worst_case(judge, score, seed=0)
+    assert robust.value.item() == pytest.approx(-0.25, abs=1e-9)
+    assert torch.equal(contexts.points[3], spike)
+
+
+def test_what_fills_a_box_has_its_corners_and_each_combination_of_values() -> None:
+    box = torch.tensor([[2.0, 0.0, -1.0, 10.0], [4.0, 2.0, 1.0, 30.0]]).double()
+    values = {1: (0.0, 1.0, 2.0), 3: (10.0, 30.0)}
+    points = filling(box, values, seed=0)
+    rows = {tuple(row) for row in points.tolist()}
+    assert rows >= set(product((2.0, 4.0), values[1], (-1.0, 1.0), values[3]))
+    free: dict[tuple[float, float], set[tuple[float, float]]] = {}
+    for a, b, c, d in rows:
+        free.setdefault((b, d), set()).add((a, c))
+    assert set(free) == set(product(values[1], values[3]))
+    (same,) = {frozenset(found) for found in free.values()}  # for each combination
+    assert len(same) == 64 * 4 + 4
+    assert (points >= box[0]).all() and (points <= box[1]).all()
+    for d_c in (1, 6):
+        cube = torch.stack([torch.zeros(d_c), torch.ones(d_c)]).double()
+        rows = {tuple(row) for row in filling(cube, {}, seed=0).tolist()}
+        assert rows >= set(product((0.0, 1.0), repeat=d_c))
+
+
+@pytest.mark.parametrize("wall", [0.0, 1.0])
+@pytest.mark.parametrize("steep", [0.0, 1e4])
+def test_a_descent_along_a_wall_does_not_stop_there(wall: float, steep: float) -> None:
+    """The steepest way goes through the wall; along it the lowest point is at 0.7."""
+
+    def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
+        outwards, gap = steep * (1 - 2 * wall), unit[..., 1] - 0.7
+        costs = outwards * unit[..., 0] + gap.square()
+        return costs, torch.stack([torch.full_like(gap, outwards), 2 * gap], dim=-1)
+
+    start = torch.tensor([[[wall, 0.1], [wall, 0.95]]], dtype=torch.double)
+    end, costs = _descend(evaluate, start, 0.1)
+    assert (end[..., 0] == wall).all()
+    assert (end[..., 1] - 0.7).abs().max() < 0.01
+    assert torch.equal(costs, evaluate(end)[0])
+
+
+def test_a_descent_leaves_a_wall_when_that_is_down() -> None:
+    def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
+        gaps = unit - torch.tensor([0.2, 0.8]).double()
+        return gaps.square().sum(-1), 2 * gaps
+
+    corners = torch.tensor([[[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]]], dtype=torch.double)
+    end, _ = _descend(evaluate, corners, 0.2)
+    assert (end - torch.tensor([0.2, 0.8])).abs().max() < 0.02
+
+
+def test_contexts_nearer_than_a_cell_are_one_and_the_first_stays() -> None:
+    unit = torch.tensor([[0.5], [0.1], [0.5 + 3e-6], [0.5 + 3e-5], [0.1 - 4e-6], [0.9]])
+    kept = _apart(unit.double())
+    expected = unit.double()[[0, 1, 3, 5]]
+    assert torch.equal(kept, expected)
 
 
 def test_a_reference_without_spread() -> None:

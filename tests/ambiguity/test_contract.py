@@ -29,9 +29,8 @@ from botorch_drbo.ambiguity import (
     SolverStatus,
     TotalVariation,
     Wasserstein,
-    ambiguity_set_from_dict,
-    ambiguity_set_to_dict,
 )
+from botorch_drbo.codec import decode, encode
 
 
 @dataclass(frozen=True)
@@ -474,9 +473,9 @@ def test_survives_copies_and_json(member):
     copies = [copy.deepcopy(ambiguity), pickle.loads(pickle.dumps(ambiguity))]
     if isinstance(ambiguity, CvxpyAmbiguity):  # holds a Python function
         with pytest.raises(InputDataError, match="problem_builder"):
-            ambiguity_set_to_dict(ambiguity)
+            encode(ambiguity)
     else:
-        data = json.loads(json.dumps(ambiguity_set_to_dict(ambiguity)))
-        copies.append(ambiguity_set_from_dict(data))
+        data = json.loads(json.dumps(encode(ambiguity)))
+        copies.append(decode(data, AmbiguitySet))
     for twin in copies:
         assert torch.equal(twin.worst_case(values, weights).value, value)

@@ -11,8 +11,8 @@ from botorch_drbo.ambiguity import (
     MaximumMeanDiscrepancy,
     TotalVariation,
     Wasserstein,
-    ambiguity_set_to_dict,
 )
+from botorch_drbo.codec import encode
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 
 
@@ -169,7 +169,7 @@ def test_values_do_not_depend_on_what_was_asked_before(make):
     points, values, weights = problems(zeros=True)
     ball = make(points, 0.15)
     values = values[:20]
-    saved = ambiguity_set_to_dict(ball)
+    saved = encode(ball)
     for step in range(4):  # an ascent, that stops for some and jumps for others
         values = values[: 20 - 4 * step] + 0.1 * values.roll(step, -1)[: 20 - 4 * step]
         leaf = values.clone().requires_grad_()
@@ -178,4 +178,4 @@ def test_values_do_not_depend_on_what_was_asked_before(make):
         torch.testing.assert_close(found.detach(), exact.value, rtol=0, atol=1e-9)
         (gradient,) = torch.autograd.grad(found.sum(), leaf)
         torch.testing.assert_close(gradient, exact.weights, rtol=0, atol=1e-5)
-    assert ambiguity_set_to_dict(ball) == saved  # nor does a journal
+    assert encode(ball) == saved  # nor does a journal

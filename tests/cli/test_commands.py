@@ -87,9 +87,9 @@ def test_plot_writes_a_picture(data: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("2,30,10", "2,300,10", "row 3, column `price`: must lie between"),
-        ("2,30,10", "2,cheap,10", "row 3, column `price`: must be a finite"),
-        ("2,30,10,rain", "2,30,10,hail", "row 3, column `weather`"),
+        ("2,30,10", "2,300,10", "line 3, column `price`: must lie between"),
+        ("2,30,10", "2,cheap,10", "line 3, column `price`: must be a number"),
+        ("2,30,10,rain", "2,30,10,hail", "line 3, column `weather`"),
         ("2,30,10,rain", "2,30,10", "line 3: has 4 cells"),
         ("weather,", "wind,", "no column `weather`"),
         ("day,", "price,", "more than once"),
@@ -110,8 +110,10 @@ def test_a_name_alone_is_what_its_column_holds(data: Path) -> None:
     code, shown = call("suggest", data, *words)
     assert code == 0, shown
     assert "price: from 20.5 to 61" in shown and "weather: one of rain, sun" in shown
-    price, stock = map(float, data.read_text().splitlines()[-1].split(",")[1:3])
-    assert 20.5 <= price <= 61 and 3 <= stock <= 30
+    assert "stock: a whole number from 3 to 30" in shown
+    assert "stock=LOW:HIGH for any number between bounds" in shown
+    price, stock = data.read_text().splitlines()[-1].split(",")[1:3]
+    assert 20.5 <= float(price) <= 61 and 3 <= int(stock) <= 30
     assert "from" not in call("suggest", data, *COLUMNS)[1]
 
 
@@ -180,7 +182,7 @@ def test_suggestions_satisfy_constraints_with_a_forecast_and_a_known_context(
     assert all(float(row[1]) + 2 * int(row[2]) <= 40.001 for row in new)
     forecast.write_text("weather,weight\nrain,3\nhail,1\n")
     code, shown = call("suggest", data, *words, "--forecast", str(forecast))
-    assert code == 2 and "row 3, column `weather`" in shown
+    assert code == 2 and "line 3, column `weather`" in shown
     assert "forecast.csv" in shown.replace(" ", "")  # a long path is wrapped anywhere
 
 
@@ -215,3 +217,10 @@ def test_constraints_are_written_as_sums(
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(InputDataError, match=r"cannot be read.*\['a', 'b'\]"):
         parse_constraint(text, ["a", "b"])
+
+
+def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
+    words = COLUMNS[: COLUMNS.index("--algorithm")]
+    for command in ("suggest", "recommend", "plot"):
+        code, shown = call(command, data, *words)
+        assert code == 0, shown

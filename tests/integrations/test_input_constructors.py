@@ -37,7 +37,8 @@ from botorch_drbo.acquisition import (
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
-from botorch_drbo.ambiguity import TotalVariation, ambiguity_set_to_dict
+from botorch_drbo.ambiguity import TotalVariation
+from botorch_drbo.codec import encode
 from botorch_drbo.objectives import UncertaintyObjective
 
 import_module("botorch_drbo.integrations.ax")  # it registers what Ax stores
@@ -62,12 +63,12 @@ PATHS: dict[str, Any] = {"num_paths": 4, "num_features": 16, "seed": 5}
 CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
     (
         DistributionallyRobustUCB,
-        {"ambiguity_set": json.loads(json.dumps(ambiguity_set_to_dict(BALL)))},
+        {"ambiguity_set": json.loads(json.dumps(encode(BALL)))},
         lambda: DistributionallyRobustUCB(MODEL, 2.25, EMPIRICAL, DRO, **AT),
     ),
     (
         DistributionallyRobustUCB,
-        {"context_set": FORECAST.to_dict(), "beta": 4.0, "X_pending": Z[:1] + 0.01},
+        {"context_set": encode(FORECAST), "beta": 4.0, "X_pending": Z[:1] + 0.01},
         lambda: DistributionallyRobustUCB(
             MODEL, 4.0, FORECAST, SO, X_pending=X[:1] + 0.01, **AT
         ),

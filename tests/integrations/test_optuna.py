@@ -19,6 +19,7 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.exceptions.warnings import InputDataWarning
 from optuna import Study
 from optuna.distributions import (
     BaseDistribution,
@@ -34,6 +35,7 @@ from torch import Tensor
 from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.ambiguity import FullSimplex
+from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
 
@@ -281,6 +283,7 @@ def test_every_kind_of_number_and_names() -> None:
     weeks = torch.tensor([[0.1], [1.0], [10.0]], dtype=torch.double)
     chosen = RobustSampler(
         contexts,
+        "wdrbo",
         search_space=space,
         num_initial=3,
         reference=ContextSet(weeks),
@@ -339,7 +342,7 @@ def test_a_context_of_names() -> None:
         tell(study, trial, {"weather": weather}, ice if weather == "sun" else -ice)
     assert recommend(study).params["ice"] < 0.1
     assert recommend(study, {"weather": "sun"}).params["ice"] > 0.9
-    with pytest.raises(InputDataError, match="'weather' of this context must be one"):
+    with pytest.warns(InputDataWarning, match="'weather' of trial 6 must be one of"):
         tell(study, study.ask(space), {"weather": "snow"}, 0.0)
 
 
@@ -374,9 +377,10 @@ def test_a_parameter_with_one_value_is_no_dimension() -> None:
         ((CONTEXTS,), {"radios": 1.0}, InputDataError, "Did you mean `radius`"),
         ((CONTEXTS,), {"maximize": False}, InputDataError, "host's own problem"),
         ((CONTEXTS,), {"seed": -1}, InputDataError, "`seed`"),
+        ((CONTEXTS,), {"outside": "drop"}, InputDataError, "'raise', 'skip' or 'clip'"),
         (({},), {}, InputDataError, "`contexts` must be a dictionary"),
         (
-            ({"w": CategoricalDistribution(["sun", "rain"])},),
+            ({"w": CategoricalDistribution(["sun", "rain"])}, "wdrbo"),
             {},
             UnsupportedError,
             "`wdrbo` needs contexts that are numbers",
@@ -430,7 +434,7 @@ def test_constraints_are_refused() -> None:
 
 
 def test_tell_refuses_and_records_nothing() -> None:
-    study = study_with(sampler())
+    study = study_with(sampler(outside="raise"))
     trial = study.ask(SPACE)
     for told, value, message in [
         ({"d": 1.0}, 0.0, "no context 'd'"),
@@ -439,6 +443,7 @@ def test_tell_refuses_and_records_nothing() -> None:
         ({"c": "warm"}, 0.0, "must be a finite number"),
         ({"c": float("nan")}, 0.0, "must be a finite number"),
         ({"c": 1.0}, float("inf"), "value must be a finite number"),
+        ({"c": 1.0}, 1e200, "cannot be modelled"),
     ]:
         with pytest.raises(InputDataError, match=message):
             tell(study, trial, told, value)
@@ -446,17 +451,121 @@ def test_tell_refuses_and_records_nothing() -> None:
     assert study.trials[0].user_attrs == {}
 
 
-def test_an_outcome_without_its_context_is_refused_at_once() -> None:
+UNUSABLE = [11.0, -1.0, math.nan, math.inf, None, "warm", [1.0], True, "nothing"]
+
+
+def shown(trial: optuna.Trial, c: object) -> None:
+    if c != "nothing":
+        trial.set_user_attr("c", c)
+
+
+@pytest.mark.parametrize(
+    ("c", "by_hand"), [(c, i % 2 == 0) for i, c in enumerate(UNUSABLE)], ids=str
+)
+def test_a_trial_with_an_unusable_context_counts_as_failed(
+    c: object, by_hand: bool, tmp_path: Path
+) -> None:
+    """The study goes on, and asks what it asks after a trial that failed."""
+    study = study_with(sampler("erbo"), storage=sqlite(tmp_path), study_name="s")
+    rounds(study, 3)
+    with pytest.warns(InputDataWarning, match=r"'?c'?.* of trial 3|trial 3 has no"):
+        if by_hand:
+            told = {} if c == "nothing" else {"c": c}
+            tell(study, study.ask(SPACE), told, 5.0)
+        else:
+            study.optimize(lambda trial: objective_with(trial, c), n_trials=1)
+    failed = study_with(sampler("erbo"))
+    rounds(failed, 3)
+    failed.tell(failed.ask(SPACE), state=TrialState.FAIL)
+    again = optuna.load_study(
+        study_name="s", storage=sqlite(tmp_path), sampler=sampler("erbo")
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputDataWarning)
+        assert rounds(again, 1) == rounds(failed, 1)
+
+
+def objective_with(trial: optuna.Trial, c: object) -> float:
+    for name, values in SPACE.items():
+        assert isinstance(values, FloatDistribution)
+        trial.suggest_float(name, values.low, values.high)
+    shown(trial, c)
+    return 5.0
+
+
+@pytest.mark.parametrize(("c", "end"), [(11.0, 10.0), (-1, 0.0)])
+def test_a_context_is_clipped_where_asked(c: float, end: float) -> None:
+    clipped, at_end = study_with(sampler(outside="clip")), study_with(sampler())
+    for study, told in ((clipped, c), (at_end, end)):
+        rounds(study, 3)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tell(study, study.ask(SPACE), {"c": told}, -1.0)
+        warned = [str(w.message) for w in caught if w.category is InputDataWarning]
+        assert warned == (
+            [
+                f"'c' of trial 3 must lie between 0 and 10, got {c:g}. Correct it, or "
+                f"widen the bounds. It is taken as {end:g}."
+            ]
+            if study is clipped
+            else []
+        )
+    with pytest.warns(InputDataWarning, match="taken as"):
+        assert rounds(clipped, 2) == rounds(at_end, 2)
+    assert clipped.trials[3].user_attrs == {"c": c}  # the record stays as it was
+
+
+@pytest.mark.parametrize("c", [math.nan, math.inf, None, "warm", "nothing"], ids=str)
+def test_what_has_no_end_of_the_range_is_skipped_where_others_are_clipped(
+    c: object,
+) -> None:
+    study = study_with(sampler(outside="clip"))
+    trial = study.ask(SPACE)
+    shown(trial, c)
+    with pytest.warns(InputDataWarning, match="counts as failed"):
+        study.tell(trial, 5.0)
+
+
+def test_an_unusable_context_known_before_is_left_out() -> None:
     study = study_with(sampler())
+    rounds(study, 3)
+    trial = study.ask()
+    trial.set_user_attr("c", 99.0)
+    with pytest.warns(InputDataWarning, match="'c' of trial 3 must lie between"):
+        trial.suggest_float("a", 0.0, 1.0)
+    unknown = study_with(sampler())
+    rounds(unknown, 3)
+    assert unknown.ask(SPACE).params["a"] == trial.params["a"]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e200])
+def test_an_outcome_that_cannot_be_modelled_counts_as_failed_and_its_context_counts(
+    value: float,
+) -> None:
+    study, failed = study_with(sampler()), study_with(sampler())
+    for one, told in ((study, {"value": value}), (failed, {"state": TrialState.FAIL})):
+        rounds(one, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputDataWarning)
+            tell(one, one.ask(SPACE), {"c": 9.0}, **told)
+    with pytest.warns(InputDataWarning, match="outcome of trial 3"):
+        assert rounds(study, 2) == rounds(failed, 2)
+
+
+def test_an_outcome_without_its_context_is_refused_at_once_where_asked() -> None:
+    study = study_with(sampler(outside="raise"))
     trial = study.ask(SPACE)
     trial.set_user_attr("C", 1.0)
-    with pytest.raises(InputDataError, match=r"no context \['c'\].*\['C'\]"):
+    with pytest.raises(InputDataError, match=r"trial 0 has no \['c'\].*\['C'\]"):
         study.tell(trial, 0.0)
-    with pytest.raises(InputDataError, match="Trial 0 is complete and has no context"):
+    with pytest.raises(InputDataError, match=r"The outcome of trial 0 has no \['c'\]"):
         study.ask(SPACE)
+    study.sampler = sampler()  # the same study by the other rule
+    with pytest.warns(InputDataWarning, match="counts as failed"):
+        assert set(study.ask(SPACE).params) == set(SPACE)
 
 
-def test_a_trial_outside_the_search_space_is_refused() -> None:
+def test_a_trial_outside_the_search_space_counts_as_failed_or_is_refused() -> None:
     study = study_with(sampler())
     wide = {"a": FloatDistribution(0, 9), "b": SPACE["b"]}
     study.add_trial(
@@ -467,8 +576,37 @@ def test_a_trial_outside_the_search_space_is_refused() -> None:
             user_attrs={"c": 1.0},
         )
     )
+    for outside in ("skip", "clip"):
+        study.sampler = sampler(outside=outside)
+        with pytest.warns(InputDataWarning, match="'a' of trial 0 must lie between"):
+            run = study.sampler._run(
+                study, Columns(SPACE, "search_space"), study.trials, 1
+            )
+        assert not run.ledger.complete and run.ledger.seen == (0,)
+    study.sampler = sampler(outside="raise")
     with pytest.raises(InputDataError, match="'a' of trial 0 must lie between 0 and 1"):
         study.ask(SPACE)
+
+
+def test_trials_with_nothing_in_common_are_not_left_to_chance() -> None:
+    study = study_with(sampler(search_space=None))
+    for name in SPACE:
+        trial = study.ask({name: SPACE[name]}) if name == "a" else study.ask()
+        if name == "b":
+            with pytest.raises(UnsupportedError, match="'b'.*leaves none to chance"):
+                trial.suggest_float("b", -1.0, 1.0)
+            continue
+        tell(study, trial, {"c": 1.0}, 0.0)
+    study.add_trial(
+        optuna.create_trial(
+            params={"b": 0.0},
+            distributions={"b": SPACE["b"]},
+            value=0.0,
+            user_attrs={"c": 1.0},
+        )
+    )
+    with pytest.raises(UnsupportedError, match="'a'.*leaves none to chance"):
+        study.ask({"a": SPACE["a"]})
 
 
 def test_recommend_refuses() -> None:

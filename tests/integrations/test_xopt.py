@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 from gest_api.vocs import VOCS, ContextualVariable
 from pydantic import ValidationError
 from xopt import Evaluator, Xopt
@@ -32,8 +34,8 @@ def vocs(goal: str = "MAXIMIZE", **changes: Any) -> VOCS:
 
 
 def generator(goal: str = "MAXIMIZE", **fields: Any) -> RobustGenerator:
-    settings = {"vocs": vocs(goal), "options": QUICK, "num_initial": 3, **fields}
-    return RobustGenerator(**settings)
+    settings = {"algorithm": "wdrbo", "options": QUICK, "num_initial": 3, **fields}
+    return RobustGenerator(**{"vocs": vocs(goal), **settings})
 
 
 def world(inputs: dict[str, float], sign: float = -1.0) -> dict[str, float]:
@@ -216,6 +218,7 @@ def test_constants_are_left_to_xopt() -> None:
         ({"options": {"maximize": True}}, InputDataError, "host's own problem"),
         ({"option": {}}, ValidationError, "Extra inputs are not permitted"),
         ({"seed": -1}, InputDataError, "`seed`"),
+        ({"outside": "drop"}, ValidationError, "'raise', 'skip' or 'clip'"),
         (
             {"vocs": vocs(variables={"x": [0, 1]})},
             UnsupportedError,
@@ -251,35 +254,82 @@ def test_what_is_refused_at_construction(
         RobustGenerator(**{"vocs": vocs(), **fields})
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            {"zeta": 0.5, "alpha": 0.0, "gain": 1.0},
-            r"Row 0 has 'gain' and no \['warmth'\]",
-        ),
-        ({"zeta": 0.5, "alpha": 0.0, "warmth": 1.0}, "Row 0 has no 'gain'"),
-        (
-            {"zeta": 0.5, "alpha": 0.0, "warmth": 11.0, "gain": 1.0},
-            "'warmth' of row 0 must lie between",
-        ),
-        (
-            {"zeta": 0.5, "alpha": 0.0, "warmth": 1.0, "gain": float("inf")},
-            "'gain' of row 0 must be a finite number",
-        ),
-        (
-            {"zeta": "much", "alpha": 0.0, "warmth": 1.0, "gain": 1.0},
-            "'zeta' of row 0 must be a finite number",
-        ),
-    ],
-)
-def test_rows_that_are_refused_change_nothing(
+UNUSABLE = [
+    ({"gain": 1.0}, r"outcome of row 3 has no \['warmth'\]"),
+    ({"warmth": None, "gain": 1.0}, r"outcome of row 3 has no \['warmth'\]"),
+    ({"warmth": float("nan"), "gain": 1.0}, r"outcome of row 3 has no \['warmth'\]"),
+    ({"warmth": 11.0, "gain": 1.0}, "'warmth' of row 3 must lie between 0 and 10"),
+    ({"warmth": float("inf"), "gain": 1.0}, "'warmth' of row 3 must be a finite"),
+    ({"warmth": "hot", "gain": 1.0}, "'warmth' of row 3 must be a finite number"),
+    ({"warmth": 1.0, "gain": float("inf")}, "outcome of row 3 must be a finite number"),
+    ({"warmth": 1.0, "gain": 1e200}, "outcome of row 3.*cannot be modelled"),
+    ({"zeta": 7.0, "warmth": 1.0, "gain": 1.0}, "'zeta' of row 3 must lie between"),
+]
+
+
+def unusable(row: dict[str, Any], outside: str) -> Xopt:
+    """Four rows, of which the last one is of no use."""
+    made = xopt(generator(algorithm="erbo", outside=outside), steps=3)
+    (decision,) = made.generator.generate(1)
+    made.add_data(pd.DataFrame([{**decision, **row}]))
+    return made
+
+
+@pytest.mark.parametrize(("row", "message"), UNUSABLE)
+def test_a_row_that_cannot_be_used_counts_as_failed_and_its_dump_can_be_opened(
     row: dict[str, Any], message: str
 ) -> None:
-    made = generator()
+    with pytest.warns(InputDataWarning, match=message):
+        made = unusable(row, "skip")
+    failed = xopt(generator(algorithm="erbo"), steps=3)
+    (decision,) = failed.generator.generate(1)
+    told = {"gain": None}
+    if row.get("warmth") == 1.0:
+        told["warmth"] = row["warmth"]  # its context counts
+    failed.add_data(pd.DataFrame([{**decision, **told}]))
+    loaded = Xopt(made.yaml())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputDataWarning)
+        assert made.generator.generate(1) == failed.generator.generate(1)
+        asked, again = made.generator.generate(1)[0], loaded.generator.generate(1)[0]
+    assert again == pytest.approx(asked, abs=1e-6)  # it writes ten decimals
+
+
+@pytest.mark.parametrize(("row", "message"), UNUSABLE)
+def test_where_such_a_row_is_refused_it_can_be_loaded_and_removed(
+    row: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputDataError, match=message):
-        made.add_data(pd.DataFrame([row]))
-    assert made.data is None
+        unusable(row, "raise")
+    made = xopt(generator(algorithm="erbo", outside="raise"), steps=3)
+    (decision,) = made.generator.generate(1)
+    with pytest.raises(InputDataError, match=message):
+        made.add_data(pd.DataFrame([{**decision, **row}]))
+    assert len(made.data) == len(made.generator.data) == 4
+    loaded = Xopt(made.yaml())
+    if row["gain"] != float("inf"):  # Xopt's YAML has null for it
+        lost = row.get("warmth") == float("inf")
+        with pytest.raises(InputDataError, match="has no" if lost else message):
+            loaded.generator.generate(1)
+    loaded.remove_data([3])
+    assert loaded.generator.generate(1) == [pytest.approx(decision, abs=1e-6)]
+
+
+def test_a_context_beyond_its_domain_is_clipped_where_asked() -> None:
+    with pytest.warns(InputDataWarning, match="It is taken as 10"):
+        clipped = unusable({"warmth": 11.0, "gain": -1.0}, "clip")
+        asked = clipped.generator.generate(1)
+    assert asked == unusable(
+        {"warmth": 10.0, "gain": -1.0}, "raise"
+    ).generator.generate(1)
+    assert clipped.data["warmth"].iloc[3] == 11.0  # the record stays as it was
+
+
+def test_a_row_without_the_objective_is_refused_by_every_rule() -> None:
+    with pytest.raises(InputDataError, match="Row 3 has no 'gain', only"):
+        unusable({"warmth": 1.0, "gian": 2.0}, "skip")
+    with pytest.raises(InputDataError, match="Row 0 has no 'gain', only"):
+        xopt(generator(), lambda inputs: {"gian": 2.0, "warmth": 1.0}, steps=1)
 
 
 def test_recommend_refuses() -> None:

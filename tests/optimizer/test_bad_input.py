@@ -162,6 +162,23 @@ def with_config(**changes: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda s: {**s, "config": {**s["config"], **changes}}
 
 
+def with_box(name: str, numbers: Any, dtype: Any = "float64") -> Any:
+    """The bounds in today's format and, so that both are tested, in the old one."""
+
+    def spoil(s: dict[str, Any]) -> Any:
+        today = with_config(**{name: {"tensor": numbers, "dtype": dtype}})(s)
+        boxes = {k: s["config"][k]["tensor"] for k in ("bounds", "context_bounds")}
+        old = with_config(**{**boxes, name: numbers, "dtype": dtype})(s)
+        with pytest.raises(InputDataError) as of_old:
+            RobustOptimizer.from_state_dict(old)
+        with pytest.raises(InputDataError) as of_today:
+            RobustOptimizer.from_state_dict(today)
+        assert str(of_old.value) == str(of_today.value)
+        return today
+
+    return spoil
+
+
 def with_options(options: Any) -> Callable[[dict[str, Any]], Any]:
     return with_config(algorithm={"name": "wdrbo", "options": options})
 
@@ -178,13 +195,12 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no configuration": (lambda s: {**s, "config": None}, "configuration"),
     "configuration lacks": (lambda s: {**s, "config": {}}, "configuration"),
     "unknown dtype": (
-        lambda s: {**s, "config": {**s["config"], "dtype": "int8"}},
-        "configuration",
+        with_box("bounds", [[0, 0], [1, 1]], "int99"),
+        "no dtype",
     ),
-    "another problem": (
-        lambda s: {**s, "config": {**s["config"], "bounds": [[0.0], [1.0]]}},
-        "Event 1 .* does not fit",
-    ),
+    "integer dtype": (with_box("bounds", [[0, 0], [1, 1]], "int8"), "`bounds`.*int8"),
+    "another problem": (with_box("bounds", [[0], [1]]), "Event 1 .* does not fit"),
+    "configuration of the future": (with_config(feature=1), r"missing: \['feature'\]"),
     "unknown event": (
         lambda s: {**s, "events": [{**s["events"][0], "event": "shout"}]},
         "shout",
@@ -195,30 +211,33 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda s: {**s, "events": [{**s["events"][0], "x": [["a", "b"]]}]},
         "Event 1",
     ),
-    "bounds ragged": (with_config(bounds=[[0.0, 0.0], [1.0]]), "`bounds`.*one length"),
-    "bounds huge": (with_config(bounds=[[0, 0], [10**400, 1]]), "`bounds.*too large"),
-    "bounds deep": (with_config(bounds=BEYOND_C), "`bounds"),
-    "bounds true": (with_config(bounds=[[False, -1.0], [True, 1.0]]), "`bounds.*False"),
+    "bounds ragged": (with_box("bounds", [[0.0, 0.0], [1.0]]), "`bounds`.*one length"),
+    "bounds huge": (with_box("bounds", [[0, 0], [10**400, 1]]), "`bounds.*too large"),
+    "bounds deep": (with_box("bounds", BEYOND_C), "`bounds`.*too deep"),
+    "bounds true": (with_box("bounds", [[False, -1.0], [True, 1.0]]), "`bounds.*False"),
     "bounds null": (with_config(context_bounds=None), "`context_bounds`"),
-    "dtype a list": (with_config(dtype=["float64"]), "configuration"),
+    "dtype a list": (with_box("bounds", [[0], [1]], ["float64"]), "no dtype"),
     "no size of the design": (with_config(num_initial=None), "`num_initial`"),
     "seed null": (with_config(seed=None), "`seed`"),
-    "no options": (with_options(None), "configuration.*damaged"),
-    "options a list": (with_options([1]), "configuration.*damaged"),
-    "option huge": (with_options({"beta": 10**400}), "configuration.*damaged"),
+    "no options": (with_options(None), "configuration.*options"),
+    "options a list": (with_options([1]), "configuration.*options"),
+    "option huge": (with_options({"beta": 10**400}), "configuration.*too large"),
     "option deep": (with_options({"beta": BEYOND_C}), "configuration"),
     "schedule null": (
         with_options({"radius": {"__schedule__": None}}),
-        "configuration.*damaged",
+        "configuration.*`radius`",
     ),
     "contexts ragged": (
         with_options({"reference": {"__context_set__": {"points": [[1.0], []]}}}),
         "configuration",
     ),
-    "algorithm null": (with_config(algorithm=None), "configuration.*damaged"),
+    "algorithm null": (
+        with_config(algorithm=None),
+        "configuration.*recipe has",
+    ),
     "algorithm a list": (
         with_config(algorithm={"name": ["wdrbo"], "options": {}}),
-        "configuration.*damaged",
+        "configuration.*recipe has a name",
     ),
     "event ragged": (with_event(x=[[0.5, 0.0], [0.5]]), "Event 2 .*`x`.*one length"),
     "event huge": (with_event(y=[10**400]), "Event 2 .*`y`.*too large"),
@@ -235,7 +254,10 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "event dtypes": (with_event(dtypes={"x": "int8"}), "Event 2 .*`dtypes`"),
     "event dtypes a list": (with_event(dtypes=["x"]), "Event 2 .*`dtypes`"),
     "event dtype a list": (with_event(dtypes={"x": []}), "Event 2 .*`dtypes`"),
-    "config dtypes": (with_config(dtypes=None), "configuration.*`dtypes`"),
+    "config dtypes": (
+        with_config(dtype="float64", dtypes=None),
+        "configuration.*`dtypes`",
+    ),
     "withdrawn trial": (
         lambda s: {**s, "events": [{"event": "withdraw", "number": 1, "trial": 7}]},
         "Event 1 .*no trial 7",

@@ -125,7 +125,7 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
         header["config"]["algorithm"]["name"] = "unheard_of"
         return reseal([json.dumps(header).encode(), *lines[1:]])
     if case == "problem":
-        header["config"]["context_bounds"] = [[0.0], [1.0]]
+        header["config"]["context_bounds"]["tensor"] = [[0.0], [1.0]]
         return reseal([json.dumps(header).encode(), *lines[1:]])
     if case == "other run":
         header["config"]["seed"] = 1

@@ -13,9 +13,9 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 
+from benchmarks.problems import Reservoir
 from botorch_drbo import Category, RobustOptimizer, Space
 from botorch_drbo.ambiguity import TotalVariation
-from botorch_drbo.test_functions import Reservoir
 from tests.models import UNIT, uniform
 
 FUNCTION = Reservoir(num_reference=20)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
-from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import ContextSet
 from botorch_drbo.algorithms import ALGORITHMS, EmpiricalRisk, RandomSearch
@@ -220,10 +219,3 @@ def test_algorithm_of_the_user_must_be_registered_to_be_saved(
     monkeypatch.setitem(ALGORITHMS, "centre", Centre)
     again = RobustOptimizer.from_state_dict(opt.state_dict())
     assert isinstance(again.algorithm, Centre)
-
-
-def test_other_versions_are_announced(toy: Any) -> None:
-    state = toy.make("random").state_dict()
-    state["environment"]["threads"] = 4096
-    with pytest.warns(BotorchWarning, match="may differ"):
-        RobustOptimizer.from_state_dict(state)

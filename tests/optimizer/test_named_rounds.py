@@ -28,6 +28,7 @@ from botorch_drbo import (
 )
 from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
+from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checksum import state_checksum
 
 WEATHERS = ["sun", "rain", "snow"]
@@ -280,7 +281,7 @@ def test_all_of_it_survives_resume(tmp_path: Path) -> None:
     [
         ("context", [None, 1.5]),
         ("chosen_contexts", [[1.0, 0.5]]),
-        ("context_set", {"points": [[1.0, 0.5]], "weights": [1.0]}),
+        ("context_set", encode(ContextSet(torch.tensor([[1.0, 0.5]]).double()))),
         ("x", [[1.5, 0.0]]),
     ],
 )
@@ -288,8 +289,6 @@ def test_a_category_between_two_is_refused_on_replay(field: str, value: Any) -> 
     opt = make()
     opt.ask()
     state = json.loads(json.dumps(opt.state_dict()))
-    if field == "context_set":
-        value = forecast().to_dict() | value
     state["events"][-1][field] = value
     state["check"] = state_checksum(state)
     with pytest.raises(InputDataError, match="takes the values"):

@@ -12,7 +12,6 @@ import pytest
 import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.input import ChainedInputTransform, Normalize, Warp
 from botorch.models.transforms.outcome import Log
@@ -28,7 +27,14 @@ from gpytorch.means import LinearMean
 from torch import Tensor
 
 from botorch_drbo.posterior import View, marginal_posterior
-from tests.models import botorch_moments, join, make_inputs, make_model, observations
+from tests.models import (
+    botorch_moments,
+    ensemble,
+    join,
+    make_inputs,
+    make_model,
+    observations,
+)
 
 EVERY = ("generic", "exact", "product")
 DENSE = ("generic", "exact")
@@ -71,7 +77,7 @@ def warped() -> SingleTaskGP:
 
 def saas() -> Model:
     Z, Y = observations(make_model(t=8))
-    return EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=3).eval()
+    return ensemble(Z, Y)
 
 
 def two_outputs() -> Model:

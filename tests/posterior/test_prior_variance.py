@@ -7,12 +7,12 @@ import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms import Standardize
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from torch import Tensor
 
 from botorch_drbo.posterior import prior_variance
+from tests.models import ensemble
 
 WEIGHTS = torch.tensor([2.0, -3.0], dtype=torch.double)
 
@@ -50,9 +50,22 @@ def test_of_several_outputs_the_weighted_sum(data, listed: bool) -> None:
 
 def test_of_an_ensemble_the_average(data) -> None:
     Z, Y = data
-    model = EnsembleMapSaasSingleTaskGP(Z, Y[:, :1], num_taus=3)
+    model = ensemble(Z, Y[:, :1])
     scale = model.covar_module.outputscale.mean() * Y[:, 0].var()  # pyright: ignore
     assert prior_variance(model) == pytest.approx(scale.item())
+
+
+@pytest.mark.parametrize("weight", [-1.0, 0.5, -3.0])
+def test_of_one_output_the_square_of_its_weight(data, weight: float) -> None:
+    Z, Y = data
+    model, many = SingleTaskGP(Z, Y[:, :1]), ensemble(Z, Y[:, :1])
+    transform = ScalarizedPosteriorTransform(torch.tensor([weight]).double(), 7.0)
+    for each in (model, many):
+        expected = weight**2 * prior_variance(each)
+        assert prior_variance(each, transform) == pytest.approx(expected)
+    inputs = Z.unsqueeze(-2) + 1e6  # where no outcome says anything
+    far = model.posterior(inputs, posterior_transform=transform).variance.mean()
+    assert prior_variance(model, transform) == pytest.approx(far.item())
 
 
 def test_a_certain_model_has_none() -> None:

@@ -15,6 +15,7 @@ from botorch.exceptions.errors import InputDataError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botorch_drbo.codec import decode, encode
 from botorch_drbo.schedules import (
     Constant,
     InverseSquareRoot,
@@ -23,8 +24,6 @@ from botorch_drbo.schedules import (
     Schedule,
     WassersteinConfidenceRadius,
     as_schedule,
-    register_schedule,
-    schedule_from_dict,
 )
 
 SCHEDULES = [
@@ -50,7 +49,7 @@ def test_values_are_plain_floats_that_never_grow(schedule):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_json_round_trip(schedule):
-    back = schedule_from_dict(json.loads(json.dumps(schedule.to_dict())))
+    back = decode(json.loads(json.dumps(encode(schedule))), Schedule)
     assert back == schedule and type(back) is type(schedule)
     assert back(17) == schedule(17)
 
@@ -58,8 +57,8 @@ def test_json_round_trip(schedule):
 @given(value=st.floats(0.0, allow_infinity=False))
 def test_json_round_trip_is_exact(value):
     schedule = InverseSquareRoot(value)
-    back = schedule_from_dict(json.loads(json.dumps(schedule.to_dict())))
-    assert back.to_dict()["initial"].hex() == value.hex()
+    back = decode(json.loads(json.dumps(encode(schedule))), Schedule)
+    assert encode(back)["arguments"]["initial"].hex() == value.hex()
 
 
 def test_schedules_are_frozen_values():
@@ -73,8 +72,7 @@ def test_numpy_numbers_become_plain_ones():
     five: Any = np.int64(5)
     numbers: list[Any] = [np.int64(2), np.float32(0.5), np.float64(0.1)]
     schedule = WassersteinConfidenceRadius(*numbers)
-    assert json.loads(json.dumps(schedule.to_dict())) == {
-        "schedule": "WassersteinConfidenceRadius",
+    assert json.loads(json.dumps(encode(schedule)["arguments"])) == {
         "d_c": 2,
         "diameter": 0.5,
         "delta": 0.1,
@@ -123,54 +121,6 @@ def test_as_schedule():
     assert as_schedule(np.float64(2.5)) == Constant(2.5)
     with pytest.raises(InputDataError, match="must be a number, got str"):
         as_schedule(text)
-
-
-@pytest.mark.parametrize(
-    ("record", "text"),
-    [
-        ({"schedule": "Linear", "slope": 1.0}, "Unknown schedule 'Linear'"),
-        ({"value": 1.0}, "Unknown schedule None"),
-        ({"schedule": ["Constant"]}, "Unknown schedule"),
-        ({"schedule": "Constant"}, r"needs the entries \['value'\], got \[\]"),
-        ({"schedule": "Constant", "value": 1.0, "x": 2}, "needs the entries"),
-        ({"schedule": "Constant", "value": -1.0}, "must not be negative"),
-    ],
-)
-def test_bad_records(record, text):
-    with pytest.raises(InputDataError, match=text):
-        schedule_from_dict(record)
-
-
-def test_schedule_from_dict_leaves_the_record_alone():
-    record = Constant(1.0).to_dict()
-    schedule_from_dict(record)
-    assert record == {"schedule": "Constant", "value": 1.0}
-
-
-def make_class(name: str, qualname: str) -> type[Schedule]:
-    @dataclasses.dataclass(frozen=True)
-    class Mine(Schedule):
-        factor: float = 3.0
-
-        def at(self, t: int) -> float:
-            return self.factor / t
-
-    Mine.__name__, Mine.__qualname__ = name, qualname
-    return Mine
-
-
-def test_a_schedule_of_the_user_can_be_stored_and_defined_twice():
-    register_schedule(make_class("ReciprocalInTest", "ReciprocalInTest"))
-    again = register_schedule(make_class("ReciprocalInTest", "ReciprocalInTest"))
-    back = schedule_from_dict(again().to_dict())
-    assert isinstance(back, again)
-    assert back(2) == 1.5
-
-
-def test_a_name_can_not_be_taken_by_another_class():
-    with pytest.raises(InputDataError, match="'Constant' is registered already"):
-        register_schedule(make_class("Constant", "Constant"))
-    assert schedule_from_dict({"schedule": "Constant", "value": 1.0}) == Constant(1.0)
 
 
 def test_schedule_is_abstract():

@@ -12,16 +12,17 @@ from botorch.exceptions.errors import InputDataError
 from scipy import stats
 from scipy.integrate import quad
 
+from botorch_drbo.codec import decode, encode
 from botorch_drbo.schedules import (
     BOCUBeta,
     Constant,
     InverseSquareRoot,
+    Rule,
     SBOKDEBeta,
     SpreadRadius,
     WassersteinConfidenceRadius,
     WassersteinCoveringRadius,
     as_rule,
-    schedule_from_dict,
 )
 
 LEMMA_7 = WassersteinCoveringRadius(1, 1, 1.0, 1.0, norm_bound=3.0)
@@ -30,7 +31,7 @@ RULES = [LEMMA_7, SpreadRadius(), SBOKDEBeta(2, 1.0, 2.0), BOCUBeta(2, 64, 1.0, 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_json_round_trip(rule) -> None:
-    assert schedule_from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
+    assert decode(json.loads(json.dumps(encode(rule))), Rule) == rule
 
 
 # ------------------------------------------------------------------------- Lemma 7

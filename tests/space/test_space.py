@@ -13,6 +13,7 @@ from torch import Tensor
 
 from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Space
 from botorch_drbo.algorithms.feasible import feasible, sample
+from botorch_drbo.codec import decode, encode
 from botorch_drbo.space.table import to_frame, to_tensor
 
 DECISIONS = {
@@ -71,11 +72,13 @@ def test_a_thin_wedge_of_linear_constraints_is_sampled() -> None:
 
 def test_a_space_survives_json_but_for_its_functions() -> None:
     space = Space(DECISIONS, CONTEXTS, outcome="profit", constraints=[BUDGET])
-    stored = json.loads(json.dumps(space.to_dict()))
-    assert Space.from_dict(stored).to_dict() == space.to_dict()
-    with_function = Space(DECISIONS, CONTEXTS, constraints=[weak]).to_dict()
+    stored = json.loads(json.dumps(encode(space)))
+    again = decode(stored, Space)
+    assert again.constructor_arguments() == space.constructor_arguments()
+    assert list(again.decisions) == list(space.decisions)
+    with_function = encode(Space(DECISIONS, CONTEXTS, constraints=[weak]))
     with pytest.raises(InputDataError, match=r"weak.*space=space"):
-        Space.from_dict(with_function)
+        decode(with_function, Space)
 
 
 def test_a_context_set_speaks_names() -> None:

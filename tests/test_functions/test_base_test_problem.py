@@ -15,13 +15,11 @@ from botorch.utils.testing import (
 )
 from torch import Tensor
 
+from benchmarks.problems import MisspecifiedFunction, factories, make
 from botorch_drbo.test_functions import (
-    TEST_FUNCTIONS,
     Hartmann3,
-    MisspecifiedFunction,
     RobustTestFunction,
     ThreeHumpCamel,
-    make_test_function,
 )
 from botorch_drbo.test_functions.laws import uniform_law
 from tests.models import uniform
@@ -102,7 +100,7 @@ def test_what_botorch_reads_off_a_problem():
 # Plain numbers, tables of numbers, and tensors of its own.
 @pytest.mark.parametrize("name", ["ackley_2_1", "hartmann_2_1", "misspecified_waves"])
 def test_moved_as_a_whole(name):
-    function = make_test_function(name)
+    function = make(name)
     x, c = decisions(function), function.sample_contexts(5, seed=3)
     values, means = function.evaluate(x, c), function.expected_value(x, num=64)
     moved = copy.deepcopy(function).to(torch.float)
@@ -136,15 +134,15 @@ def test_pickled():
 
 
 def test_every_registered_function_is_a_problem():
-    for make in TEST_FUNCTIONS.values():
-        made = getattr(make, "func", make)
+    for factory in factories().values():
+        made = getattr(factory, "func", factory)
         assert issubclass(made, BaseTestProblem)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("name", ["ackley_2_1", "gp_prior_2_2", "misspecified_waves"])
 def test_on_cuda(name):
-    function = make_test_function(name, noise_std=0.1)
+    function = make(name, noise_std=0.1)
     x = decisions(function)
     expected = function.evaluate_true(x)
     moved = function.cuda()

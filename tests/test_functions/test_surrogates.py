@@ -176,24 +176,3 @@ def test_real_surrogate_fits_its_runs(preset: str) -> None:
         z, y = torch.tensor(data["X"][:400]).double(), torch.tensor(data["y"][:400])
     residual = function.evaluate(z[:, :3], z[:, 3:]) - y
     assert residual.std() < 0.15 * y.std()
-
-
-@pytest.mark.slow
-@needs_real_data
-@pytest.mark.parametrize(("law", "preset"), KINDS)
-@pytest.mark.parametrize("negate", [False, True])
-def test_real_optimum(law: str, preset: str, negate: bool) -> None:
-    """Other Sobol contexts, other decisions; nothing may beat the stored value."""
-    function = Portfolio(law, preset=preset, path=REAL, negate=negate)
-    assert function._known_optimum is not None
-    contexts = function.true_contexts(2**12, seed=99)
-    best = function.optimal_decision
-    value = function.evaluate(best.expand(len(contexts), 3), contexts).mean()
-    assert function.optimal_value == pytest.approx(value.item(), rel=1e-4)
-    generator = torch.Generator().manual_seed(7)
-    far = torch.rand(400, 3, generator=generator, dtype=torch.double)
-    step = 0.03 * torch.randn(100, 3, generator=generator, dtype=torch.double)
-    x = torch.cat([far, (best + step).clamp(0, 1)])
-    top = x[function.expected_value(x, num=64).topk(5).indices]
-    rival = function.expected_value(top, num=2**11).max().item()
-    assert rival <= function.optimal_value + 1e-4 * abs(function.optimal_value)

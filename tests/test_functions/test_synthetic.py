@@ -18,8 +18,8 @@ from scipy import stats
 from scipy.optimize import minimize
 from torch.distributions import Gamma, Independent, MultivariateNormal
 
+from benchmarks.problems import factories, make
 from botorch_drbo.test_functions import (
-    TEST_FUNCTIONS,
     Ackley,
     Hartmann,
     Hartmann3,
@@ -37,7 +37,7 @@ from botorch_drbo.test_functions.laws import normal_law
 Array = NDArray[np.float64]
 # These need a data file, and have tests of their own.
 WITH_DATA = ("portfolio_normal", "portfolio_uniform", "plant_growth", "covid_testing")
-SYNTHETIC = [name for name in TEST_FUNCTIONS if name not in WITH_DATA]
+SYNTHETIC = [name for name in factories() if name not in WITH_DATA]
 CASES = [(name, {}) for name in SYNTHETIC] + [
     (name, {"preset": "sbo_kde"})
     for name in ("ackley_1_1", "ackley_2_1", "ackley_2_4", "branin_2_2", "hartmann_5_1")
@@ -140,7 +140,7 @@ def random_pairs(
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formula_against_numpy(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     x, c = random_pairs(function, 200)
     expected = FORMULAS[name](x.numpy(), c.numpy())
     np.testing.assert_allclose(function.evaluate(x, c).numpy(), expected, atol=1e-11)
@@ -221,7 +221,7 @@ def test_stored_optimum_by_another_quadrature(
     A product rule is too coarse for four contexts; they, the GP sample, the reservoir
     (whose optimum is a corner) and the misspecified functions have tests of their own.
     """
-    function = make_test_function(name, **options)
+    function = make(name, **options)
     # Five decisions take more steps; that function is smooth, so spare the time.
     contexts = midpoint_contexts(name, options, 4000 if function.d_x == 5 else 40_000)
     stored = function.optimal_decision.numpy()
@@ -245,7 +245,7 @@ def test_stored_optimum_by_another_quadrature(
 )
 def test_one_decision_grids(name: str) -> None:
     """With one decision, a dense grid shows that the optimum is global."""
-    function = make_test_function(name)
+    function = make(name)
     contexts = midpoint_contexts(name, {}, 2000)
     low, high = function.bounds[:, 0].tolist()
     grid = np.linspace(low, high, 2001)
@@ -286,7 +286,7 @@ def midpoint_of_sum(values: Array, num: int = 1000) -> Array:
 def test_no_random_decision_beats_the_optimum(
     name: str, options: dict[str, str]
 ) -> None:
-    function = make_test_function(name, **options)
+    function = make(name, **options)
     x, _ = random_pairs(function, 512, seed=1)
     near = function.optimal_decision + 0.02 * torch.randn(
         128, function.d_x, generator=torch.Generator().manual_seed(2)
@@ -318,7 +318,7 @@ def test_optima_in_closed_form() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ackley_2_1", "branin_2_2", "hartmann_5_1"])
 def test_search_finds_the_stored_optimum(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     found = find_optimum(function, num_contexts=2**13)
     assert found.value == pytest.approx(function.optimal_value, abs=1e-3)
 
@@ -340,7 +340,7 @@ def test_own_law_is_searched_on_demand() -> None:
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_shapes_and_broadcasting(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     x, c = random_pairs(function, 6)
     pairs = function.evaluate(x[:, None, :], c[None])
     assert pairs.shape == (6, 6)
@@ -355,7 +355,7 @@ def test_shapes_and_broadcasting(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_float32_follows_the_decision(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     x, c = random_pairs(function, 20)
     single = function.evaluate(x.float(), c.float())
     assert single.dtype == torch.float32
@@ -367,7 +367,7 @@ def test_float32_follows_the_decision(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_expected_value_is_differentiable(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     x, _ = random_pairs(function, 2, seed=5)
     x.requires_grad_(True)
     (gradient,) = torch.autograd.grad(function.expected_value(x, num=32).sum(), x)
@@ -395,12 +395,12 @@ def test_chunks_do_not_change_values(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_contexts_are_paired_and_independent_of_the_optimiser(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     torch.manual_seed(0)
     first = function.sample_contexts(40, seed=3)
     state = torch.get_rng_state()
     torch.rand(10)
-    second = make_test_function(name).sample_contexts(60, seed=3)
+    second = make(name).sample_contexts(60, seed=3)
     torch.testing.assert_close(first, second[:40], rtol=0, atol=0)
     torch.manual_seed(0)
     function.sample_contexts(5, seed=4)
@@ -425,7 +425,7 @@ def test_contexts_are_paired_and_independent_of_the_optimiser(name: str) -> None
 )
 def test_contexts_follow_the_law(name: str) -> None:
     """Against scipy: draws by Kolmogorov-Smirnov distance, Sobol by quantiles."""
-    function = make_test_function(name)
+    function = make(name)
     expected = np.sort(midpoint_contexts(name, {}, 8000)[:, 0])
     drawn = function.sample_contexts(4000, seed=0)[:, 0].numpy()
     distance = np.abs(
@@ -442,7 +442,7 @@ def test_contexts_follow_the_law(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_table_has_all_pairs(name: str) -> None:
-    function = make_test_function(name)
+    function = make(name)
     x, c = random_pairs(function, 7)
     table = function.table(x, c[:5])
     assert table.shape == (7, 5)
@@ -453,7 +453,7 @@ def test_table_has_all_pairs(name: str) -> None:
 
 
 def test_noise() -> None:
-    function = make_test_function("newsvendor", noise_std=0.3)
+    function = make("newsvendor", noise_std=0.3)
     x, c = random_pairs(function, 4000)
     noise = function.observe(x, c, generator=torch.Generator().manual_seed(0))
     noise = noise - function.evaluate(x, c)

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.experiments import constraints
 from benchmarks.experiments.constraints import LEVEL, METHODS, RADIUS, Outcome
-from botorch_drbo.test_functions import Reservoir
+from benchmarks.problems import Reservoir
 
 
 def test_a_decision_is_judged_by_the_closed_forms() -> None:

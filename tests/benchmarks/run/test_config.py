@@ -25,6 +25,7 @@ from benchmarks.run.extensions import import_all
 from benchmarks.run.problems import make_problem
 from benchmarks.run.runner import build_algorithm
 from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.schedules import InverseSquareRoot
 
 NEWSVENDOR = ProblemConfig("newsvendor")
 PLAIN = {
@@ -119,6 +120,20 @@ def test_committed_configs_name_algorithms_that_exist(path: Path, as_before: Non
             for algorithm in config.algorithms:
                 recipe = build_algorithm(algorithm, problem, config.options)
                 assert recipe.name == algorithm.name
+
+
+@pytest.mark.parametrize("name", ["wdrbo", "portfolio_papers"])
+def test_configs_of_wdrbo_have_the_radius_and_the_beta_of_its_experiments(name: str):
+    """They are .3 / sqrt(t) and 1.5^2; the radius that the recipe has is another."""
+    problem = make_problem(NEWSVENDOR)
+    with (CONFIGS / f"{name}.toml").open("rb") as file:
+        sizes = [size for size in SIZES if size in tomllib.load(file)]
+    for size in sizes or [""]:
+        config = from_toml(name, size)
+        (wdrbo,) = (a for a in config.algorithms if a.name == "wdrbo")
+        options = vars(build_algorithm(wdrbo, problem, config.options))
+        assert options["radius"] == InverseSquareRoot(0.3)
+        assert options["beta"] == 2.25
 
 
 def test_figure1_is_the_general_setting_of_the_paper():

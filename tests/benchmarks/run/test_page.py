@@ -109,3 +109,20 @@ def test_what_cannot_be_joined_is_refused(report: Path, tmp_path: Path):
         write_report([report], tmp_path, baseline="nobody")
     with pytest.raises(ConfigError, match="no results"):
         write_report([tmp_path / "nothing"], tmp_path)
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_report_names_no_folder_of_the_machine_that_made_it(
+    below: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The command is to be read on other machines; results may be anywhere on this."""
+    results = keep(CONFIG, tmp_path / "results" / "mine")
+    here = tmp_path if below else tmp_path / "elsewhere"
+    here.mkdir(exist_ok=True)
+    monkeypatch.chdir(here)
+    write_report([results], results)
+    command = "report results/mine" if below else "report mine"
+    for name in ("report.html", "table.md"):
+        text = (results / name).read_text(encoding="utf-8")
+        assert str(tmp_path) not in text
+        assert f"python -m benchmarks {command}" in text

@@ -9,15 +9,10 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.problems import BOCUProblem, objective_regret
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions import (
-    Ackley,
-    BOCUProblem,
-    Hartmann3,
-    Newsvendor,
-    objective_regret,
-)
+from botorch_drbo.test_functions import Ackley, Hartmann3, Newsvendor
 from botorch_drbo.test_functions.laws import discretised_normal, grid_side
 from tests.data import with_data
 

@@ -40,7 +40,7 @@ class ActionSetBandit:
         InputDataError: A number out of range.
 
     Example:
-        >>> from botorch_drbo.test_functions import MisspecifiedFunction
+        >>> from benchmarks.problems import MisspecifiedFunction
         >>> bandit = ActionSetBandit(MisspecifiedFunction("waves", 1), num_actions=5)
         >>> actions = bandit.actions(rounds=3, seed=0)  # 3 x 5 x 2
         >>> taken = actions[:, 0]

@@ -10,8 +10,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from benchmarks.problems import MisspecifiedFunction
 from botorch_drbo.confidence import confidence_width, information_gain
-from botorch_drbo.test_functions import MisspecifiedFunction
 
 KINDS = ["waves", "bumps"]
 

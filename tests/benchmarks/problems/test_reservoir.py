@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from scipy.optimize import minimize
 
-from botorch_drbo.test_functions import Reservoir
+from benchmarks.problems import Reservoir
 
 FUNCTION = Reservoir()
 

@@ -7,13 +7,10 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
+from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from botorch_drbo.algorithms import FixedHyperparameters, RegretBalancing
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.test_functions import (
-    ActionSetBandit,
-    MisspecifiedFunction,
-    make_test_function,
-)
+from botorch_drbo.test_functions import make_test_function
 
 FUNCTION = MisspecifiedFunction(
     "waves", 1, misspecification=0.02, d_x=1, lengthscale=0.5

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from tests.contexts.observed import DTYPES, observations
 
@@ -28,7 +29,7 @@ def test_json_round_trip_is_exact(data, float32):
         torch.as_tensor(data.draw(hnp.arrays(numpy_dtype, (n, d), elements=finite))),
         torch.as_tensor(data.draw(hnp.arrays(numpy_dtype, n, elements=positive))),
     )
-    back = ContextSet.from_dict(json.loads(json.dumps(contexts.to_dict())))
+    back = decode(json.loads(json.dumps(encode(contexts))), ContextSet)
     integers = torch.int32 if float32 else torch.int64
     for got, want in ((back.points, contexts.points), (back.weights, contexts.weights)):
         assert got.dtype == dtype
@@ -44,7 +45,7 @@ def test_round_trip_keeps_weights_that_a_second_scaling_would_move():
         moved += not torch.equal(
             ContextSet(contexts.points, contexts.weights).weights, contexts.weights
         )
-        back = ContextSet.from_dict(contexts.to_dict())
+        back = decode(encode(contexts), ContextSet)
         assert torch.equal(back.weights, contexts.weights)
         assert "weights" in back.state_dict()  # still a buffer
     assert moved > 0  # else this test would prove nothing
@@ -53,31 +54,51 @@ def test_round_trip_keeps_weights_that_a_second_scaling_would_move():
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float16, torch.bfloat16])
 def test_many_atoms_survive_the_sum_check(dtype):
     contexts = ContextSet(observations(3000, 1).to(dtype))
-    back = ContextSet.from_dict(json.loads(json.dumps(contexts.to_dict())))
+    back = decode(json.loads(json.dumps(encode(contexts))), ContextSet)
     assert torch.equal(back.points, contexts.points)
     assert torch.equal(back.weights, contexts.weights)
+
+
+OLD = {"points": [[0.0], [1.0]], "weights": [0.5, 0.5], "dtype": "float32"}
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"dtype": "int64"}, "dtype 'int64'"),
-        ({"dtype": ["float64"]}, "dtype"),
-        ({"weights": [0.5, 0.6]}, "must sum to one"),
+        ({"dtype": "int64"}, "refuses its arguments"),
+        ({"dtype": ["float64"]}, "no dtype"),
+        ({"dtype": "load"}, "no dtype 'load'"),
+        ({"weights": [0.5, 0.6]}, "damaged"),
         ({"weights": [1.5, -0.5]}, "not be negative"),
-        ({"points": [["a"], ["b"]]}, "not numbers"),
-        ({"points": [[0.1], [0.2, 0.3]]}, "not numbers"),
-        ({"points": [[0.1], [None]]}, "not numbers"),
+        ({"points": [["a"], ["b"]]}, "'a' is no number"),
+        ({"points": [[0.1], [0.2, 0.3]]}, "rows of one length"),
+        ({"points": [[0.1], [None]]}, "None"),
+        ({"points": [[True], [False]]}, "True"),
+        ({"points": [[10**400], [0.0]]}, "too large"),
     ],
 )
 def test_damaged_records(change, text):
-    record = ContextSet(torch.tensor([[0.0], [1.0]])).to_dict() | change
-    with pytest.raises(InputDataError, match=text):
-        ContextSet.from_dict(record)
+    old = OLD | change
+    new = encode(ContextSet(torch.tensor([[0.0], [1.0]])))
+    for name in ("points", "weights"):
+        new["arguments"][name] = {"tensor": old[name], "dtype": old["dtype"]}
+    for record in (old, new):
+        with pytest.raises(InputDataError, match=text):
+            decode(record, ContextSet, "forecast")
+
+
+def test_weights_of_a_record_sum_to_one_also_where_they_are_exact():
+    weights = {"tensor": [0.5, 0.6], "dtype": "float32"}
+    record = encode(ContextSet(torch.tensor([[0.0], [1.0]])))
+    with pytest.raises(InputDataError, match="damaged"):
+        decode(record | {"exact": {"weights": weights}}, ContextSet)
+    record["arguments"]["weights"] = weights
+    with pytest.raises(InputDataError, match="damaged"):
+        decode(record | {"exact": {"weights": weights}}, ContextSet)
 
 
 def test_record_with_a_missing_entry():
-    record = ContextSet(torch.zeros(1, 1)).to_dict()
-    del record["weights"]
-    with pytest.raises(InputDataError, match=r"lacks \['weights'\]"):
-        ContextSet.from_dict(record)
+    record = encode(ContextSet(torch.zeros(1, 1)))
+    del record["arguments"]["points"]
+    with pytest.raises(InputDataError, match="missing 1 required.*'points'"):
+        decode(record, ContextSet)

@@ -1,0 +1,306 @@
+"""From objects to plain JSON types, and back by running their constructors."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, final
+
+import torch
+from botorch.exceptions.errors import BotorchError, InputDataError
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_drbo.codec.old_formats import translated
+from botorch_drbo.codec.tags import find, is_storable, storable, tag_of
+from botorch_drbo.codec.tensors import (
+    decode_number,
+    decode_tensor,
+    encode_number,
+    encode_tensor,
+)
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+"""What JSON can hold."""
+
+_T = TypeVar("_T")
+
+
+@final
+@storable
+@dataclass(frozen=True)
+class FunctionName:
+    """What is stored of a function: that there was one, and how it was called.
+
+    Args:
+        name: Its name.
+    """
+
+    name: str
+
+
+def encode(value: object, name: str = "value") -> Any:
+    r"""Describe a value in plain JSON types, exactly.
+
+    Args:
+        value: None, a flag, a number, a string, a tensor, an object of a class that is
+            :func:`storable`, or a list, tuple or dictionary of such. What is not finite
+            is kept, the device of a tensor is not.
+        name: How the user knows it; it opens the error message.
+
+    Returns:
+        What :func:`decode` reads.
+
+    Raises:
+        InputDataError: Something else, such as a function.
+
+    Example:
+        >>> encode((1, float("inf")))
+        [1, {'float': 'inf'}]
+        >>> from botorch_drbo.ambiguity import KullbackLeibler
+        >>> encode(KullbackLeibler(0.5))["class"]
+        'botorch_drbo:KullbackLeibler'
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": encode_number(value)}
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Tensor):
+        return encode_tensor(value)
+    if isinstance(value, (list, tuple)):
+        return [encode(entry, f"{name}[{i}]") for i, entry in enumerate(value)]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        # Not every store of JSON keeps the order of keys.
+        return {"mapping": [[k, encode(v, f"{name}[{k}]")] for k, v in value.items()]}
+    if is_storable(value):
+        return _record(value, name)
+    what = "A function" if callable(value) else f"A {type(value).__name__}"
+    raise InputDataError(
+        f"{what} cannot be saved, got one as `{name}`. Use numbers, strings, tensors "
+        "or objects of our own classes, or run without a journal."
+    )
+
+
+def decode(data: object, expected: type[_T], name: str = "value") -> _T:
+    r"""The inverse of :func:`encode`.
+
+    Args:
+        data: What it returned, also after a trip through JSON, or what version 0.1.0 or
+            0.2.0 has stored. It may be damaged: no constructor is run but those of
+            classes that may be stored.
+        expected: What it has to be; ``object`` if it may be anything.
+        name: What the data are; it opens the error message.
+
+    Returns:
+        An equal value, tensors on the CPU, lists as tuples.
+
+    Raises:
+        InputDataError: The data are damaged, or are of another kind.
+
+    Example:
+        >>> import torch
+        >>> decode(encode(torch.tensor([0.5, float("nan")])), torch.Tensor)
+        tensor([0.5000,    nan])
+    """
+    with _explained(name):
+        value = _decoded(data)
+    if not isinstance(value, expected):
+        raise InputDataError(
+            f"`{name}` should be a {expected.__name__}, got a {type(value).__name__}."
+        )
+    return value
+
+
+def decode_arguments(data: object, kind: type, name: str = "value") -> dict[str, Any]:
+    r"""The arguments of a stored object, which is not made.
+
+    Args:
+        data: What :func:`encode` returned for it, or its old format.
+        kind: Its class.
+        name: What the data are; it opens the error message.
+
+    Returns:
+        The arguments by name, restored.
+
+    Raises:
+        InputDataError: The data are damaged, or of another class.
+    """
+    with _explained(name):
+        if not isinstance(data, dict):
+            raise InputDataError(f"it is no JSON object but a {type(data).__name__}.")
+        record = data if "class" in data else translated(data)
+        if not isinstance(record, dict) or record.get("class") != tag_of(kind):
+            raise InputDataError(f"it is no {kind.__name__}.")
+        return {k: _decoded(v) for k, v in dict(record["arguments"]).items()}
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Say what could not be restored."""
+    try:
+        yield
+    except (BotorchError, RecursionError) as error:
+        what = str(error) if isinstance(error, BotorchError) else "it is too deep."
+        raise InputDataError(f"`{name}` cannot be restored: {what}") from error
+
+
+def _record(value: object, name: str) -> dict[str, Any]:
+    kind = type(value)
+    find(tag := tag_of(kind))  # raises now rather than when it is restored
+    arguments = _arguments(value)
+    stored = {k: encode(v, f"{name}.{k}") for k, v in arguments.items()}
+    record = {"class": tag, "arguments": stored}
+    if hasattr(value, "constructor_arguments"):
+        return record
+    made = make(kind, arguments)
+    for key, entry in stored.items():
+        if not isinstance(arguments[key], Tensor) and encode(
+            getattr(made, key), key
+        ) != (entry):
+            raise InputDataError(
+                f"A {kind.__name__} cannot be saved: its constructor makes another "
+                f"`{key}` of its own `{key}`. Keep what was given under that name."
+            )
+    # The constructor may have rounded, or the object have changed since.
+    rounded = _tensors(made)
+    exact = {k: v for k, v in _tensors(value).items() if v != rounded.get(k)}
+    return {**record, "exact": exact} if exact else record
+
+
+def _arguments(value: object) -> dict[str, Any]:
+    """The arguments of the constructor that make such an object."""
+    given = getattr(value, "constructor_arguments", None)
+    if given is not None:
+        return given()
+    names = _parameters(type(value))
+    lost = [name for name in names if not hasattr(value, name)]
+    if lost:
+        raise InputDataError(
+            f"A {type(value).__name__} cannot be saved: its constructor takes {lost}, "
+            "and it has no attributes of these names. Keep what was given under the "
+            "same name, or write a method `constructor_arguments` that returns a "
+            "dictionary."
+        )
+    return {name: getattr(value, name) for name in names}
+
+
+def _parameters(kind: type) -> list[str]:
+    parameters = inspect.signature(kind).parameters.values()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in parameters if p.kind in named]
+
+
+def _tensors(value: object) -> dict[str, Any]:
+    """The tensors that a module holds, as they are stored."""
+    if not isinstance(value, Module):
+        return {}
+    held = {**value._parameters, **value._buffers}
+    return {k: encode_tensor(v) for k, v in held.items() if v is not None}
+
+
+def _decoded(data: object) -> object:
+    if data is None or isinstance(data, (bool, int, float, str)):
+        return data
+    if isinstance(data, list):
+        return tuple(_decoded(entry) for entry in data)
+    if not isinstance(data, dict):
+        raise InputDataError(f"{type(data).__name__} is no type of JSON.")
+    keys = set(data)
+    if keys == {"float"} and isinstance(data["float"], str):
+        return decode_number(data["float"])
+    if keys - {"shape"} == {"tensor", "dtype"}:
+        return decode_tensor(data)
+    if keys == {"mapping"}:
+        return _mapping(data["mapping"])
+    if keys - {"exact"} == {"class", "arguments"}:
+        return _restored(data["class"], data["arguments"], data.get("exact", {}))
+    return _decoded(translated(data))
+
+
+def _mapping(pairs: object) -> dict[str, Any]:
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in pairs
+    ):
+        raise InputDataError("a dictionary should be a list of pairs.")
+    return {key: _decoded(value) for key, value in pairs}
+
+
+def _restored(tag: object, arguments: object, exact: object) -> object:
+    kind = find(tag)
+    if not isinstance(arguments, dict) or not isinstance(exact, dict):
+        raise InputDataError(f"a {tag} should have a dictionary of arguments.")
+    unknown = sorted(set(arguments) - set(_parameters(kind)))
+    if unknown:
+        raise InputDataError(
+            f"the constructor of {tag} takes {_parameters(kind)}, not {unknown}."
+        )
+    values = {name: _decoded(value) for name, value in arguments.items()}
+    value = make(kind, values)
+    _check_rounded(value, values, tag)
+    for name, record in exact.items():
+        made, tensor = getattr(value, name, None), _decoded(record)
+        if not isinstance(made, Tensor) or not isinstance(tensor, Tensor):
+            raise InputDataError(f"{tag} has no tensor {name!r:.80}.")
+        if made.shape != tensor.shape:
+            raise InputDataError(
+                f"`{name}` of {tag} should have shape {tuple(made.shape)}, got "
+                f"{tuple(tensor.shape)}."
+            )
+        setattr(value, name, tensor)
+    _check_rounded(value, values, tag)
+    return value
+
+
+def make(kind: type[_T], arguments: Mapping[str, Any]) -> _T:
+    r"""Run a constructor with what a file says.
+
+    Args:
+        kind: The class.
+        arguments: Restored arguments by name; they may be damaged.
+
+    Returns:
+        The object.
+
+    Raises:
+        InputDataError: The constructor stumbles over them, in whatever way.
+
+    Example:
+        >>> from botorch_drbo.schedules import Constant
+        >>> make(Constant, {"value": 0.5})
+        Constant(value=0.5)
+    """
+    try:
+        return kind(**arguments)
+    except (
+        ArithmeticError,
+        AttributeError,
+        BotorchError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise InputDataError(
+            f"{tag_of(kind)} refuses its arguments: {error}"
+        ) from error
+
+
+def _check_rounded(value: object, arguments: Mapping[str, Any], tag: object) -> None:
+    """Refuse what is no such object's: rounding apart it keeps what it was given."""
+    for name, given in arguments.items():
+        kept = getattr(value, name, None)
+        if not isinstance(given, Tensor) or not isinstance(kept, Tensor):
+            continue
+        rounding = torch.finfo(kept.dtype).eps if kept.is_floating_point() else 0.0
+        slack = 16 * rounding * max(1, kept.numel())
+        if kept.shape != given.shape or not torch.allclose(
+            kept.double(), given.double(), rtol=slack, atol=0.0, equal_nan=True
+        ):
+            raise InputDataError(
+                f"{tag} makes {kept.tolist()!r:.100} of the {name} "
+                f"{given.tolist()!r:.100}: the record is damaged."
+            )

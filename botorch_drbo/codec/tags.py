@@ -1,0 +1,179 @@
+"""The names by which records know classes, and which classes those may be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from botorch.exceptions.errors import InputDataError
+
+_T = TypeVar("_T")
+_OWN = __name__.partition(".")[0]
+_BASES: list[type] = []
+_REGISTERED: dict[str, type] = {}
+
+
+def storable(base: type[_T]) -> type[_T]:
+    r"""Let a class and all classes below it be stored; a class decorator.
+
+    Args:
+        base: The class. Its constructors will be run with what a file says.
+
+    Returns:
+        The same class.
+    """
+    _BASES.append(base)
+    return base
+
+
+def tag_of(kind: type) -> str:
+    r"""The name of a class in a record.
+
+    Args:
+        kind: The class.
+
+    Returns:
+        Its module and its name in there; of our own the package in place of the module.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> tag_of(Fraction)
+        'fractions:Fraction'
+    """
+    module = _OWN if kind.__module__.partition(".")[0] == _OWN else kind.__module__
+    return f"{module}:{kind.__qualname__}"
+
+
+def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
+    r"""Make a class known that its module and name do not lead to; a class decorator.
+
+    No class needs it that stands at the top level of a module and has stayed there.
+
+    Args:
+        kind: A class below one that is :func:`storable`. The same class defined once
+            more takes the place of the first one.
+        formerly: Tags under which older records know it.
+
+    Returns:
+        The same class.
+
+    Raises:
+        InputDataError: It is below none, or another class has one of the names.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from botorch_drbo.codec import decode, encode
+        >>> @storable
+        ... class Shape:
+        ...     pass
+        >>> def make() -> type[Shape]:
+        ...     @register
+        ...     @dataclass
+        ...     class Circle(Shape):
+        ...         radius: float
+        ...
+        ...     return Circle
+        >>> decode(encode(make()(2.0)), Shape).radius
+        2.0
+    """
+    if not issubclass(kind, tuple(_BASES)):
+        raise InputDataError(
+            f"{kind.__name__} cannot be registered: it is no {_names(_BASES)}."
+        )
+    for tag in (tag_of(kind), *formerly):
+        for other in [*_with_tag(tag), *filter(None, [_REGISTERED.get(tag)])]:
+            if _place(other) != _place(kind):
+                raise InputDataError(
+                    f"Another class is stored as {tag!r} already: "
+                    f"{other.__module__}.{other.__qualname__}. Choose another name."
+                )
+    for tag in (tag_of(kind), *formerly):
+        _REGISTERED[tag] = kind
+    return kind
+
+
+def is_storable(value: object) -> bool:
+    """Whether this is an object of a class that may be stored."""
+    return isinstance(value, tuple(_BASES))
+
+
+def find(tag: object) -> type:
+    r"""The class of a record.
+
+    Args:
+        tag: What :func:`tag_of` returned, or what a file holds in its place.
+
+    Raises:
+        InputDataError: There is none, or more than one.
+    """
+    if not isinstance(tag, str):
+        raise InputDataError(f"the name of a class must be a string, got {tag!r:.80}.")
+    if tag in _REGISTERED:
+        return _REGISTERED[tag]
+    return _only(_with_tag(tag), tag)
+
+
+def find_by_name(name: object) -> type:
+    r"""The class of a record of version 1 or 2, which knew no modules.
+
+    Args:
+        name: The bare name. Our own class of that name comes before any other.
+
+    Raises:
+        InputDataError: There is none, or more than one.
+    """
+    found = [*_kinds(), *_REGISTERED.values()]
+    found = {kind for kind in found if kind.__name__ == name}
+    own = {kind for kind in found if tag_of(kind) == f"{_OWN}:{name}"}
+    registered = set(_REGISTERED.values())
+    return _only(
+        [k for k in own or found if _is_importable(k) or k in registered], f"{name}"
+    )
+
+
+def _only(found: Sequence[type], tag: str) -> type:
+    places = [f"{kind.__module__}.{kind.__qualname__}" for kind in found]
+    if len(found) > 1:
+        raise InputDataError(
+            f"more than one class is stored as {tag!r}: {', '.join(sorted(places))}. "
+            "Give all but one another name."
+        )
+    if not found:
+        raise InputDataError(
+            f"there is no class {tag!r} that can be stored and restored. Import the "
+            "module that defines it before you restore a run. It has to stand at the "
+            f"top level of that module and to be a {_names(_BASES)}; "
+            "`botorch_drbo.codec.register` makes known what stands elsewhere."
+        )
+    return found[0]
+
+
+def _with_tag(tag: str) -> list[type]:
+    named = {kind for kind in _kinds() if tag_of(kind) == tag}
+    return [kind for kind in named if _is_importable(kind)]
+
+
+def _kinds() -> Iterator[type]:
+    """Every class that may be stored and that this process has imported."""
+    waiting = [*_BASES]
+    while waiting:
+        kind = waiting.pop()
+        yield kind
+        waiting.extend(kind.__subclasses__())
+
+
+def _is_importable(kind: type) -> bool:
+    """Whether its module and its name lead to it: not to a later definition."""
+    found: object = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
+
+
+def _place(kind: type) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
+
+
+def _names(kinds: Iterable[type]) -> str:
+    return " or ".join(sorted(kind.__name__ for kind in kinds))

@@ -1,0 +1,140 @@
+"""What is committed under results/ agrees with the problems as they are now."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.commands import RESULTS
+from benchmarks.run.config import ProblemConfig
+from benchmarks.run.problems import make_problem
+from benchmarks.run.storage import load
+from tests.data import FILES, needs
+
+FOREIGN = re.compile(r"[`\s=>](/[\w.-]+){2,}")
+
+
+def runs() -> list[object]:
+    """A parameter for each problem of each `results.parquet`."""
+    found = []
+    for path in sorted(RESULTS.rglob("results.parquet")):
+        _, about = load(path)
+        for entry in about["config"]["problems"]:
+            marks = [needs(FILES[entry["name"]])] if entry["name"] in FILES else []
+            name = f"{path.parent.name}/{entry['label']}"
+            found.append(pytest.param(path, entry, marks=marks, id=name))
+    return found
+
+
+@pytest.mark.parametrize(("path", "entry"), runs())
+def test_regret_is_that_to_the_stored_optimum(path: Path, entry: dict[str, Any]):
+    """`expected` was computed at the decision; `regret` has the optimum in it."""
+    rows, about = load(path)
+    problem = make_problem(ProblemConfig(**entry))
+    rows = rows[rows.problem == entry["label"]]
+    assert len(rows) > 0
+    np.testing.assert_allclose(
+        rows.regret + rows.expected, problem.optimal_value, atol=1e-9
+    )
+    last = pd.DataFrame(about["recommended"])
+    last = last[last.problem == entry["label"]]
+    assert min(rows.regret.min(), last.regret.min()) > -1e-3  # the quadrature's error
+    x = problem.bounds.new_tensor(np.stack(last.x.tolist()[:1]))
+    value = problem.expected_value(x)
+    assert last.regret.iloc[0] == pytest.approx(
+        problem.optimal_value - value.item(), abs=1e-6
+    )
+
+
+def test_no_folder_of_another_machine_is_named():
+    texts = [
+        path for kind in ("md", "html", "json") for path in RESULTS.rglob(f"*.{kind}")
+    ]
+    assert len(texts) > 20
+    for path in texts:
+        text = re.sub(r'base64,[^"]*', "", path.read_text(encoding="utf-8"))
+        assert not FOREIGN.search(text), path
+
+
+README = RESULTS.parent / "README.md"
+
+
+def table_after(heading: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The first table below a heading of the README: its head, and rows by name."""
+    text = README.read_text(encoding="utf-8").split(heading, 1)[1]
+    lines = itertools.dropwhile(lambda line: line[:1] != "|", text.splitlines())
+    table = itertools.takewhile(lambda line: line[:1] == "|", lines)
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table]
+    return rows[0][1:], {row[0]: row[1:] for row in rows[2:]}
+
+
+def check_cell(cell: str, wanted: list[float], where: object) -> None:
+    """Each number of a cell is the wanted one, rounded as it is shown."""
+    shown = re.findall(r"\d*\.?\d+", cell)
+    assert len(shown) == len(wanted), where
+    for text, value in zip(shown, wanted, strict=True):
+        step = 10.0 ** -len(text.partition(".")[2])
+        assert float(text) == pytest.approx(value, abs=0.501 * step), where
+
+
+@pytest.mark.parametrize(
+    ("heading", "name", "unlike"),
+    [
+        ("### Figures 2, 3 and 4: eight methods", "wdrbo", []),
+        ("### Figures 1 and 2, Appendix D", "sbo_kde", ["complicated_hartmann"]),
+    ],
+)
+def test_regrets_of_the_readme_are_those_of_the_rows(
+    heading: str, name: str, unlike: list[str]
+):
+    """Mean and half the distance of two seeds; one problem is judged by its reward."""
+    rows, _ = load(RESULTS / name)
+    methods, table = table_after(heading)
+    table = {line.split()[0]: cells for line, cells in table.items()}
+    ranks = table.pop("mean", None)
+    assert table.keys() == set(rows.problem.unique())
+    regrets = rows.groupby(["problem", "algorithm", "seed"]).regret.sum()
+    rewards = rows.groupby(["problem", "algorithm", "seed"]).y.sum()
+    for problem, cells in table.items():
+        for method, cell in zip(methods, cells, strict=True):
+            both = (rewards if problem in unlike else regrets)[problem][method]
+            half = abs(both.iloc[0] - both.iloc[1]) / 2
+            check_cell(cell, [both.mean(), half], (problem, method))
+    if ranks:
+        own = regrets.groupby(level=[0, 1]).mean().unstack().rank(axis=1).mean()
+        assert [float(rank) for rank in ranks] == pytest.approx(
+            own[methods].tolist(), abs=0.051
+        )
+
+
+@pytest.mark.parametrize(
+    ("heading", "name", "problems"),
+    [
+        ("### Tables 1 and 2: seconds per", "wdrbo", ["ackley_1_1", "branin_2_2"]),
+        ("### Table 1: seconds per", "sbo_kde", ["ackley_2_1"]),
+    ],
+)
+def test_times_of_the_readme_are_those_of_the_rows(
+    heading: str, name: str, problems: list[str]
+):
+    """100 medians of one `ask`, without the fit and with it, each seed by itself."""
+    rows, _ = load(RESULTS / name)
+    rows = rows.assign(own=rows.seconds - rows.fit_seconds)
+    _, table = table_after(heading)
+    assert table.keys() == set(rows.algorithm.unique())
+    for method, (_, *cells) in table.items():
+        found = rows[rows.algorithm == method].groupby(["problem", "seed"])
+        medians = 100 * found[["own", "seconds"]].median()
+        wanted = [
+            medians.loc[problem][field].tolist()
+            for problem in problems
+            for field in ("own", "seconds")
+        ]
+        for cell, seeds in zip(cells, wanted, strict=True):
+            check_cell(cell, seeds, method)

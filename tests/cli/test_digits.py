@@ -1,0 +1,103 @@
+"""Suggestions have the digits of their columns, and stay allowed with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.digits import in_digits
+from botorch_drbo.space import (
+    Category,
+    Integer,
+    LinearConstraint,
+    Log,
+    Ordinal,
+    Space,
+    Variable,
+)
+
+
+def written(
+    tmp_path: Path,
+    cells: str,
+    value: object,
+    kind: Variable | tuple[float, float],
+    pending: tuple[float, ...] = (),
+    **limits: float,
+) -> str:
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["x,c,y", *(f"{cell},1,1" for cell in cells.split())]))
+    constraints = [LinearConstraint({"x": 1.0}, **limits)] if limits else []
+    space = Space({"x": kind}, {"c": (0, 1)}, outcome="y", constraints=constraints)
+    rows = in_digits(
+        pd.DataFrame({"x": [value]}),
+        pd.DataFrame({"x": list(pending)}),
+        CsvFile.read(path),
+        space,
+    )
+    return rows[0]["x"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "kind", "word"),
+    [
+        ("20.5 30", 37.304182, (10, 90), "37.3"),
+        ("20.50 30", 37.304182, (10, 90), "37.30"),
+        ("2e-3 30", 37.304182, (10, 90), "37.304"),
+        ("", 37.304182, (10, 90), "37.304"),  # 80 / 10,000 and finer
+        ("20 30", 37.304182, (0, 100), "37"),
+        ("20 30", 37.304182, (10, 90), "37.3"),  # one is more than a hundredth of 80
+        ("0 1", 0.304182, (0, 1), "0.30"),
+        ("20 30", 89.97, (10, 89.99), "89.9"),  # 90.0 is out of bounds
+        ("20 30", -0.04, (-50, 40), "0.0"),
+        ("1000000", 1234567.89, (0, 1e7), "1234568"),
+        ("3 7", 5, Integer(0, 40), "5"),
+        ("3.0 7.0", 5, Integer(0, 40), "5.0"),
+        ("40", 40.0, Ordinal([2.5, 40]), "40"),
+        ("40", 2.5, Ordinal([2.5, 40]), "2.5"),
+        ("A", "B", Category(["A", "B"]), "B"),
+        ("0.5 0.001", 0.00123456, Log(1e-3, 1.0), "0.00123"),
+        ("0.1234 0.5", 0.00123456, Log(1e-3, 1.0), "0.001235"),
+        ("0.5", 123.456, Log(1e-3, 1e3), "123"),
+        ("0.5", 12345.6, Log(1e-3, 1e5), "12346"),
+    ],
+)
+def test_the_digits_are_those_of_the_column(
+    tmp_path: Path,
+    cells: str,
+    value: object,
+    kind: Variable | tuple[float, float],
+    word: str,
+) -> None:
+    assert written(tmp_path, cells, value, kind) == word
+
+
+def test_rounding_goes_to_the_side_that_is_allowed(tmp_path: Path) -> None:
+    assert written(tmp_path, "1.0", 33.37, (0, 90), upper=33.37) == "33.3"
+    assert written(tmp_path, "1.0", 33.33, (0, 90), lower=33.33) == "33.4"
+    # Neither of 33.3 and 33.4.
+    assert written(tmp_path, "1.0", 33.35, (0, 90), lower=33.34, upper=33.36) == "33.35"
+
+
+def test_rounding_keeps_apart_from_what_is_pending(tmp_path: Path) -> None:
+    assert written(tmp_path, "1.0", 33.31, (0, 90), (33.3,)) == "33.4"
+    assert written(tmp_path, "1.0", 33.31, (0, 90), (33.3, 33.4)) == "33.31"
+
+
+def test_a_batch_keeps_apart_too(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c,y\n1.0,1,1,1\n")
+    limit = LinearConstraint({"a": 1.0, "b": 1.0}, upper=10.0)
+    space = Space(
+        {"a": (0, 90), "b": Integer(0, 9)},
+        {"c": (0, 1)},
+        outcome="y",
+        constraints=[limit],
+    )
+    x = pd.DataFrame({"a": [4.02, 3.98, 4.0], "b": [6, 6, 6]})
+    # 4.02 becomes neither 4.0, which is the third one, nor 4.1, which is too much.
+    rows = in_digits(x, x.iloc[:0], CsvFile.read(path), space)
+    assert [row["a"] for row in rows] == ["4.02", "3.9", "4.0"]

@@ -1,0 +1,84 @@
+"""Tables: rows are told in their order, and the default recipe takes every context."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from botorch_drbo import Category, RobustOptimizer
+from botorch_drbo.algorithms import WDRBOExact
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_contexts_are_as_old_as_their_rows(last: bool) -> None:
+    """A row whose outcome is out is no newer than the rows below it."""
+    df = pd.DataFrame(
+        {
+            "price": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0],
+            "demand": [1.0, 2.0, 3.0, None, 5.0, 6.0],
+            "profit": [None, 1.0, 2.0, None, 3.0, None if last else 4.0],
+        }
+    )
+    opt = RobustOptimizer.from_dataframe(
+        df,
+        decisions={"price": (10, 90)},
+        contexts={"demand": (0, 10)},
+        outcome="profit",
+        algorithm="dro",
+        half_life=1.5,
+    )
+    shown = [1.0, 2.0, 3.0, 5.0, 6.0]
+    assert opt._run.ledger.history.contexts.flatten().tolist() == shown
+    assert opt.history.index.tolist() == [0, 1, 2, 4, 5]  # trial k is row k
+    assert opt.pending.price.tolist() == [10.0, 40.0] + [60.0] * last
+    raw = [2.0 ** (-age / 1.5) for age in (4, 3, 2, 1, 0)]
+    weights = dict(zip(shown, [w / sum(raw) for w in raw], strict=True))
+    best = opt.recommend(radius=0.0)
+    found = dict(zip(best.contexts.demand, best.contexts.reference_weight, strict=True))
+    assert found == pytest.approx(weights)
+
+
+@pytest.mark.parametrize("half_life", [None, 1.0])
+def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
+    half_life: float | None,
+) -> None:
+    """``SpreadRadius`` of a table as of the same rows told one by one."""
+    demand = [9.0, 1.0, 2.0, 1.5]
+    profit = [None, 1.0, 2.0, 3.0]  # the farthest context is the oldest one
+    df = pd.DataFrame(
+        {"price": [10.0, 20.0, 30.0, 40.0], "demand": demand, "profit": profit}
+    )
+    opt = RobustOptimizer.from_dataframe(
+        df,
+        decisions={"price": (10, 90)},
+        contexts={"demand": (0, 10)},
+        outcome="profit",
+        algorithm="wdrbo_exact",
+        half_life=half_life,
+    )
+    raw = [1.0] * 4 if half_life is None else [0.125, 0.25, 0.5, 1.0]
+    w = [v / sum(raw) for v in raw]
+    places = [d / 10 for d in demand]  # in units of the box
+    mean = sum(v * c for v, c in zip(w, places, strict=True))
+    biased = sum(v * (c - mean) ** 2 for v, c in zip(w, places, strict=True))
+    squares = sum(v**2 for v in w)
+    by_hand = 1.25 * math.sqrt(biased / (1 - squares) * squares)
+    recipe = opt.algorithm
+    assert isinstance(recipe, WDRBOExact)
+    history = opt._run.ledger.history
+    assert recipe.radius_of(recipe.radius, history, opt.space) == pytest.approx(by_hand)
+
+
+def test_the_default_recipe_takes_every_kind_of_context() -> None:
+    df = pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": ["a", "b", "a"], "y": [1, 2, 1.5]})
+    opt = RobustOptimizer.from_dataframe(
+        df,
+        decisions={"x": (0, 9)},
+        contexts={"w": Category(["a", "b"])},
+        outcome="y",
+        num_initial=0,
+    )
+    assert opt.algorithm.name == "wdrbo_exact"
+    assert 0 <= opt.ask().x.iloc[0] <= 9

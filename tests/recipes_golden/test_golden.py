@@ -1,0 +1,57 @@
+"""Recipes, options and journals answer as they did in 0.2.0, up to what was mended.
+
+On the machine and the libraries of the record to the last bit; elsewhere a sum may be
+taken in another order, and decisions agree within ``1e-6`` of a side.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from botorch_drbo.algorithms import ALGORITHMS
+from tests.recipes_golden import journals, record
+from tests.recipes_golden.cases import OPTIONS, Answer, questions
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what is said has its own tests
+
+RECORD, JOURNALS = record.load(record.FILE), record.load(record.JOURNALS)
+TOLERANCE = 1e-6 * 4.0  # of the widest side
+
+
+def check(found: Answer, recorded: Answer, made_on: dict[str, str], key: str) -> None:
+    if made_on == record.machine() or isinstance(recorded, str):
+        assert found == recorded, key
+        return
+    numbers = [[float.fromhex(text) for text in row] for row in (found, recorded)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=TOLERANCE), key
+
+
+def test_every_recipe_is_on_record() -> None:
+    assert set(RECORD["answers"]) == set(OPTIONS) == set(ALGORITHMS)
+    assert set(JOURNALS["answers"]) == set(journals.runs())
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_first_answers_are_those_on_record(name: str) -> None:
+    recorded, asked = RECORD["answers"][name], questions(name)
+    for key in ("1+1, propose", "1+1, recommend"):
+        check(asked[key](), recorded[key], RECORD["machine"], key)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIONS)
+def test_all_answers_are_those_on_record(name: str) -> None:
+    recorded, asked = RECORD["answers"][name], questions(name)
+    assert list(recorded) == list(asked)
+    for key, ask in asked.items():
+        check(ask(), recorded[key], RECORD["machine"], key)
+
+
+@pytest.mark.parametrize("key", JOURNALS["answers"])
+def test_a_journal_of_0_2_0_goes_on_as_it_would_have(tmp_path: Path, key: str) -> None:
+    told = JOURNALS["answers"][key]
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(told["lines"]) + "\n")
+    check(journals.follow(path), told["then"], JOURNALS["machine"], key)
