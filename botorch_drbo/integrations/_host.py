@@ -287,7 +287,7 @@ def _end_of_range(value: object, variable: Variable) -> float | None:
 def outcome(value: object, what: str) -> float:
     """A finite number that a model can take, or an error that names ``what``."""
     number = finite_numbers([value], lambda _: what)
-    check_can_be_modelled(number, number.new_empty(0), what)
+    check_can_be_modelled(number, number.dtype, name=what)
     return number.item()
 
 
