@@ -265,7 +265,7 @@ def _seeds_and_iterations(
 
 def show_names(options: argparse.Namespace) -> int:
     from benchmarks.problems import factories
-    from botorch_drbo.algorithms import ALGORITHMS
+    from botorch_drbo.recipes import ALGORITHMS
 
     print("problems:  ", *sorted(factories()))
     print("algorithms:", *sorted(ALGORITHMS))

@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 
-from botorch_drbo.algorithms import ALGORITHMS, ModelBasedAlgorithm
+from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -76,7 +76,7 @@ def write_recipes() -> None:
         "",
         "Every recipe with a model also takes "
         + ", ".join(f"`{name}`" for name in sorted(common))
-        + " (see {class}`~botorch_drbo.algorithms.ModelBasedAlgorithm`).",
+        + " (see {class}`~botorch_drbo.recipes.ModelBasedAlgorithm`).",
         "",
         "| recipe | class | its own options and their defaults |",
         "|---|---|---|",
@@ -84,7 +84,7 @@ def write_recipes() -> None:
     for name, recipe in ALGORITHMS.items():
         own = [field for field in fields(recipe) if field.name not in common]
         options = ", ".join(f"`{as_argument(field)}`" for field in own)
-        link = f"{{class}}`~botorch_drbo.algorithms.{recipe.__name__}`"
+        link = f"{{class}}`~botorch_drbo.recipes.{recipe.__name__}`"
         lines.append(f"| `{name}` | {link} | {options} |")
     (DOCS / "api" / "recipes.md").write_text("\n".join([*lines, ""]))
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from botorch_drbo.algorithms import model_based
+from botorch_drbo.recipes import model_based
 from tests.fits import Fits
 
 # Processes run in parallel (pytest-xdist); threads on top of them only slow them down.

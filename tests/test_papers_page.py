@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.test_functions import TEST_FUNCTIONS
 
 ROOT = Path(__file__).parent.parent

@@ -12,9 +12,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from matplotlib import pyplot as plt
 
 from botorch_drbo import Category, ContextSet, RobustOptimizer, Space
-from botorch_drbo.algorithms import Recommendation
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.plotting import plot_policy, plot_worst_case
+from botorch_drbo.recommendation import Recommendation
 from tests.models import uniform
 
 

@@ -42,12 +42,12 @@ from torch import Tensor
 from benchmarks.problems import MisspecifiedFunction  # of the repository
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
-from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.confidence import model_confidence_width
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.plotting import COLOURS, DASHES
+from botorch_drbo.surrogate import FixedHyperparameters
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 ROUNDS = 5 if SMOKE_TEST else 30

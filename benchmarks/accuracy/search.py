@@ -15,8 +15,9 @@ from rich.console import Console
 from benchmarks.run.config import ProblemConfig
 from benchmarks.run.problems import World, make_problem
 from benchmarks.run.runner import one_thread
-from botorch_drbo.algorithms import History, SearchSpace, make_algorithm
-from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
 
 RECIPES = ("wdrbo", "wdrbo_exact", "sbo_kde", "drbo_kde", "drbo_mmd")
 PROBLEMS = ("portfolio_normal", "portfolio_uniform", "hartmann_5_1")

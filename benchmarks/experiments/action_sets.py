@@ -25,13 +25,9 @@ from benchmarks.experiments.misspecified import EPSILONS, KINDS, Found, draw, ta
 from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
-from botorch_drbo.algorithms import (
-    FixedHyperparameters,
-    History,
-    RegretBalancing,
-    SearchSpace,
-    make_algorithm,
-)
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import RegretBalancing, make_algorithm
+from botorch_drbo.surrogate import FixedHyperparameters
 
 # One decision variable and a smooth kernel: its information gain is small enough that
 # the paper has more than one guess after some hundred rounds.

@@ -31,13 +31,6 @@ from benchmarks.experiments.decisions import (
 from benchmarks.problems import BOCUProblem
 from benchmarks.run.config import ConfigError
 from benchmarks.run.report import estimate
-from botorch_drbo.algorithms import (
-    Algorithm,
-    FixedHyperparameters,
-    History,
-    SearchSpace,
-    make_algorithm,
-)
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     MaximumMeanDiscrepancy,
@@ -45,6 +38,9 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.plotting import plot_regret
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import Algorithm, make_algorithm
+from botorch_drbo.surrogate import FixedHyperparameters
 
 BETA = 2.0  # as in the paper's experiments: 1.414 standard deviations
 METHODS = ("ts_bocu", "ucb_bocu_1", "ucb_bocu_2", "ucb_so", "ucb_ro", "random")

@@ -5,7 +5,7 @@ from benchmarks.experiments.ablations import (
     StableOptShifted,
     WDRBODetached,
 )
-from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.recipes import ALGORITHMS
 
 for recipe in (WDRBODetached, StableOptShifted, DRBOMMDDiagonal):
     ALGORITHMS[recipe.name] = recipe

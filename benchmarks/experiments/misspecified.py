@@ -29,14 +29,10 @@ from benchmarks.problems import MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
 from benchmarks.run.report import estimate
-from botorch_drbo.algorithms import (
-    FixedHyperparameters,
-    History,
-    PhasedUncertaintySampling,
-    SearchSpace,
-    make_algorithm,
-)
 from botorch_drbo.plotting import plot_regret
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import PhasedUncertaintySampling, make_algorithm
+from botorch_drbo.surrogate import FixedHyperparameters
 
 SIDE = 25  # decisions along each axis of the grid
 NORM, LENGTHSCALE, NOISE = 2.0, 0.2, 0.1

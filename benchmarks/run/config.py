@@ -49,7 +49,7 @@ class AlgorithmConfig:
     """One algorithm with its options.
 
     Args:
-        name: The name in ``botorch_drbo.algorithms.ALGORITHMS``.
+        name: The name in ``botorch_drbo.recipes.ALGORITHMS``.
         label: How tables, plots and folders call it; the name unless two variants of
             one algorithm take part.
         options: Keyword arguments of the algorithm, in JSON's types. The value

@@ -34,9 +34,9 @@ from benchmarks.run.provenance import commit, machine, versions
 from benchmarks.run.stopwatch import stopwatch
 from benchmarks.run.storage import FORMAT, Run, RunKey, differences, missing, run_file
 from benchmarks.run.storage import save as save_run
-from botorch_drbo.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
 from botorch_drbo.schedules import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 

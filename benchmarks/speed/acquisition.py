@@ -16,8 +16,9 @@ from benchmarks.speed.job import BETA
 from benchmarks.speed.tables import Line
 from benchmarks.speed.timing import alternate, value_and_gradient
 from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.algorithms import DRBOKDE, DRBOMMD, SBOKDE, History, SearchSpace
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import DRBOKDE, DRBOMMD, SBOKDE
 from botorch_drbo.test_functions import make_test_function
 
 

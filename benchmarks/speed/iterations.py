@@ -10,12 +10,11 @@ import torch
 
 from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, median_ratio, seconds
-from botorch_drbo.algorithms import (
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
     ALGORITHMS,
-    History,
     ModelBasedAlgorithm,
     RegretBalancing,
-    SearchSpace,
     make_algorithm,
 )
 from botorch_drbo.test_functions import make_test_function

@@ -22,9 +22,9 @@ from benchmarks.run.provenance import machine
 from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate
-from botorch_drbo.algorithms import History, SearchSpace
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem import History, SearchSpace
 
 STEP = 1e-3  # of the difference quotient that stands for the sensitivity there
 TOLERANCE = 1e-6  # of the range of the scores, between both worst-case values

@@ -8,8 +8,8 @@ from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
 
-from botorch_drbo.algorithms.feasible import feasible
 from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.space import Category, Continuous, Integer, Log, Space, Variable
 from botorch_drbo.space.table import to_tensor
 

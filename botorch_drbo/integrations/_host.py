@@ -16,13 +16,14 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.algorithms import Algorithm, Round
 from botorch_drbo.optimizer.checks import as_algorithm, check_can_be_modelled
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import next_decisions, recommended
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import Round
+from botorch_drbo.recipes import Algorithm
 from botorch_drbo.space import Category, NamedRecommendation, Space, Variable
 from botorch_drbo.space.variables import finite_numbers
 

@@ -53,11 +53,6 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
-from botorch_drbo.algorithms import (
-    Algorithm,
-    ModelBasedAlgorithm,
-    algorithm_from_dict,
-)
 from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
     events_of,
@@ -71,6 +66,7 @@ from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.state import write_state
+from botorch_drbo.recipes import Algorithm, ModelBasedAlgorithm, algorithm_from_dict
 
 __all__ = [
     "RobustGenerationNode",
@@ -95,7 +91,7 @@ def generation_strategy(
 
     Args:
         context_names: The parameters of the experiment that are contexts.
-        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
             a recipe.
         num_initial: How many decisions a scrambled Sobol design has.
         seed: Decides every random draw.

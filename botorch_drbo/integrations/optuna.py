@@ -20,7 +20,6 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_drbo.algorithms import Algorithm, Round, derive_seed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.integrations import _host
 from botorch_drbo.integrations._host import (
@@ -32,6 +31,9 @@ from botorch_drbo.integrations._host import (
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.problem import Round
+from botorch_drbo.randomness import derive_seed
+from botorch_drbo.recipes import Algorithm
 from botorch_drbo.space import Space
 from botorch_drbo.space.table import to_tensor
 
@@ -59,7 +61,7 @@ class RobustSampler(BaseSampler):
         contexts: For each name the values it can take: the worst case may go anywhere
             in them. With ``log=True`` its logarithm is modelled, and a radius is a
             fraction of the logarithmic range.
-        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
             a recipe.
         search_space: For each parameter its values, as in Optuna's ``GridSampler``;
             None to learn them from the complete trials, until when they are random.

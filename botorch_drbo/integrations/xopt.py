@@ -26,13 +26,13 @@ from torch import Tensor
 from xopt.generator import Generator
 from xopt.generators import generators
 
-from botorch_drbo.algorithms import Round
-from botorch_drbo.algorithms.registry import decode_options
 from botorch_drbo.integrations import _host
 from botorch_drbo.integrations._host import RobustDecision, check_names
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import Round
+from botorch_drbo.recipes.registry import decode_options
 from botorch_drbo.space import Continuous, Ordinal, Space, Variable
 
 __all__ = ["RobustDecision", "RobustGenerator"]
@@ -50,7 +50,7 @@ class RobustGenerator(Generator):
     it. Of a row without an outcome (an evaluation that failed) the context counts.
 
     Attributes:
-        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``.
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``.
         outside: What becomes of a row whose context is missing, no number or outside
             its domain, whose outcome is infinite, or whose decision is outside its
             bounds. "skip" warns, and the row counts as a failed evaluation; "clip" does

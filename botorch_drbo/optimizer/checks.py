@@ -19,9 +19,9 @@ from botorch_drbo._validation import (
     coarser_eps,
     rounding,
 )
-from botorch_drbo.algorithms import Algorithm, make_algorithm
-from botorch_drbo.algorithms.registry import check_options
 from botorch_drbo.optimizer.standing import OutcomeRange
+from botorch_drbo.recipes import Algorithm, make_algorithm
+from botorch_drbo.recipes.registry import check_options
 
 _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 

@@ -10,16 +10,12 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_count
-from botorch_drbo.algorithms import (
-    ALGORITHMS,
-    Algorithm,
-    ModelMaker,
-    SearchSpace,
-    algorithm_from_dict,
-)
 from botorch_drbo.codec import decode, decode_arguments, encode
 from botorch_drbo.optimizer.dtypes import as_dtypes
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.recipes import ALGORITHMS, Algorithm, algorithm_from_dict
 from botorch_drbo.space import Space
+from botorch_drbo.surrogate import ModelMaker
 
 _PLAIN = ("seed", "maximize", "num_initial", "initial_design", "perturbation")
 INITIAL_DESIGNS = ("sobol", "sobol_joint")

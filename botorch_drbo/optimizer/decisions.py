@@ -15,14 +15,6 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo._validation import coarser_eps
-from botorch_drbo.algorithms import (
-    History,
-    ModelBasedAlgorithm,
-    Recommendation,
-    Round,
-    derive_seed,
-)
-from botorch_drbo.algorithms.candidates import check_candidates, without
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.optimizer.checks import as_rows
@@ -32,6 +24,11 @@ from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.problem import History, Round
+from botorch_drbo.randomness import derive_seed
+from botorch_drbo.recipes import ModelBasedAlgorithm
+from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.search.candidates import check_candidates, without
 
 _DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_drbo.algorithms import SearchSpace
-from botorch_drbo.algorithms.candidates import best_rows
-from botorch_drbo.algorithms.feasible import joint_sample, sample
 from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.feasible import joint_sample, sample
 from botorch_drbo.sampling import sobol_in_box
+from botorch_drbo.search.candidates import best_rows
 
 
 class InitialDesign:

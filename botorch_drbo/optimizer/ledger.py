@@ -11,11 +11,11 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import rounding
-from botorch_drbo.algorithms import ConstraintData, History, SearchSpace
 from botorch_drbo.optimizer.dtypes import stored_dtype
 from botorch_drbo.optimizer.matching import Told, match
 from botorch_drbo.optimizer.standing import Standing
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import ConstraintData, History, SearchSpace
 
 
 @dataclass(frozen=True, eq=False)

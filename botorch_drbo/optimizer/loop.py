@@ -14,13 +14,6 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.algorithms import (
-    Algorithm,
-    History,
-    ModelMaker,
-    Round,
-    SearchSpace,
-)
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
@@ -50,8 +43,11 @@ from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.tables import Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior import joint_moments
+from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.recipes import Algorithm
 from botorch_drbo.space import Space, Variable
 from botorch_drbo.space.constraints import Constraint
+from botorch_drbo.surrogate import ModelMaker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +79,7 @@ class RobustOptimizer:
     ``tell`` raise. A damaged journal is refused and left as it is.
 
     Args:
-        algorithm: The name of a recipe, see ``botorch_drbo.algorithms.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
             a recipe.
         bounds: Lower and upper bounds of the decision, ``2 x d_x``, or a ``Space`` of
             named variables. Then all methods speak of tables in your units: they

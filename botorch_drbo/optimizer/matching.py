@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from botorch_drbo._validation import rounding
-from botorch_drbo.algorithms import SearchSpace
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import SearchSpace
 
 
 @dataclass(frozen=True)

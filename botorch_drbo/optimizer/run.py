@@ -15,9 +15,6 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.algorithms import ModelMaker, Round
-from botorch_drbo.algorithms.candidates import check_candidates
-from botorch_drbo.algorithms.data import check_values
 from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checks import (
     as_constraints,
@@ -29,7 +26,11 @@ from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import read_event
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.problem import Round
+from botorch_drbo.problem.search_space import check_values
+from botorch_drbo.search.candidates import check_candidates
 from botorch_drbo.space import Space
+from botorch_drbo.surrogate import ModelMaker
 
 
 class Run:

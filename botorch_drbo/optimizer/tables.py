@@ -11,9 +11,10 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import Recommendation, Round, SearchSpace
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import Round, SearchSpace
+from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.space import NamedRecommendation, Space
 from botorch_drbo.space.table import cell, row_names, to_frame, to_outcomes, to_tensor
 

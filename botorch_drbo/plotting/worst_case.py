@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from torch import Tensor
 
-from botorch_drbo.algorithms import Recommendation
 from botorch_drbo.plotting.columns import Column, column_of
 from botorch_drbo.plotting.style import COLOURS, as_array, given_or_new
+from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.space import NamedRecommendation
 
 _MOST_BARS, _NUM_BINS = 12, 20

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, final
 
 from torch import Tensor
 
-from botorch_drbo.algorithms import Recommendation
-from botorch_drbo.algorithms.stability import Stability
-from botorch_drbo.algorithms.summary import Held, summary
 from botorch_drbo.ambiguity import SolverStatus
+from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.stability import Stability
+from botorch_drbo.recommendation.summary import summary
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
 

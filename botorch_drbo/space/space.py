@@ -10,10 +10,10 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import SearchSpace
-from botorch_drbo.algorithms.feasible import sample
 from botorch_drbo.codec import FunctionName, storable
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.feasible import sample
 from botorch_drbo.space.constraints import (
     Constraint,
     LinearConstraint,

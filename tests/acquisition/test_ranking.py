@@ -15,11 +15,12 @@ from botorch_drbo.acquisition import (
     RobustAcquisitionFunction,
 )
 from botorch_drbo.acquisition.base import COARSER
-from botorch_drbo.algorithms import History, SearchSpace, make_algorithm
-from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation, Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
 from botorch_drbo.sampling import sobol_in_box
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()

@@ -11,17 +11,6 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    UCBBOCU1,
-    UCBBOCU2,
-    UCBRO,
-    UCBSO,
-    FixedHyperparameters,
-    History,
-    SearchSpace,
-    ThompsonSampling,
-    algorithm_from_dict,
-)
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
@@ -30,7 +19,17 @@ from botorch_drbo.ambiguity import (
     NoAmbiguity,
     TotalVariation,
 )
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
+    UCBBOCU1,
+    UCBBOCU2,
+    UCBRO,
+    UCBSO,
+    ThompsonSampling,
+    algorithm_from_dict,
+)
 from botorch_drbo.schedules import InverseSquareRoot
+from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT
 
 SPACE = SearchSpace(UNIT, UNIT)

@@ -7,15 +7,14 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import (
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
     ALGORITHMS,
     Algorithm,
-    History,
     ModelBasedAlgorithm,
-    SearchSpace,
     make_algorithm,
 )
-from botorch_drbo.algorithms.candidates import best_rows, check_candidates, score
+from botorch_drbo.search.candidates import best_rows, check_candidates, score
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double),

@@ -18,20 +18,16 @@ from torch import Tensor
 
 from benchmarks.problems import Reservoir
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    ALGORITHMS,
-    ConstraintData,
-    History,
-    ModelBasedAlgorithm,
-    Round,
-    SearchSpace,
-    make_algorithm,
-)
-from botorch_drbo.algorithms.candidates import score
-from botorch_drbo.algorithms.chance_constraint import ChanceConstraint, best_feasible
-from botorch_drbo.algorithms.feasible import sample
-from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
+from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
+from botorch_drbo.problem.feasible import sample
+from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
+from botorch_drbo.recommendation.chance_constraint import (
+    ChanceConstraint,
+    best_feasible,
+)
+from botorch_drbo.recommendation.worst_case import Judge
+from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform
 
 FUNCTION = Reservoir(num_reference=20)

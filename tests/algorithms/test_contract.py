@@ -12,15 +12,14 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
     ALGORITHMS,
     Algorithm,
-    History,
-    Recommendation,
-    SearchSpace,
     algorithm_from_dict,
     make_algorithm,
 )
+from botorch_drbo.recommendation import Recommendation
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
-from botorch_drbo.algorithms import History, SearchSpace
+from botorch_drbo.problem import History, SearchSpace
 
 BOUNDS = torch.tensor([[0.0, -1.0], [1.0, 1.0]], dtype=torch.double)
 CONTEXT_BOUNDS = torch.tensor([[5.0], [6.0]], dtype=torch.double)

@@ -9,17 +9,16 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.algorithms import (
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
     AcquisitionAlgorithm,
     ConfidenceWidth,
-    FixedHyperparameters,
-    History,
-    SearchSpace,
     algorithm_from_dict,
     make_algorithm,
 )
-from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)

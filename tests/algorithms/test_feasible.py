@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.algorithms.data import SearchSpace
-from botorch_drbo.algorithms.feasible import TOLERANCE, feasible
+from botorch_drbo.problem.feasible import TOLERANCE, feasible
+from botorch_drbo.problem.search_space import SearchSpace
 
 BOX = torch.tensor([[-9.0, -9.0], [9.0, 9.0]], dtype=torch.double)
 

@@ -26,17 +26,15 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo import ContextSet, RobustOptimizer
-from botorch_drbo.algorithms import (
+from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.recipes import (
     ALGORITHMS,
     Algorithm,
     ConfidenceWidth,
-    FixedHyperparameters,
-    History,
-    Round,
-    SearchSpace,
     algorithm_from_dict,
     make_algorithm,
 )
+from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import uniform
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}

@@ -10,16 +10,11 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    ALGORITHMS,
-    FixedHyperparameters,
-    History,
-    SearchSpace,
-    algorithm_from_dict,
-    make_algorithm,
-)
 from botorch_drbo.contexts.forgetting import weighted_variance
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import ALGORITHMS, algorithm_from_dict, make_algorithm
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
+from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)

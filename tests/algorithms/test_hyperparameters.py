@@ -9,15 +9,14 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
-from botorch_drbo.algorithms import (
-    FixedHyperparameters,
-    History,
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
     ModelBasedAlgorithm,
-    SearchSpace,
     algorithm_from_dict,
     make_algorithm,
     model_based,
 )
+from botorch_drbo.surrogate import FixedHyperparameters
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0], [3.0]], dtype=torch.double),

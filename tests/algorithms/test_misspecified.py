@@ -10,14 +10,9 @@ from botorch.acquisition import UpperConfidenceBound
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
-from botorch_drbo.algorithms import (
-    ECGPUCB,
-    ECWDRBO,
-    FixedHyperparameters,
-    History,
-    SearchSpace,
-    make_algorithm,
-)
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import ECGPUCB, ECWDRBO, make_algorithm
+from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}

@@ -14,15 +14,12 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.algorithms import (
-    FixedHyperparameters,
-    History,
-    SearchSpace,
-    make_algorithm,
-)
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.sample_paths import PosteriorPaths
+from botorch_drbo.surrogate import FixedHyperparameters
 
 PRIOR = FixedHyperparameters(lengthscale=(0.3, 0.25), noise_variance=1e-3)
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)

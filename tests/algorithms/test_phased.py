@@ -12,16 +12,11 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import (
-    GPUCB,
-    ConfidenceWidth,
-    FixedHyperparameters,
-    History,
-    PhasedUncertaintySampling,
-    SearchSpace,
-)
-from botorch_drbo.algorithms.phased import _fitted
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import GPUCB, ConfidenceWidth, PhasedUncertaintySampling
+from botorch_drbo.recipes.phased import _fitted
+from botorch_drbo.surrogate import FixedHyperparameters
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from botorch_drbo.algorithms import derive_seed, isolated_rng, standard_dtype
+from botorch_drbo.randomness import derive_seed, isolated_rng, standard_dtype
 
 
 def test_derived_seeds_differ_and_are_stable() -> None:

@@ -14,21 +14,20 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
+from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
     GPUCB,
     SBOKDE,
     WDRBO,
     AcquisitionAlgorithm,
     EmpiricalRisk,
-    History,
-    SearchSpace,
     StableOpt,
     algorithm_from_dict,
     make_algorithm,
 )
-from botorch_drbo.algorithms.fitting import minimise_in_logarithms
-from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
+from botorch_drbo.surrogate.fitting import minimise_in_logarithms
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),

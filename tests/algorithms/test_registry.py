@@ -8,7 +8,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.algorithms import ALGORITHMS, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import ALGORITHMS, algorithm_from_dict, make_algorithm
 from botorch_drbo.schedules import InverseSquareRoot
 
 

@@ -13,15 +13,11 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_drbo.algorithms import (
-    FixedHyperparameters,
-    History,
-    RegretBalancing,
-    SearchSpace,
-    algorithm_from_dict,
-)
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import RegretBalancing, algorithm_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
+from botorch_drbo.surrogate import FixedHyperparameters
 
 BOUNDS = torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double)
 SPACE = SearchSpace(BOUNDS, torch.tensor([[0.0], [1.0]], dtype=torch.double))

@@ -15,21 +15,6 @@ from gpytorch.kernels import ScaleKernel
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    DRBOKDE,
-    DRBOMMD,
-    SBOKDE,
-    WDRBO,
-    AcquisitionAlgorithm,
-    DistributionallyRobust,
-    DRBOMMDMinimax,
-    EmpiricalRisk,
-    History,
-    SearchSpace,
-    StableOpt,
-    WDRBOExact,
-    algorithm_from_dict,
-)
 from botorch_drbo.ambiguity import (
     FullSimplex,
     KullbackLeibler,
@@ -39,6 +24,20 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import (
+    DRBOKDE,
+    DRBOMMD,
+    SBOKDE,
+    WDRBO,
+    AcquisitionAlgorithm,
+    DistributionallyRobust,
+    DRBOMMDMinimax,
+    EmpiricalRisk,
+    StableOpt,
+    WDRBOExact,
+    algorithm_from_dict,
+)
 from botorch_drbo.schedules import InverseSquareRoot
 
 SPACE = SearchSpace(

@@ -8,16 +8,12 @@ import pytest
 import torch
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    ConstraintData,
-    History,
-    SearchSpace,
-    make_algorithm,
-)
-from botorch_drbo.algorithms.model_based import _others
-from botorch_drbo.algorithms.rivals import against_rivals
-from botorch_drbo.algorithms.stability import overtaken
 from botorch_drbo.ambiguity import TotalVariation
+from botorch_drbo.problem import ConstraintData, History, SearchSpace
+from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes.model_based import _others
+from botorch_drbo.recommendation.rivals import against_rivals
+from botorch_drbo.recommendation.stability import overtaken
 from tests.models import UNIT, uniform
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}

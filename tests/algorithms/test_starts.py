@@ -10,8 +10,8 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.algorithms.starts import _saddles, hills, hilltops
 from botorch_drbo.sampling import sobol
+from botorch_drbo.search.starts import _saddles, hills, hilltops
 
 
 class Landscape(AcquisitionFunction):

@@ -9,15 +9,10 @@ import pytest
 import torch
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    ConstraintData,
-    History,
-    Recommendation,
-    Round,
-    SearchSpace,
-    make_algorithm,
-)
 from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler, SolverStatus
+from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
+from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recommendation import Recommendation
 from tests.models import UNIT, uniform
 
 

@@ -14,18 +14,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_drbo.algorithms import (
-    ALGORITHMS,
-    Algorithm,
-    EmpiricalRisk,
-    FixedHyperparameters,
-    History,
-    Recommendation,
-    SearchSpace,
-    make_algorithm,
-)
-from botorch_drbo.algorithms.candidates import score
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import ALGORITHMS, Algorithm, EmpiricalRisk, make_algorithm
+from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.search.candidates import score
+from botorch_drbo.surrogate import FixedHyperparameters
 
 SMALL = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}
 

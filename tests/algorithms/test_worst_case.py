@@ -15,22 +15,6 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    ALGORITHMS,
-    FixedHyperparameters,
-    History,
-    ModelBasedAlgorithm,
-    Recommendation,
-    SearchSpace,
-    make_algorithm,
-)
-from botorch_drbo.algorithms.worst_case import (
-    Judge,
-    _apart,
-    _descend,
-    filling,
-    worst_case,
-)
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ChiSquared,
@@ -47,6 +31,17 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
+from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.worst_case import (
+    Judge,
+    _apart,
+    _descend,
+    filling,
+    worst_case,
+)
+from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.test_functions import make_test_function
 from tests.models import UNIT
 

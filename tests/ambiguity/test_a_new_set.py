@@ -11,11 +11,12 @@ from torch import Tensor
 
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.algorithms import DistributionallyRobust, History, SearchSpace
 from botorch_drbo.ambiguity import AmbiguitySet, SolverStatus
 from botorch_drbo.ambiguity.solution import Solution
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import DistributionallyRobust
 from tests.models import make_model
 
 

@@ -23,10 +23,10 @@ from ax.core.search_space import SearchSpace
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo import ContextSet, RobustOptimizer
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.recipes import ALGORITHMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::ax.exceptions.core.AxParameterWarning")
 logging.getLogger("ax").setLevel(logging.ERROR)

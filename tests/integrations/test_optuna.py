@@ -33,10 +33,10 @@ from optuna.trial import TrialState
 from torch import Tensor
 
 from botorch_drbo import ContextSet, RobustOptimizer
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
+from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

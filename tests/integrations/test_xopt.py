@@ -16,8 +16,8 @@ from xopt import Evaluator, Xopt
 from xopt.errors import VOCSError
 
 from botorch_drbo import ContextSet, RobustOptimizer
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.integrations.xopt import RobustGenerator
+from botorch_drbo.recipes import ALGORITHMS
 
 QUICK = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 10}
 # Not in alphabetical order: Xopt's YAML forgets the order of its variables.

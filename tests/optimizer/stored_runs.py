@@ -24,7 +24,6 @@ from botorch_drbo import (
     RobustOptimizer,
     Space,
 )
-from botorch_drbo.algorithms import ConfidenceWidth, FixedHyperparameters
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ChiSquared,
@@ -38,6 +37,7 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
     Wasserstein,
 )
+from botorch_drbo.recipes import ConfidenceWidth
 from botorch_drbo.schedules import (
     BOCUBeta,
     Constant,
@@ -49,6 +49,7 @@ from botorch_drbo.schedules import (
     WassersteinConfidenceRadius,
     WassersteinCoveringRadius,
 )
+from botorch_drbo.surrogate import FixedHyperparameters
 
 BOUNDS = torch.tensor([[0.0, -1.0], [1.0, 1.0]], dtype=torch.double)
 CONTEXT_BOUNDS = torch.tensor([[0.0], [10.0]], dtype=torch.double)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
 from tests.data import with_data
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
-from botorch_drbo.algorithms import RandomSearch
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import RandomSearch
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 X = torch.tensor([[0.5, 0.5]], dtype=torch.double)

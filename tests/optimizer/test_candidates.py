@@ -10,8 +10,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import ALGORITHMS
 
 
 def grid(num: int = 5) -> Tensor:

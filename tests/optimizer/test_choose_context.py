@@ -11,8 +11,8 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 PRIOR = FixedHyperparameters(lengthscale=0.3, noise_variance=1e-4)

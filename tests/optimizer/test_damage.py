@@ -16,10 +16,10 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.ambiguity import ConditionalValueAtRisk
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.schedules import InverseSquareRoot
+from botorch_drbo.surrogate import FixedHyperparameters
 
 
 def some_run(toy: Any, path: Path | None = None) -> RobustOptimizer:

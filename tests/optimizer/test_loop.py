@@ -12,8 +12,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import ALGORITHMS, EmpiricalRisk, RandomSearch
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import ALGORITHMS, EmpiricalRisk, RandomSearch
 from botorch_drbo.schedules import InverseSquareRoot
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.algorithms import SearchSpace
 from botorch_drbo.optimizer.matching import Match, Told, match
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import SearchSpace
 
 EPS = torch.finfo(torch.double).eps
 

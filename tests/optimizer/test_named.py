@@ -20,7 +20,7 @@ from botorch_drbo import (
     RobustOptimizer,
     Space,
 )
-from botorch_drbo.algorithms.feasible import feasible
+from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.space.table import to_tensor
 
 BUDGET = {"num_initial": 3, "num_restarts": 2, "raw_samples": 32}

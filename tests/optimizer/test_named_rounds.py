@@ -26,10 +26,10 @@ from botorch_drbo import (
     Space,
     calibrate,
 )
-from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checksum import state_checksum
+from botorch_drbo.surrogate import FixedHyperparameters
 
 WEATHERS = ["sun", "rain", "snow"]
 SPACE = Space(

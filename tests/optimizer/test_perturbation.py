@@ -14,8 +14,9 @@ from botorch.models.transforms.input import Normalize
 from torch import Tensor
 
 from botorch_drbo import ContextSet, Integer, RobustOptimizer, Space
-from botorch_drbo.algorithms import ALGORITHMS, FixedHyperparameters
 from botorch_drbo.ambiguity import FullSimplex
+from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT, uniform
 
 BOX = torch.tensor([[-0.1], [0.1]], dtype=torch.double)

@@ -11,8 +11,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.schedules import InverseSquareRoot
 from tests.optimizer.journals import resume_quietly
 

@@ -17,8 +17,8 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.surrogate import FixedHyperparameters
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
 BOUNDS = torch.tensor([[0.0], [2.0]], dtype=torch.double)

@@ -9,7 +9,7 @@ import pytest
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import Category, RobustOptimizer
-from botorch_drbo.algorithms import WDRBOExact
+from botorch_drbo.recipes import WDRBOExact
 
 
 @pytest.mark.parametrize("last", [False, True])

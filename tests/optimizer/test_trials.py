@@ -13,8 +13,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
-from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import ALGORITHMS
 
 
 def context(value: float) -> Tensor:

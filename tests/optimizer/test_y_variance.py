@@ -14,8 +14,8 @@ from botorch.exceptions.errors import (
 )
 from torch import Tensor
 
-from botorch_drbo.algorithms import FixedHyperparameters
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 PRIOR = FixedHyperparameters(lengthscale=0.5, noise_variance=0.3, outputscale=4.0)

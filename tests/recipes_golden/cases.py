@@ -12,18 +12,6 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.algorithms import (
-    ALGORITHMS,
-    Algorithm,
-    ConfidenceWidth,
-    ConstraintData,
-    FixedHyperparameters,
-    History,
-    Recommendation,
-    Round,
-    SearchSpace,
-    make_algorithm,
-)
 from botorch_drbo.ambiguity import (
     ChiSquared,
     ConditionalValueAtRisk,
@@ -34,7 +22,11 @@ from botorch_drbo.ambiguity import (
     NoAmbiguity,
     Wasserstein,
 )
+from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
+from botorch_drbo.recipes import ALGORITHMS, Algorithm, ConfidenceWidth, make_algorithm
+from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
+from botorch_drbo.surrogate import FixedHyperparameters
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 6}
 SEED = 5

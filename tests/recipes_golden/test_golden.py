@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.recipes import ALGORITHMS
 from tests.recipes_golden import journals, record
 from tests.recipes_golden.cases import OPTIONS, Answer, questions
 

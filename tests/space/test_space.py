@@ -12,8 +12,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Space
-from botorch_drbo.algorithms.feasible import feasible, sample
 from botorch_drbo.codec import decode, encode
+from botorch_drbo.problem.feasible import feasible, sample
 from botorch_drbo.space.table import to_frame, to_tensor
 
 DECISIONS = {

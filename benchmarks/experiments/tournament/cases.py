@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.experiments.tournament.samples import SmoothSample
-from botorch_drbo.algorithms import Algorithm, make_algorithm
+from botorch_drbo.recipes import Algorithm, make_algorithm
 from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 

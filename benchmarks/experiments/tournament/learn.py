@@ -25,8 +25,8 @@ from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.run.config import ConfigError
 from benchmarks.run.problems import World
 from benchmarks.run.runner import one_thread
-from botorch_drbo.algorithms import Algorithm
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import Algorithm
 
 FORMAT = 1
 

@@ -8,7 +8,8 @@ from benchmarks.experiments.ablations import (
     StableOptShifted,
     WDRBODetached,
 )
-from botorch_drbo.algorithms import WDRBO, EmpiricalRisk, History, SearchSpace
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import WDRBO, EmpiricalRisk
 
 GENERATOR = torch.Generator().manual_seed(0)
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.experiments import bocu
 from benchmarks.experiments.bocu import METHODS, SETTINGS, Curves, Setting, Task
 from benchmarks.problems import BOCUProblem
-from botorch_drbo.algorithms import History, SearchSpace
+from botorch_drbo.problem import History, SearchSpace
 
 GP = "gp_prior_2_2"
 TV_DRO, TV_WCS, TV_GEN = (Setting(o, "tv") for o in ("dro", "wcs", "gen"))

@@ -8,8 +8,9 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
 from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
-from botorch_drbo.algorithms import FixedHyperparameters, RegretBalancing
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.recipes import RegretBalancing
+from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.test_functions import make_test_function
 
 FUNCTION = MisspecifiedFunction(

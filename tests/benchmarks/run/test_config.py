@@ -24,7 +24,7 @@ from benchmarks.run.config import (
 from benchmarks.run.extensions import import_all
 from benchmarks.run.problems import make_problem
 from benchmarks.run.runner import build_algorithm
-from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.schedules import InverseSquareRoot
 
 NEWSVENDOR = ProblemConfig("newsvendor")

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.run.config import ConfigError
 from benchmarks.run.extensions import import_all
 from benchmarks.run.storage import load
-from botorch_drbo.algorithms import ALGORITHMS
+from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.test_functions import TEST_FUNCTIONS
 
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"

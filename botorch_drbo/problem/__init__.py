@@ -1,0 +1,7 @@
+"""The problem of a recipe: space, history, what is known of a round."""
+
+from botorch_drbo.problem.history import ConstraintData, History
+from botorch_drbo.problem.round import Round
+from botorch_drbo.problem.search_space import SearchSpace
+
+__all__ = ["ConstraintData", "History", "Round", "SearchSpace"]

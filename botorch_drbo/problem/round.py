@@ -1,0 +1,129 @@
+"""What is known about one round alone: its forecast, its radius, its context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import check_inside, check_nonnegative
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.search_space import SearchSpace, check_values
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    r"""What is known about one round alone. What is None, the recipe's own stands for.
+
+    Attributes:
+        context_set: The reference distribution of this round, such as a forecast, in
+            place of what the recipe learns from the contexts seen.
+        radius: That of the ambiguity set around it, in the units of the recipe's own.
+        known_context: What is known of the context before the decision, ``d_c``; NaN
+            in the columns that are not known.
+
+    Raises:
+        InputDataError: Something else than a context set, a radius that is no number
+            or negative, or a context that is no floating point tensor, infinite, or
+            known in no column.
+        BotorchTensorDimensionError: A context that is more than one.
+
+    Example:
+        >>> Round(known_context=torch.tensor([0.3, torch.nan])).known_context
+        tensor([0.3000,    nan])
+    """
+
+    context_set: ContextSet | None = None
+    radius: float | None = None
+    known_context: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        if self.context_set is not None and not isinstance(
+            self.context_set, ContextSet
+        ):
+            raise InputDataError(
+                "`context_set` must be a ContextSet or None, got "
+                f"{type(self.context_set).__name__}. See ContextSet.from_distribution "
+                "and ContextSet.empirical."
+            )
+        if self.radius is not None:
+            radius = check_nonnegative(self.radius, "radius")
+            if radius.numel() != 1:
+                raise BotorchTensorDimensionError(
+                    f"`radius` must be one number, got shape {tuple(radius.shape)}."
+                )
+            object.__setattr__(self, "radius", radius.item())  # a tensor is not stored
+        if self.known_context is not None:
+            object.__setattr__(self, "known_context", _one_context(self.known_context))
+
+    def within(self, space: SearchSpace) -> Round:
+        r"""Check that it fits a problem.
+
+        Args:
+            space: The boxes of decisions and contexts.
+
+        Returns:
+            The same in the dtype and on the device of the boxes.
+
+        Raises:
+            BotorchTensorDimensionError: Another number of context columns.
+            InputDataError: A context outside the bounds.
+        """
+        box, contexts, known = space.context_bounds, self.context_set, None
+        if contexts is not None:
+            if contexts.dim != space.d_c:
+                raise BotorchTensorDimensionError(
+                    f"`context_set` has {contexts.dim} context columns, "
+                    f"`context_bounds` has {space.d_c}."
+                )
+            given = contexts.points.to(box.device)
+            check_inside(given, box, "context_set", "context_bounds")
+            check_values(given, box, space.context_values, "context_set")
+            points = space.snap_contexts(given.to(box).clamp(*box))
+            if given.dtype != box.dtype or not torch.equal(points, given):
+                contexts = ContextSet(points, contexts.weights.to(box))
+        if self.known_context is not None:
+            if len(self.known_context) != space.d_c:
+                raise BotorchTensorDimensionError(
+                    f"`context` must have {space.d_c} columns, NaN where it is not "
+                    f"known, got {len(self.known_context)}."
+                )
+            known = self.known_context.to(box.device)
+            # What is not known is checked as an end of its side.
+            filled = torch.where(known.isnan(), box[0].to(known), known).unsqueeze(0)
+            check_inside(filled, box, "context", "context_bounds")
+            check_values(filled, box, space.context_values, "context")
+            snapped = space.snap_contexts(known.to(box).clamp(*box))
+            known = torch.where(known.isnan(), known.to(box), snapped)
+        return replace(self, context_set=contexts, known_context=known)
+
+
+def _one_context(context: Tensor) -> Tensor:
+    """A context that is known in some column, ``d_c``."""
+    if not isinstance(context, Tensor) or not context.is_floating_point():
+        got = context.dtype if isinstance(context, Tensor) else type(context).__name__
+        raise InputDataError(
+            f"`context` must be a floating point tensor, NaN where it is not known, "
+            f"got {got}."
+        )
+    if context.ndim == 2 and len(context) == 1:
+        context = context.squeeze(0)
+    if context.ndim != 1:
+        raise BotorchTensorDimensionError(
+            "`context` must be one context, a `d_c`- or `1 x d_c`-dim tensor, got "
+            f"shape {tuple(context.shape)}. For a decision for each of many contexts "
+            "there is `policy`."
+        )
+    if context.isinf().any():
+        raise InputDataError(
+            f"`context` has infinite entries: {context.tolist()}. Use NaN for what is "
+            "not known."
+        )
+    if context.isnan().all():
+        raise InputDataError(
+            "`context` is NaN in every column: nothing is known. Leave it out."
+        )
+    return context.detach().clone()

@@ -1,0 +1,476 @@
+r"""The contract of a recipe: a history goes in, decisions come out.
+
+``Algorithm`` is what the optimizer knows. ``ModelBasedAlgorithm`` is the usual case:
+fit a Gaussian process, build an acquisition function, optimise it. A new recipe is one
+subclass in a file of its own, and one line in the registry.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo._validation import check_inside
+from botorch_drbo.codec import FunctionName, encode, tag_of
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.round import Round
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recommendation.recommendation import Recommendation
+from botorch_drbo.search.candidates import check_candidates
+
+# Said to those whose recipe cannot; a test compares it with the registry.
+_TAKE_CATEGORIES = (
+    "dro",
+    "wdrbo_exact",
+    "erbo",
+    "ts_erbo",
+    "ei_erbo",
+    "ts_wdrbo",
+    "ei_wdrbo",
+    "ts_bocu",
+    "ucb_bocu_1",
+    "ucb_bocu_2",
+    "ucb_so",
+    "ucb_ro",
+    "gp_ucb",
+    "ec_gp_ucb",
+    "random",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Algorithm(ABC):
+    r"""A recipe of one published method; its dataclass fields are its options.
+
+    Both methods are deterministic in their arguments and ``seed``, and leave the
+    caller's random number generators as they were.
+    """
+
+    name: ClassVar[str]
+    """The key in the registry."""
+    needs_data: ClassVar[bool] = True
+    """Whether ``propose`` needs at least one outcome."""
+    uses_contexts: ClassVar[bool] = True
+    """Whether its decisions depend on which contexts are to be expected."""
+    may_repeat: ClassVar[bool] = False
+    """Whether a batch may hold a decision twice, or one that is pending."""
+    context_order: ClassVar[str | None] = None
+    """What needs contexts that are numbers, in words; None if categories will do."""
+    needs_box: ClassVar[bool] = False
+    """Whether decisions have to fill a box: none discrete, and no constraints."""
+    takes_constraints: ClassVar[bool] = False
+    """Whether it heeds outcome constraints."""
+
+    def propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int = 1,
+        X_pending: Tensor | None = None,
+        seed: int = 0,
+        candidates: Tensor | None = None,
+        this_round: Round | None = None,
+    ) -> Tensor:
+        r"""Propose the next decisions.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            q: How many decisions.
+            X_pending: Decisions on their way that have no outcome yet, ``m x d_x``.
+            seed: Decides every random draw.
+            candidates: The decisions to choose from, ``m x d_x``; None for the whole
+                box.
+            this_round: What is known about this round alone; None for nothing.
+
+        Returns:
+            Decisions inside ``space.bounds``, ``q x d_x``, in its dtype. With
+            ``candidates`` they are different rows of the list, and none that is
+            pending as long as there are others, unless the recipe ``may_repeat``.
+
+        Raises:
+            InputDataError: The recipe needs data and there is none, ``q`` is not a
+                positive integer, or the list is empty, too short, or leaves the box.
+            BotorchTensorDimensionError: History, list, round and space do not fit.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
+        """
+        self._check(history, space, self.needs_data)
+        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        if isinstance(q, bool) or not isinstance(q, int) or q < 1:
+            raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
+        if X_pending is not None and X_pending.shape[0] == 0:
+            X_pending = None
+        if X_pending is not None:
+            check_inside(X_pending, space.bounds, "X_pending", "bounds")
+        if candidates is not None:
+            different = 1 if self.may_repeat else q
+            candidates = check_candidates(candidates, space, different)
+        with isolated_rng(seed, space.bounds.device):
+            x = recipe._propose(
+                history,
+                space,
+                q=q,
+                X_pending=X_pending,
+                seed=seed,
+                candidates=candidates,
+            ).detach()
+        if candidates is not None:
+            return x
+        # L-BFGS-B may leave the box by a rounding error.
+        return x.clamp(space.bounds[0], space.bounds[1])
+
+    def recommend(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int = 0,
+        candidates: Tensor | None = None,
+        this_round: Round | None = None,
+    ) -> Recommendation:
+        r"""Recommend the decision with the best objective on the posterior mean.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+            candidates: The decisions to choose from, ``m x d_x``; None for the whole
+                box.
+            this_round: What is known about this round alone; None for nothing.
+
+        Returns:
+            The decision and its values, in the sign of ``history.Y``.
+
+        Raises:
+            InputDataError: There is no outcome yet, or the list is empty or leaves the
+                box.
+            BotorchTensorDimensionError: History, list, round and space do not fit.
+            UnsupportedError: The recipe can make nothing of what is known about the
+                round.
+        """
+        self._check(history, space, needs_data=True)
+        recipe, history, space = self.facing(this_round, history, space, decides=False)
+        if candidates is not None:
+            candidates = check_candidates(candidates, space)
+        with isolated_rng(seed, space.bounds.device):
+            best = recipe._recommend(history, space, seed=seed, candidates=candidates)
+        if space.known_context is None:
+            return best
+        shown = best.context_set  # a density estimate spreads a little in each column
+        known = ContextSet(space.with_known(shown.points), shown.weights)
+        return replace(best, context_set=known)
+
+    def policy(
+        self,
+        history: History,
+        space: SearchSpace,
+        contexts: Tensor,
+        *,
+        seed: int = 0,
+        this_round: Round | None = None,
+    ) -> Tensor:
+        r"""Recommend a decision for each of many contexts.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            contexts: ``m x d_c``; NaN where a context is not known.
+            seed: Decides every random draw.
+            this_round: What else is known about this round; None for nothing.
+
+        Returns:
+            Decisions, ``m x d_x``: what ``recommend`` says for each context.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a context leaves its box.
+            BotorchTensorDimensionError: History, contexts and space do not fit.
+            UnsupportedError: The recipe's decisions do not depend on the context.
+        """
+        self._check(history, space, needs_data=True)
+        this_round = Round() if this_round is None else this_round
+        facing = [
+            self.facing(
+                replace(this_round, known_context=context), history, space, decides=True
+            )
+            for context in contexts
+        ]
+        with isolated_rng(seed, space.bounds.device):
+            model = self._fit(history, space)
+            constraints = self._fit_constraints(history, space)
+            decisions = [
+                recipe._decide(model, constraints, seen, here, seed=seed)
+                for recipe, seen, here in facing
+            ]
+        return torch.stack(decisions)
+
+    def choose_contexts(
+        self,
+        history: History,
+        space: SearchSpace,
+        x: Tensor,
+        *,
+        seed: int = 0,
+        this_round: Round | None = None,
+    ) -> Tensor:
+        r"""Choose where a laboratory should evaluate decisions.
+
+        .. math:: \arg\max_c \{ \sigma(x, c) : q_c(x) > 0 \}
+
+        with ``q`` the worst case, by the judge of the recipe's recommendations, of the
+        pessimistic outcome :math:`\mu - 1.5\, \sigma`: where the decision may hurt most
+        and least is known.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            x: Decisions, ``q x d_x``.
+            seed: Decides every random draw.
+            this_round: What is known about this round alone; None for nothing.
+
+        Returns:
+            A context for each decision, ``q x d_c``.
+
+        Raises:
+            InputDataError: There is no outcome yet, or no reference distribution.
+            BotorchTensorDimensionError: History, round and space do not fit.
+            UnsupportedError: The recipe models the decision alone.
+        """
+        self._check(history, space, needs_data=True)
+        self.check_uses_contexts("choose_context")
+        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        with isolated_rng(seed, space.bounds.device):
+            chosen = recipe._choose_contexts(history, space, x, seed=seed)
+        return chosen.clamp(*space.context_bounds)
+
+    def fitted_model(
+        self, history: History, space: SearchSpace, *, seed: int = 0
+    ) -> SingleTaskGP:
+        r"""The model of ``[x, c]`` by which recommendations are judged.
+
+        Args:
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+
+        Returns:
+            The model, in evaluation mode; its outcome is to be maximised.
+
+        Raises:
+            InputDataError: There is no outcome yet.
+            BotorchTensorDimensionError: History and space do not fit.
+            UnsupportedError: The recipe has no model.
+        """
+        self._check(history, space, needs_data=True)
+        with isolated_rng(seed, space.bounds.device):
+            return self._fit(history, space)
+
+    def facing(
+        self,
+        this_round: Round | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        decides: bool,
+    ) -> tuple[Self, History, SearchSpace]:
+        r"""Turn what is known about a round into a recipe and a problem without it.
+
+        A reference and a radius are options of the recipe. Known columns of the context
+        are put into every context seen and into the reference, are out of the
+        adversary's reach, and the model does not depend on them any more.
+
+        Args:
+            this_round: What is known about this round alone; None for nothing.
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+            decides: Whether the recipe's search is asked, and not its judgement.
+
+        Returns:
+            The recipe, the history and the boxes of this round.
+
+        Raises:
+            InputDataError: It leaves the boxes.
+            BotorchTensorDimensionError: It does not fit the boxes.
+            UnsupportedError: The recipe can make nothing of it.
+        """
+        if this_round is None:
+            return self, history, space
+        this_round = this_round.within(space)
+        options: dict[str, Any] = {}
+        if this_round.context_set is not None:
+            if decides:
+                self.check_uses_contexts("context_set")
+            options["reference"] = this_round.context_set
+        if this_round.radius is not None:
+            options["radius"] = this_round.radius
+        lacking = set(options) - {field.name for field in fields(self)}
+        if lacking:
+            raise UnsupportedError(
+                f"`{self.name}` has no {' and no '.join(sorted(lacking))} that a round "
+                "could change. Recipes with both are for instance `wdrbo`, `drbo_kde` "
+                "and `dro`."
+            )
+        recipe = replace(self, **options) if options else self
+        if this_round.known_context is None:
+            return recipe, history, space
+        self.check_uses_contexts("context")
+        space = replace(space, known_context=this_round.known_context)
+        seen = space.with_known(history.contexts)
+        return recipe, replace(history, contexts=seen), space
+
+    def check_uses_contexts(self, argument: str) -> None:
+        r"""Refuse an argument that makes sense only where the context has a say.
+
+        Args:
+            argument: What the user calls it.
+
+        Raises:
+            UnsupportedError: The recipe models the outcome of the decision alone.
+        """
+        if not self.uses_contexts:
+            raise UnsupportedError(
+                f"`{argument}` is no use to `{self.name}`: it models the outcome of "
+                "the decision alone, and the context is noise to it. Use a recipe that "
+                "models decision and context, such as `erbo`, `wdrbo` or `drbo_kde`."
+            )
+
+    @abstractmethod
+    def _propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int,
+        X_pending: Tensor | None,
+        seed: int,
+        candidates: Tensor | None,
+    ) -> Tensor:
+        """Propose ``q x d_x`` decisions, rows of the list; runs under ``seed``."""
+
+    @abstractmethod
+    def _recommend(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+        candidates: Tensor | None,
+    ) -> Recommendation:
+        """Recommend a decision, a row of the list; runs under ``seed``."""
+
+    @abstractmethod
+    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        """Fit the model of ``[x, c]`` that recommendations are judged by."""
+
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        """Fit a model of each outcome constraint; None if there are none."""
+        return None
+
+    @abstractmethod
+    def _decide(
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+    ) -> Tensor:
+        """Recommend ``d_x`` for the known context of the space, by fitted models."""
+
+    @abstractmethod
+    def _choose_contexts(
+        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
+    ) -> Tensor:
+        """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
+
+    def check_space(self, space: SearchSpace) -> None:
+        r"""Refuse a space that the recipe cannot search.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Raises:
+            UnsupportedError: Contexts are categories and the recipe needs numbers,
+                decisions fill no box and the recipe needs one, or contexts perturb
+                the decision and the recipe does not look at them.
+        """
+        if space.perturbation:
+            self.check_uses_contexts("perturbation")
+        if space.context_categories and self.context_order is not None:
+            raise UnsupportedError(
+                f"`{self.name}` needs contexts that are numbers: {self.context_order}, "
+                "and categories know no order. These recipes take them: "
+                f"{', '.join(_TAKE_CATEGORIES)}."
+            )
+        if not space.is_box and self.needs_box:
+            raise UnsupportedError(
+                f"`{self.name}` needs decisions that fill a box, without discrete ones "
+                "and without constraints. Take another recipe, for example "
+                "`ec_gp_ucb`, or give it a box and the decisions as `candidates`."
+            )
+
+    def check_takes_constraints(self) -> None:
+        r"""Refuse outcome constraints where they would not be heeded.
+
+        Raises:
+            UnsupportedError: The recipe knows nothing of them.
+        """
+        if not self.takes_constraints:
+            raise UnsupportedError(
+                f"`{self.name}` knows nothing of outcome constraints: its rule chooses "
+                "decisions by what is not known of the outcome. Use another recipe, "
+                "for example `gp_ucb`, `dro` or `wdrbo`."
+            )
+
+    def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
+        self.check_space(space)
+        if history.constraints is not None:
+            self.check_takes_constraints()
+        if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
+            raise BotorchTensorDimensionError(
+                f"The history has {history.X.shape[1]} decision and "
+                f"{history.C.shape[1]} context columns, the bounds have {space.d_x} "
+                f"and {space.d_c}."
+            )
+        if needs_data and history.t == 0:
+            raise InputDataError(
+                f"`{self.name}` fits a model and there is no outcome yet: tell at "
+                "least one outcome first, or let the optimizer begin with a design "
+                "(`num_initial`)."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""Describe the recipe in plain JSON types, exactly.
+
+        Returns:
+            Its name, its class, and its options; ``algorithm_from_dict`` is the
+            inverse. Of a function there is its name.
+
+        Raises:
+            InputDataError: An option that cannot be stored.
+        """
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        if callable(model := options.get("model")):
+            options["model"] = FunctionName(
+                getattr(model, "__qualname__", type(model).__name__)
+            )
+        return {
+            "name": self.name,
+            "class": tag_of(type(self)),
+            "options": {name: encode(value, name) for name, value in options.items()},
+        }

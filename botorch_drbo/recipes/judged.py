@@ -1,0 +1,88 @@
+"""Recipes that propose in a way of their own and are judged by another recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recipes.base import Algorithm
+from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recommendation.recommendation import Recommendation
+from botorch_drbo.surrogate.given_model import ModelMaker
+from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JudgedAlgorithm(Algorithm):
+    r"""Recommendations are those of another recipe on the same history.
+
+    Args:
+        reference: The context distribution if it is known, for the recommendation.
+        half_life: After how many further contexts one counts half, for the
+            recommendation; None: nothing is forgotten. Outcomes are not.
+        hyperparameters: Those of the model if they are known: then nothing is fitted.
+        model: A function that makes the model in place of all this, as for the other
+            recipes.
+        num_restarts: Starting points of the gradient ascent of the recommendation.
+        raw_samples: Sobol points from which the starting points are picked.
+        max_iterations: L-BFGS-B iterations per ascent.
+    """
+
+    judged_by: ClassVar[type[ModelBasedAlgorithm]]
+    """The other recipe."""
+
+    reference: ContextSet | None = None
+    half_life: float | None = None
+    hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
+    num_restarts: int = 10
+    raw_samples: int = 1024
+    max_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        self._judge()
+
+    def _judge(self) -> ModelBasedAlgorithm:
+        known = {field.name for field in fields(self.judged_by)}
+        shared = [field.name for field in fields(self) if field.name in known]
+        return self.judged_by(**{name: getattr(self, name) for name in shared})
+
+    def _recommend(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+        candidates: Tensor | None,
+    ) -> Recommendation:
+        return self._judge().recommend(history, space, seed=seed, candidates=candidates)
+
+    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        return self._judge()._fit(history, space)
+
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        return self._judge()._fit_constraints(history, space)
+
+    def _decide(
+        self,
+        model: SingleTaskGP,
+        constraints: Model | None,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int,
+    ) -> Tensor:
+        return self._judge()._decide(model, constraints, history, space, seed=seed)
+
+    def _choose_contexts(
+        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
+    ) -> Tensor:
+        return self._judge()._choose_contexts(history, space, x, seed=seed)

@@ -1,0 +1,393 @@
+"""Phased uncertainty sampling: learn in episodes, then discard what cannot be best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, cast, final
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo.confidence import (
+    GreedyVariance,
+    information_gain,
+    nonadaptive_confidence_width,
+)
+from botorch_drbo.posterior.training import outcome_map
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.baselines import GPUCB
+from botorch_drbo.recipes.exploration import ConfidenceWidth
+from botorch_drbo.recipes.judged import JudgedAlgorithm
+from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.sampling import sobol_in_box
+from botorch_drbo.search.candidates import check_candidates
+from botorch_drbo.surrogate.given_model import check_exact
+
+
+@dataclass(frozen=True, eq=False)
+class PhasedState:
+    r"""Where a run of phased uncertainty sampling stands.
+
+    Attributes:
+        episode: The number ``e`` of the running episode, from 1 on.
+        length: How many decisions it holds, ``2^(e - 1)``.
+        decisions: The set :math:`D_1` of all decisions, ``n x d_x``.
+        survives: Which of them are in :math:`D_e`, ``n`` booleans.
+        told: Decisions of this episode that have an outcome, ``a x d_x``.
+        pending: Decisions on their way, ``m x d_x``.
+    """
+
+    episode: int
+    length: int
+    decisions: Tensor
+    survives: Tensor
+    told: Tensor
+    pending: Tensor
+
+    @property
+    def survivors(self) -> Tensor:
+        """The decisions that are left, ``k x d_x``, in the order of ``decisions``."""
+        return self.decisions[self.survives]
+
+    @property
+    def num_asked(self) -> int:
+        """How many decisions of the episode have been taken."""
+        return len(self.told) + len(self.pending)
+
+    @property
+    def remaining(self) -> int:
+        """How many decisions can be asked for before outcomes are due."""
+        return max(self.length - self.num_asked, 0)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhasedUncertaintySampling(JudgedAlgorithm):
+    r"""``phased_gp_us``: sample where the model knows least, discard, begin again.
+
+    Algorithm 2 of [Bogunovic2021misspecified]_. It keeps a low regret if the objective
+    is only close to the model's functions, by an unknown distance. Episode ``e`` has
+    ``m = 2^(e-1)`` decisions; at its start all earlier outcomes are forgotten:
+
+    .. math:: x_t = \arg\max_{x \in D_e} \sigma_{t-1}(x), \qquad t = 1, \dots, m.
+
+    When the last outcome is in, mean and deviation of *this* episode decide who stays:
+
+    .. math:: D_{e+1} = \Big\{ x \in D_e : \mu_m(x) + w\,\sigma_m(x) \ge
+        \max_{x' \in D_e} \big( \mu_m(x') - w\,\sigma_m(x') \big) \Big\}
+
+    (eq. 20). No outcome of an episode has a say in its choices, so the whole episode
+    can be asked for as one batch, with the same result as one by one. Asking for more
+    than the episode holds is an error: tell its outcomes first.
+
+    **The set.** ``candidates``, if given: the same list at each call. Otherwise
+    ``num_decisions`` Sobol points in the box, always the same ones. A decision may be
+    asked for again, also within a batch, when it is still the least known one; no other
+    recipe does so.
+
+    **Episodes** are counted in outcomes, in the order in which they are told: the first
+    is episode 1, the next two are episode 2, and so on. Decisions of an initial design
+    (``num_initial``) fill the first episodes, where they are as good as any, because
+    they were not chosen by outcomes either; ``num_initial=0`` is the paper's algorithm.
+    Executed decisions that differ from the asked ones count as executed.
+
+    **Hyper-parameters.** With ``hyperparameters`` they are given, as in the paper.
+    Otherwise they are fitted between two episodes, once, to all outcomes so far, and
+    serve to discard and to choose in the next episode; inside an episode nothing is
+    fitted. (A kernel from one episode alone would be poor in the early, short ones;
+    posterior means and deviations are from one episode all the same.) They are a
+    function of the outcomes told, so a run that was killed goes on as it would have.
+
+    **The width** ``w`` is 3 by default, a rule of thumb as ``beta`` is elsewhere. The
+    theory applies with one of these, and ``hyperparameters`` that are true:
+
+    - ``confidence_width=ConfidenceWidth(norm_bound=, delta=)`` is the paper's own:
+      Lemma 1 on the outcomes of the episode. It holds for every decision of any compact
+      domain, and has nothing to do with how many are listed. *There is no union bound
+      in the paper*: every episode gets the same ``delta``, and all of them hold with
+      the probability that its theorem states only up to logarithms. To be strict give
+      ``delta / ceil(log2 T)`` for ``T`` outcomes in all.
+    - ``confidence_width=None`` is ours, ``nonadaptive_confidence_width`` (the noise of
+      the model taken at its word): no information gain, but the number of decisions,
+      and a union bound over them and the episodes. About twice as wide as the rule of
+      thumb. Without a ``norm_bound`` the norm of the episode's own posterior mean
+      stands for ``B``: what the data show of it.
+
+    ``model=`` is one of ``x`` alone with noise that it learns (a ``SingleTaskGP``): its
+    kernel, mean and noise are those of the next episode.
+
+    **Contexts.** The paper has none. The model is one of ``x`` alone, as for
+    ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``
+    on the same history: best posterior mean, all outcomes used, the discarded decisions
+    not excluded (give ``recommend`` the survivors as candidates to exclude them).
+
+    Args:
+        num_decisions: Sobol points in place of a list.
+        confidence_width: ``w``, the ``ConfidenceWidth`` of the paper, or None for the
+            non-adaptive one. It multiplies ``sigma``: the root of what ``beta`` is
+            elsewhere.
+        delta: The probability of failure of the non-adaptive width, between 0 and 1.
+        norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
+            scaled to at most 1; None for a guess.
+        model: A function that makes the model in place of all this, as for the other
+            recipes: a ``SingleTaskGP`` with noise that it learns, whose kernel, mean
+            and noise are those of the next episode.
+
+    Raises:
+        InputDataError: An option outside its range.
+
+    Example:
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> space = SearchSpace(unit, unit)
+        >>> X = torch.linspace(0.0, 1.0, 7).double().unsqueeze(-1)  # 1 + 2 + 4
+        >>> history = History(X=X, C=X, Y=-(X - 0.3).square(), contexts=X)
+        >>> recipe = PhasedUncertaintySampling(num_decisions=64)
+        >>> recipe.propose(history, space, q=8).shape  # all of episode 4
+        torch.Size([8, 1])
+        >>> state = recipe.state(history, space)
+        >>> state.episode, state.remaining, len(state.survivors) <= 64
+        (4, 8, True)
+    """
+
+    name: ClassVar[str] = "phased_gp_us"
+    needs_box: ClassVar[bool] = True
+    needs_data: ClassVar[bool] = False
+    uses_contexts: ClassVar[bool] = False
+    may_repeat: ClassVar[bool] = True
+    judged_by: ClassVar[type[ModelBasedAlgorithm]] = GPUCB
+
+    num_decisions: int = 1024
+    confidence_width: float | ConfidenceWidth | None = 3.0
+    delta: float = 0.1
+    norm_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_count(self.num_decisions, "num_decisions")
+        for name in ("norm_bound", "confidence_width"):
+            value = getattr(self, name)
+            if isinstance(value, ConfidenceWidth):
+                if value.data_free:
+                    raise InputDataError(
+                        "`confidence_width` is that of the data of an episode, got "
+                        f"{value}. Leave `data_free` out."
+                    )
+            elif value is not None:  # a tensor cannot be saved
+                number = check_nonnegative(value, name).item()
+                object.__setattr__(self, name, number)
+        if self.norm_bound is not None and self.confidence_width is not None:
+            raise InputDataError(
+                f"`norm_bound` ({self.norm_bound}) decides the width only with "
+                f"`confidence_width=None`, got {self.confidence_width}. Give one of "
+                "them."
+            )
+        self._proven_width(0.0, 1, 1)  # checks delta
+        super().__post_init__()
+
+    def state(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        X_pending: Tensor | None = None,
+        candidates: Tensor | None = None,
+    ) -> PhasedState:
+        r"""Replay a history: which episode runs, and who has survived so far.
+
+        Args:
+            history: What has been observed, to be maximised: the negative of the
+                outcomes if you minimise.
+            space: The boxes of decisions and contexts.
+            X_pending: Decisions on their way, ``m x d_x``.
+            candidates: The list that the decisions are chosen from, ``n x d_x``.
+
+        Returns:
+            The state before the next decision.
+
+        Raises:
+            InputDataError: The list is empty or leaves the box.
+            BotorchTensorDimensionError: History, list and space do not fit.
+        """
+        self._check(history, space, needs_data=False)
+        if candidates is not None:
+            candidates = check_candidates(candidates, space)
+        return self._replay(history, space, X_pending, candidates)[0]
+
+    def _propose(
+        self,
+        history: History,
+        space: SearchSpace,
+        *,
+        q: int,
+        X_pending: Tensor | None,
+        seed: int,
+        candidates: Tensor | None,
+    ) -> Tensor:
+        state, prior = self._replay(history, space, X_pending, candidates)
+        if q > state.remaining:
+            raise InputDataError(
+                f"Episode {state.episode} holds {state.length} decisions: "
+                f"{len(state.told)} have an outcome, {len(state.pending)} are on their "
+                f"way, so {state.remaining} can be asked for now, got q = {q}. Tell "
+                "the outcomes of this episode; the next one holds "
+                f"{2 * state.length}."
+            )
+        survivors = state.survivors
+        if prior is None:  # nothing is known, so nothing is known better
+            return survivors[:1]
+        # Executed decisions need not be survivors: such rows are only observed.
+        taken = torch.cat([state.told, state.pending])
+        points = torch.cat([survivors, taken])
+        own = torch.arange(len(points), device=points.device) < len(survivors)
+        greedy = _greedy(prior, points)
+        for row in taken:
+            same = (points == row).all(-1)
+            greedy.observe(int(same.nonzero()[0]))
+        return points[greedy.extend(q, own)]
+
+    def _replay(
+        self,
+        history: History,
+        space: SearchSpace,
+        X_pending: Tensor | None,
+        candidates: Tensor | None,
+    ) -> tuple[PhasedState, SingleTaskGP | None]:
+        """The state, and a model with the hyper-parameters of the running episode."""
+        decisions = self._sobol_set(space) if candidates is None else candidates
+        survives = torch.ones(len(decisions), dtype=torch.bool, device=decisions.device)
+        first, length, episode, prior = 0, 1, 1, None
+        while first + length <= history.t:
+            end = first + length
+            fitted = prior = self._prior(history, space, end)
+            width = self.confidence_width
+            if isinstance(width, ConfidenceWidth):
+                prior = width.model(fitted)
+            mean, deviation, norm, gain = _moments(
+                prior, history.X[first:end], history.Y[first:end], decisions
+            )
+            if isinstance(width, ConfidenceWidth):
+                width = width.width(fitted, gain)
+            elif width is None:
+                norm = self._prior_norm(prior, decisions, norm)
+                width = self._proven_width(norm, len(decisions), episode)
+            bar = (mean - width * deviation)[survives].max()
+            survives = survives & (mean + width * deviation >= bar)
+            first, length, episode = end, 2 * length, episode + 1
+        state = PhasedState(
+            episode=episode,
+            length=length,
+            decisions=decisions,
+            survives=survives,
+            told=history.X[first:],
+            pending=decisions[:0] if X_pending is None else X_pending.to(decisions),
+        )
+        return state, prior
+
+    def _prior(self, history: History, space: SearchSpace, end: int) -> SingleTaskGP:
+        """A model whose hyper-parameters come from the first ``end`` outcomes."""
+        X, Y, C = history.X[:end], history.Y[:end], history.C[:end]
+        before = History(X=X, C=C, Y=Y, contexts=C)
+        if self.hyperparameters is not None:
+            return self._judge()._model(before, space, uses_contexts=False)
+        data = (X, Y, space.bounds)
+        content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
+        kind = (X.shape, str(X.dtype), str(X.device), id(self.model))
+        prior = _fitted(_FitTask((*content, *kind), before, space, self._judge()))
+        return prior if self.model is None else check_exact(prior, self.name)
+
+    def _prior_norm(
+        self, prior: SingleTaskGP, decisions: Tensor, mean_norm: float
+    ) -> float:
+        """``B`` in units of the prior standard deviation."""
+        if self.norm_bound is None:
+            return mean_norm
+        kernel = cast(Callable[..., Any], prior.covar_module)
+        variance = kernel(prior.transform_inputs(decisions), diag=True).max()
+        unit = outcome_map(prior, None)[0]
+        return self.norm_bound / (unit * variance.double().sqrt()).item()
+
+    def _proven_width(self, norm: float, num_decisions: int, episode: int) -> float:
+        return nonadaptive_confidence_width(
+            num_decisions,
+            norm_bound=norm,
+            delta=self.delta,
+            # The noise variance of the model is believed, in whatever units.
+            noise_std=1.0,
+            noise_ratio=1.0,
+            episode=episode,
+        )
+
+    def _sobol_set(self, space: SearchSpace) -> Tensor:
+        # The set may not depend on the seed of a call, which is another at each call.
+        return sobol_in_box(self.num_decisions, space.bounds, seed=0)
+
+
+@dataclass(frozen=True)
+class _FitTask:
+    """Data to fit a model to; tasks with equal content are equal."""
+
+    content: tuple[object, ...]
+    history: History = field(compare=False)
+    space: SearchSpace = field(compare=False)
+    recipe: ModelBasedAlgorithm = field(compare=False)
+
+
+# A replay fits the model of each episode so far. The fit is a function of the data, so
+# the memory saves time and changes nothing.
+@lru_cache(maxsize=32)
+def _fitted(task: _FitTask) -> SingleTaskGP:
+    # Fitting may draw random numbers: the same ones at each replay.
+    with isolated_rng(0, task.space.bounds.device):
+        return task.recipe._model(task.history, task.space, uses_contexts=False)
+
+
+def _greedy(prior: SingleTaskGP, points: Tensor) -> GreedyVariance:
+    noise = cast(Tensor, prior.likelihood.noise).double().mean()
+    kernel = cast(Kernel, prior.covar_module)
+    return GreedyVariance(kernel, prior.transform_inputs(points), noise)
+
+
+def _moments(
+    prior: SingleTaskGP, X: Tensor, Y: Tensor, decisions: Tensor
+) -> tuple[Tensor, Tensor, float, float]:
+    """Condition the hyper-parameters' prior on the outcomes of one episode only.
+
+    Args:
+        prior: A model whose own data are not used.
+        X: Decisions of the episode, ``m x d_x``.
+        Y: Their outcomes, ``m x 1``.
+        decisions: Where to look, ``n x d_x``.
+
+    Returns:
+        Mean and standard deviation, ``n``, float64, and the norm of the mean less the
+        prior mean in the kernel's space; all in the model's units of the outcome. And
+        the information gain of the episode.
+    """
+    kernel = cast(Callable[..., Any], prior.covar_module)
+    prior_mean = cast(Callable[..., Tensor], prior.mean_module)
+    noise = cast(Tensor, prior.likelihood.noise).double().mean()
+    scale, offset = outcome_map(prior, None)
+    with torch.no_grad():
+        Z, points = prior.transform_inputs(X), prior.transform_inputs(decisions)
+        own = kernel(Z).to_dense().double()  # m x m
+        cross = kernel(Z, points).to_dense().double()  # m x n
+        variance = kernel(points, diag=True).double()
+        root = psd_safe_cholesky(own + noise * torch.eye(len(Z)).to(own))
+        outcomes = (Y.double().squeeze(-1) - offset.to(own)) / scale.to(own)
+        residual = (outcomes - prior_mean(Z).double()).unsqueeze(-1)  # m x 1
+        weights = torch.cholesky_solve(residual, root)
+        half = torch.linalg.solve_triangular(root, cross, upper=False)
+        mean = prior_mean(points).double() + (cross.mT @ weights).squeeze(-1)
+        deviation = (variance - half.square().sum(0)).clamp_min(0.0).sqrt()
+        norm = (weights.mT @ own @ weights).clamp_min(0.0).sqrt().item()
+        gain = information_gain(own, noise.item()).item()
+    return mean, deviation, norm, gain

@@ -1,0 +1,83 @@
+"""The worst case of a decision against the radius, with a box of contexts in reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+from torch.nn.functional import pad
+
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity.sizing import check_has_radius
+from botorch_drbo.calibrate import RobustnessProfile, robustness_profile
+from botorch_drbo.calibrate.profile import check_radii
+from botorch_drbo.recommendation.worst_case import Judge, Score, worst_case
+
+_NUM_RADII, _TIMES = 25, 4.0
+
+
+def profile(
+    judge: Judge,
+    scores: Sequence[Score],
+    *,
+    radii: Tensor | None,
+    target: float | None,
+    seed: int,
+) -> RobustnessProfile:
+    r"""The worst case of a judge for one decision, or for two, at other radii.
+
+    The contexts that the adversary would go to are searched for at each radius and for
+    each decision. All values are then found on all of these, so that both curves are
+    convex, fall, and are comparable.
+
+    Args:
+        judge: The ball, and where its adversary may go; its own radius does not count.
+        scores: Of the decision, and of one to compare with.
+        radii: ``k``, ascending; None for steps up to four times the ball's own.
+        target: A value that the decision should reach.
+        seed: Decides the search.
+
+    Raises:
+        InputDataError: A ball without a radius, or radii that do not ascend.
+    """
+    contexts, given = judge.contexts, judge.contexts.num_points
+    own = check_has_radius(judge.ball(contexts.points)).radius.item()
+    if radii is not None:
+        radii = check_radii(radii)
+    elif own > 0.0:
+        radii = torch.linspace(0.0, _TIMES * own, _NUM_RADII, dtype=torch.double)
+    else:
+        raise InputDataError(
+            "The radius of the set is zero, and says nothing of the radii that matter: "
+            "pass `radii`, for example torch.linspace(0.0, 0.5, 26)."
+        )
+    radii = radii.to(contexts.points.device)
+    points = contexts.points
+    if judge.box is not None:
+        balls = [_with_radius(judge, radius) for radius in radii]
+        found = [
+            worst_case(ball, score, seed=seed)[0].points[given:]
+            for ball in balls
+            for score in scores
+        ]
+        points = torch.cat([points, torch.cat(found).unique(dim=0)])
+    with torch.no_grad():
+        values = [score(points) for score in scores]
+    return robustness_profile(
+        values[0],
+        pad(contexts.weights, (0, len(points) - given)),
+        judge.ball(points),
+        radii,
+        other_values=values[1] if len(values) > 1 else None,
+        target=target,
+    )
+
+
+def _with_radius(judge: Judge, radius: Tensor) -> Judge:
+    def ball(points: Tensor) -> AmbiguitySet:
+        return judge.ball(points).with_radius(radius)
+
+    return replace(judge, ball=ball)

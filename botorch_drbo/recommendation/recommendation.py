@@ -1,0 +1,143 @@
+"""A recommended decision, and what is promised of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_drbo.ambiguity import SolverStatus
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.stability import Stability
+from botorch_drbo.recommendation.summary import summary
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recommendation:
+    r"""The decision that a recipe would implement now, and what to expect of it.
+
+    All values are of the model's posterior mean: what the truth keeps of them depends
+    on the model.
+
+    ``worst_case_value`` is the expectation under ``worst_case_weights``, a distribution
+    inside the recipe's ambiguity set, and the least of all distributions in the set on
+    the contexts of ``context_set`` (if ``worst_case_status`` is EXACT; else a certified
+    lower bound of it). Which contexts these are depends on the set:
+
+    - A Wasserstein, total variation, maximum-mean-discrepancy or Neyman chi-squared
+      ball lets mass go to contexts that were never seen. The whole ``worst_case_box``
+      was searched for the contexts that lower the value most, and those that carry
+      mass stand at the end of ``context_set``, with reference weight zero. A search is
+      finite: the value is an upper bound of the infimum over the box, and close to it.
+    - For all other sets the list of contexts is part of the definition, and
+      ``worst_case_box`` is None: ``NoAmbiguity``, Kullback-Leibler, modified
+      chi-squared and CVaR give mass to no context without reference weight,
+      ``FullSimplex`` is every distribution on the contexts of the list,
+      and a cost or kernel matrix, or a description in cvxpy, that was passed to ``dro``
+      says nothing about other contexts. There the world is supposed to show no others.
+    - ``stable_opt`` is every distribution on its box of one standard deviation, which
+      is the ``worst_case_box``.
+
+    Attributes:
+        x: The decision, ``d_x``.
+        objective: The recipe's own objective at ``x`` on the posterior mean.
+        expected_value: Posterior mean of ``f(x, c)``, averaged over the context set.
+        worst_case_value: The same under the worst distribution found.
+        worst_case_weights: That distribution, weights on the context set, ``n``.
+        context_set: The contexts that the worst case lives on, with their reference
+            weights; those that only the adversary uses have none.
+        worst_case_box: The box that was searched for contexts, ``2 x d_c``; None if
+            those of the reference are all.
+        worst_case_status: EXACT if ``worst_case_value`` is the exact minimum for the
+            posterior mean over the context set, else it is a certified lower bound of
+            that. It says nothing of the model's error, nor of the search for contexts.
+        feasibility: The probability of meeting all outcome constraints, by their
+            models, under the worst distribution for that; None without constraints.
+        feasible: Whether it reaches the recipe's level ``feasibility``. If not, no
+            decision that does was found, and this is the one with the largest
+            probability, whatever its value. None without constraints.
+        stability: From which radius another decision has the better worst case: one
+            that was told, or with ``candidates`` one of the list. None for recipes
+            without a radius.
+        searched: Over which distributions the worst case was searched, in words.
+        num_outcomes: How many outcomes the model has learnt from.
+        held: In how many of the trials told the outcome constraints held; None without
+            constraints.
+    """
+
+    x: Tensor
+    objective: float
+    expected_value: float
+    worst_case_value: float
+    worst_case_weights: Tensor
+    context_set: ContextSet
+    worst_case_box: Tensor | None
+    worst_case_status: SolverStatus
+    feasibility: float | None = None
+    feasible: bool | None = None
+    stability: Stability[Tensor] | None = None
+    searched: str = ""
+    num_outcomes: int | None = None
+    held: Held | None = None
+
+    def report(
+        self,
+        decisions: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+    ) -> str:
+        r"""Say it in about six lines: the decision, its values, what hurts it.
+
+        Args:
+            decisions: Names of the decision variables, ``d_x``; by default
+                ``x1, x2, ...``.
+            contexts: Names of the context variables, ``d_c``; by default
+                ``c1, c2, ...``.
+
+        Returns:
+            Lines of text, what ``print`` shows. The contexts that hurt are the three
+            that gain the most weight in the worst case, compared with the reference.
+        """
+        # Atoms of the distribution may coincide.
+        places, inverse = self.context_set.points.unique(dim=0, return_inverse=True)
+        nothing = torch.zeros(len(places)).to(places)
+        before = nothing.index_add(0, inverse, self.context_set.weights)
+        after = nothing.index_add(0, inverse, self.worst_case_weights)
+        d_x, d_c = len(self.x), places.shape[-1]
+        decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
+        contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
+        rival = None
+        if self.stability is not None and self.stability.rival is not None:
+            rival = dict(zip(decisions, self.stability.rival.tolist(), strict=True))
+        return summary(
+            dict(zip(decisions, self.x.tolist(), strict=True)),
+            "value",
+            self.expected_value,
+            self.worst_case_value,
+            [dict(zip(contexts, row, strict=True)) for row in places.tolist()],
+            before.tolist(),
+            after.tolist(),
+            exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
+            searched=self.searched,
+            num_outcomes=self.num_outcomes,
+            held=self.held,
+            stability=self.stability,
+            rival=rival,
+        )
+
+    def __str__(self) -> str:
+        """The report."""
+        return self.report()
+
+    def __repr__(self) -> str:
+        """The decision and its values, on one line."""
+        return (
+            f"Recommendation(x={self.x.tolist()}, "
+            f"expected_value={self.expected_value:.6g}, "
+            f"worst_case_value={self.worst_case_value:.6g}, "
+            f"worst_case_status={self.worst_case_status.name})"
+        )

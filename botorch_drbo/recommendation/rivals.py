@@ -1,0 +1,81 @@
+"""A recommendation against the other decisions, at larger radii than its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from botorch.models.model import Model
+from torch import Tensor
+from torch.nn.functional import pad
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.recommendation.stability import Stability, overtaken
+from botorch_drbo.recommendation.worst_case import Judge, filling
+
+_MOST_RIVALS = 32
+
+
+def against_rivals(
+    judge: Judge,
+    found: ContextSet,
+    model: Model,
+    x: Tensor,
+    rivals: Tensor,
+    origin: str,
+    *,
+    seed: int,
+) -> Stability[Tensor] | None:
+    r"""Compare a decision with others at larger and larger radii.
+
+    On the contexts of the recommendation and a sample of the box: so the worst cases of
+    the others are a little too good, and the radius is a little too small rather than
+    too large. Of many rivals those with the best expectation and those with the best
+    single worst outcome are compared, 32 in all.
+
+    Args:
+        judge: The ball, and where its adversary may go.
+        found: The contexts of the worst case of the decision.
+        model: Of ``[x, c]``.
+        x: The decision, ``d_x``.
+        rivals: The others, ``m x d_x``.
+        origin: Where these come from, in words: "told", "of the list".
+        seed: Decides the sample of the box.
+
+    Returns:
+        None if the ball has no radius or a radius of zero, or if there are no rivals.
+    """
+    if not len(rivals):
+        return None
+    ball = judge.ball(found.points)
+    if not ball.has_radius or ball.radius.item() == 0.0:
+        return None
+    points, weights = found.points, found.weights
+    if judge.box is not None and not judge.fills_box:
+        sample = filling(judge.box, judge.values, seed)
+        points = torch.cat([points, sample])
+        weights, ball = pad(weights, (0, len(sample))), judge.ball(points)
+    d = x.shape[-1] + points.shape[-1]
+    columns = range(x.shape[-1], d)
+    with torch.no_grad():
+        view = marginal_posterior(model, columns).over(points)
+        values = view.at(torch.cat([x.unsqueeze(0), rivals])).moments()[0]
+    if values.ndim > 2:  # of an ensemble
+        values = values.mean(-2)
+    best = _most_dangerous(values[1:], weights)
+    total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
+    compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
+    found = overtaken(ball, weights, values[0], values[1:][best].double(), rivals[best])
+    return replace(found, compared=compared)
+
+
+def _most_dangerous(values: Tensor, weights: Tensor) -> Tensor:
+    """Rows ``k`` of ``m x n`` values, in order: best expected, and best lowest."""
+    if len(values) <= _MOST_RIVALS:
+        return torch.arange(len(values), device=values.device)
+    half = _MOST_RIVALS // 2
+    expected = (values @ weights.to(values)).topk(half).indices
+    rest = values.amin(-1)
+    rest[expected] = -torch.inf
+    return torch.cat([expected, rest.topk(half).indices]).sort().values

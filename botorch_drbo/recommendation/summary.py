@@ -1,0 +1,105 @@
+"""A recommendation in a few lines that a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.stability import Stability
+
+_NUM_CONTEXTS = 3
+_FEW_OUTCOMES = 10  # with fewer of them a model knows nearly nothing
+_WIDTH = 20  # of the names of the lines, at least
+
+
+def summary(
+    decision: Mapping[str, object],
+    outcome: str,
+    expected: float,
+    worst_case: float,
+    contexts: Sequence[Mapping[str, object]],
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    exact: bool,
+    searched: str = "",
+    num_outcomes: int | None = None,
+    feasibility: float | None = None,
+    feasible: bool | None = None,
+    held: Held | None = None,
+    stability: Stability[Any] | None = None,
+    rival: Mapping[str, object] | None = None,
+) -> str:
+    """The decision, its values, and the contexts that gain most in the worst case.
+
+    Args:
+        decision: Its values by name.
+        outcome: The name of the outcome.
+        expected: Its expectation.
+        worst_case: The same under the worst distribution.
+        contexts: ``n`` different contexts, by name.
+        before: Their weights in the reference, ``n``.
+        after: Their weights in the worst case, ``n``.
+        exact: Whether the solver of the worst case has converged.
+        searched: Over which distributions the worst case was searched.
+        num_outcomes: How many outcomes the model has learnt from.
+        feasibility: The worst probability of meeting the outcome constraints, if any.
+        feasible: Whether it is enough.
+        held: In how many trials told the constraints held.
+        stability: How far the contexts may shift before another decision is better.
+        rival: The values of that decision by name; None if there is none.
+    """
+    gains = [b - a for a, b in zip(before, after, strict=True)]
+    order = sorted(range(len(gains)), key=lambda i: -gains[i])
+    hurt = [
+        f"{_row(contexts[i])}: weight {after[i]:.3f}, {before[i]:.3f} in the reference"
+        for i in order[:_NUM_CONTEXTS]
+        if gains[i] > 1e-6
+    ]
+    note = "" if exact else " (a bound: the solver did not converge)"
+    rows = {
+        "decision": [_row(decision)],
+        "model": _ignorance(num_outcomes),
+        f"expected {outcome}": [_shown(expected)],
+        f"worst-case {outcome}": [f"{_shown(worst_case)}{note}"],
+        "searched": [searched] if searched else [],
+        "feasible": _feasible(feasibility, feasible, held),
+        "answer holds": [stability.words(_row(rival or {}))] if stability else [],
+        "compared with": [stability.compared] if stability else [],
+        "contexts that hurt": hurt or ["none: the worst case is the reference"],
+    }
+    rows = {name: texts for name, texts in rows.items() if texts}
+    width = max(_WIDTH, *(len(name) + 2 for name in rows))
+    lines = [f"{name:<{width}}" + texts[0] for name, texts in rows.items()]
+    return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
+
+
+def _ignorance(num_outcomes: int | None) -> list[str]:
+    if num_outcomes is None or num_outcomes >= _FEW_OUTCOMES:
+        return []
+    noun = "outcome" if num_outcomes == 1 else "outcomes"
+    return [f"knows nearly nothing: it has {num_outcomes} {noun}"]
+
+
+def _feasible(
+    probability: float | None, enough: bool | None, held: Held | None
+) -> list[str]:
+    if probability is None:
+        return []
+    # A probability that is rounded to one would read as certainty.
+    size = f"{probability:.3f}" if probability < 0.9995 else "above 0.999"
+    shortage = "" if enough else ", TOO LITTLE: nothing better was found"
+    told = "" if held is None else f"; {held.words()}"
+    return [f"with probability {size}{shortage}{told}"]
+
+
+def _row(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
+
+
+def _shown(value: object) -> str:
+    """A float with four significant digits, and all of those before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -1,0 +1,1 @@
+"""How a maximum is found: starts, lists of candidates, mixed variables."""

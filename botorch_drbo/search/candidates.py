@@ -1,0 +1,93 @@
+"""A finite list of decisions in place of the box."""
+
+from __future__ import annotations
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import check_finite, check_inside
+from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.search_space import SearchSpace, check_values
+
+_ROWS = 1024  # as many as an optimiser scores at once by default
+
+
+def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tensor:
+    """Return the list, ``m x d_x``, in the dtype of the bounds.
+
+    Rows that are outside by no more than the rounding of their dtype are moved inside.
+
+    Raises:
+        InputDataError: No list, an empty one, rows outside the bounds, or fewer
+            different rows than decisions.
+        BotorchTensorDimensionError: Not a matrix of decisions.
+    """
+    rows = check_finite(candidates, "candidates").detach().to(space.bounds.device)
+    if rows.ndim == 2 and len(rows) == 0:
+        raise InputDataError(
+            "`candidates` is an empty list. Give at least one decision, or None to "
+            "search the whole box."
+        )
+    check_inside(rows, space.bounds, "candidates", "bounds")
+    check_values(rows, space.bounds, space.values, "candidates")
+    rows = space.snap(rows.to(space.bounds).clamp(*space.bounds))
+    allowed = feasible(space, rows)
+    if not allowed.all():
+        wrong = (~allowed).nonzero().flatten().tolist()
+        raise InputDataError(
+            f"`candidates` has rows that violate the constraints: rows {wrong[:5]}, "
+            f"the first is {rows[wrong[0]].tolist()}. Leave them out."
+        )
+    # Adding zero turns -0.0 to 0.0: they are the same decision.
+    different = len(rows) if q == 1 else len((rows + 0.0).unique(dim=0))
+    if q > different:
+        raise InputDataError(
+            f"`candidates` has {different} different rows, but q = {q} decisions are "
+            "asked for. Ask for fewer, or give a longer list."
+        )
+    return rows
+
+
+def score(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
+    """The acquisition value of each row ``m x d_x``, without a graph, ``m``."""
+    with torch.no_grad():
+        parts = candidates.unsqueeze(-2).split(_ROWS)
+        return torch.cat([acqf(part) for part in parts])
+
+
+def best_row(candidates: Tensor, values: Tensor, pending: Tensor | None) -> Tensor:
+    """The best row that is not pending, or the best of all if each is; ``1 x d_x``."""
+    new = torch.ones_like(values, dtype=torch.bool)
+    if pending is not None:
+        new = ~_among(candidates, pending)
+    choices = new.nonzero() if new.any() else (~new).nonzero()
+    choices = choices.squeeze(-1)
+    return candidates[choices[values[choices].argmax()]].unsqueeze(0)
+
+
+def best_rows(
+    candidates: Tensor, values: Tensor, num: int, pending: Tensor | None
+) -> Tensor:
+    """The ``num`` best different rows, pending ones last, ``num x d_x``."""
+    chosen = [candidates[:0]]
+    for _ in range(num):
+        row = best_row(candidates, values, pending)
+        chosen.append(row)
+        left = ~_among(candidates, row)
+        candidates, values = candidates[left], values[left]
+    return torch.cat(chosen)
+
+
+def without(candidates: Tensor, rows: Tensor) -> Tensor:
+    """The list without what equals one of the rows."""
+    return candidates[~_among(candidates, rows)]
+
+
+def _among(candidates: Tensor, rows: Tensor) -> Tensor:
+    """Which candidates equal one of the rows, ``m``."""
+    found = torch.zeros(len(candidates), dtype=torch.bool, device=candidates.device)
+    for row in rows:
+        found |= (candidates == row).all(-1)
+    return found

@@ -1,0 +1,196 @@
+"""The best decision where some variables are discrete or decisions are constrained."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from botorch.exceptions.warnings import OptimizationWarning
+from botorch.generation import gen_candidates_scipy
+from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from torch import Tensor
+
+from botorch_drbo.problem.feasible import all_decisions, feasible
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.search.unit_cube import InUnitCube
+
+_HALVINGS = 20  # of the way from a start inside to an end outside
+_MOST_STEPS = 256  # from a value to the next: BoTorch takes no more in a search
+_MOST_ROUNDED = 6  # wide columns of which all combinations of sides are looked at
+
+
+def climb(
+    cube: InUnitCube,
+    space: SearchSpace,
+    starts: Tensor,
+    *,
+    raw_samples: int,
+    max_iterations: int,
+) -> Tensor:
+    r"""Decisions that may be taken, the best found of them among them.
+
+    - If there are few decisions in all, each is looked at.
+    - Discrete variables and at most linear constraints are BoTorch's
+      ``optimize_acqf_mixed_alternating``: steps between values and ascents in turn.
+    - With functions as constraints each start keeps its discrete values, and
+      SLSQP climbs in the others.
+
+    Whole numbers of a range that steps cannot cross are climbed as if all numbers in
+    between could be taken; those on both sides of an end are decisions.
+
+    Args:
+        cube: The acquisition function in the unit cube.
+        space: The space.
+        starts: Feasible starts in the unit cube, ``k x 1 x d_x``.
+        raw_samples: How many samples the alternating search chooses its starts from.
+        max_iterations: Of an ascent.
+
+    Returns:
+        Decisions, ``m x d_x``; the starts are among them.
+    """
+    listed = all_decisions(space)
+    if listed is not None:
+        return listed
+    linear = _linear_in_cube(space) or None
+    wide = [
+        j
+        for j, values in space.discrete.items()
+        if isinstance(values, range) and len(values) > _MOST_STEPS
+    ]
+    steps = {j: v for j, v in space.discrete.items() if j not in wide}
+    stepwise = [*steps, *space.categories]
+    if stepwise and not space.nonlinear_inequality_constraints:
+        with warnings.catch_warnings():
+            # Robust objectives have kinks, at which a line search may give up. Where it
+            # stopped is a candidate all the same.
+            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+            found, _ = optimize_acqf_mixed_alternating(
+                cube,
+                bounds=cube.bounds,
+                discrete_dims={j: _in_cube(space, j, v) for j, v in steps.items()},
+                cat_dims={
+                    j: _in_cube(space, j, range(k)) for j, k in space.categories.items()
+                },
+                q=1,
+                raw_samples=raw_samples,
+                num_restarts=len(starts),
+                inequality_constraints=linear,
+                options={
+                    "maxiter_continuous": min(max_iterations, 32),
+                    # Starts around the inputs of the model, by which BoTorch means
+                    # decisions; ours are decisions and contexts. It takes them where
+                    # every discrete variable has two values.
+                    **({"num_spray_points": 0} if space.discrete else {}),
+                },
+            )
+        found = found.reshape(-1, space.d_x)
+    else:
+        groups = _by_discrete_values(starts, stepwise)
+        ascents = [
+            _ascent(cube, space, group, stepwise, linear, max_iterations)
+            for group in groups
+        ]
+        found = torch.cat(ascents)
+    X = cube.to_box(torch.cat([found, starts.squeeze(-2)]))
+    X = _rounded(space, X, wide)
+    return X[feasible(space, X)]
+
+
+def _ascent(
+    cube: InUnitCube,
+    space: SearchSpace,
+    starts: Tensor,
+    stepwise: list[int],
+    linear: list[tuple[Tensor, Tensor, float]] | None,
+    max_iterations: int,
+) -> Tensor:
+    """From starts with the same discrete values, ``k x 1 x d_x`` to ``k x d_x``."""
+    fixed = {j: starts[0, 0, j].item() for j in stepwise}
+    if len(fixed) == space.d_x:
+        return starts.squeeze(-2)
+    nonlinear = [
+        (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
+        for g in space.nonlinear_inequality_constraints
+    ]
+    ends = []
+    with warnings.catch_warnings(record=True) as caught:
+        for start in starts:  # SLSQP takes nonlinear constraints from one at a time
+            end, _ = gen_candidates_scipy(
+                start.unsqueeze(0),
+                cube,
+                lower_bounds=cube.bounds[0],
+                upper_bounds=cube.bounds[1],
+                inequality_constraints=linear,
+                nonlinear_inequality_constraints=nonlinear or None,
+                fixed_features=fixed or None,
+                options={"maxiter": max_iterations},
+            )
+            ends.append(end.reshape(1, -1))
+    for warning in caught:
+        # Where a line search gave up is drawn back, if it has to be.
+        if not issubclass(warning.category, OptimizationWarning):
+            warnings.warn(warning.message, warning.category, stacklevel=2)
+    return _drawn_back(cube, space, starts.squeeze(-2), torch.cat(ends))
+
+
+def _rounded(space: SearchSpace, X: Tensor, wide: list[int]) -> Tensor:
+    """Decisions with values that they may have, ``n x d_x`` to ``m x d_x``.
+
+    Of wide columns the whole numbers on both sides, for the nearest one may violate a
+    constraint: in all combinations, or else all the lower and all the upper ones.
+    """
+    rows = [X]
+    if len(wide) > _MOST_ROUNDED:
+        rows += [X.floor(), X.ceil()]
+        wide = []
+    for j in wide:
+        sides = []
+        for row in rows:
+            sides += [row.clone(), row.clone()]
+            sides[-2][:, j], sides[-1][:, j] = row[:, j].floor(), row[:, j].ceil()
+        rows = sides
+    return space.snap(torch.cat(rows))
+
+
+def _drawn_back(
+    cube: InUnitCube, space: SearchSpace, starts: Tensor, ends: Tensor
+) -> Tensor:
+    """Ends that meet the constraints, and else the last that does on the way there.
+
+    Where a constraint has a kink an ascent often ends a little outside.
+    """
+    inside = feasible(space, cube.to_box(ends)).unsqueeze(-1).to(ends)  # k x 1
+    outside = torch.ones_like(inside)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (inside + outside)
+        met = feasible(space, cube.to_box(starts + middle * (ends - starts)))
+        inside = torch.where(met.unsqueeze(-1), middle, inside)
+        outside = torch.where(met.unsqueeze(-1), outside, middle)
+    return starts + inside * (ends - starts)
+
+
+def _by_discrete_values(starts: Tensor, columns: list[int]) -> list[Tensor]:
+    if not columns:
+        return [starts]
+    _, group = starts[:, 0, columns].unique(dim=0, return_inverse=True)
+    return [starts[group == g] for g in range(int(group.max()) + 1)]
+
+
+def _in_cube(space: SearchSpace, j: int, values: Sequence[float]) -> list[float]:
+    lower, upper = space.bounds[:, j]
+    column = space.bounds.new_tensor(values)
+    return ((column - lower) / (upper - lower)).tolist()
+
+
+def _linear_in_cube(space: SearchSpace) -> list[tuple[Tensor, Tensor, float]]:
+    """BoTorch's linear constraints, of decisions in the unit cube."""
+    lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
+    return [
+        (
+            indices,
+            coefficients * side[indices],
+            rhs - float((coefficients * lower[indices]).sum()),
+        )
+        for indices, coefficients, rhs in space.inequality_constraints
+    ]
