@@ -13,9 +13,12 @@ from typing import ClassVar, final
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
+from botorch_drbo.recipes.acquisition_algorithm import AcquisitionAlgorithm
+from botorch_drbo.recipes.robust_set import RobustSetAlgorithm
 from torch import Tensor
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
+from botorch_drbo.adversaries.mmd import context_kernel
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
@@ -25,9 +28,6 @@ from botorch_drbo.ambiguity import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes.acquisition_algorithm import AcquisitionAlgorithm
-from botorch_drbo.recipes.mmd import context_kernel
-from botorch_drbo.recipes.robust_set import RobustSetAlgorithm
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import (
     InverseSquareRoot,

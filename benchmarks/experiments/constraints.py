@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import torch
 from botorch.models import SingleTaskGP
+from botorch_drbo.recipes.robust_set import AmbiguityOptions
 from rich.console import Console
 from torch import Tensor
 
@@ -20,11 +21,11 @@ from benchmarks.experiments.batches import mean_and_error
 from benchmarks.problems import Reservoir
 from benchmarks.run.runner import one_thread
 from botorch_drbo import RobustOptimizer
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import DistributionallyRobust, RobustSetAlgorithm
-from botorch_drbo.recipes.robust_set import AmbiguityOptions
-from botorch_drbo.recommendation.worst_case import Judge
+from botorch_drbo.test_functions import Reservoir
 
 LEVEL, RADIUS = 0.8, 0.2
 INITIAL, NOISE = 6, 0.02

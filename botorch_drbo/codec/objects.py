@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, final
@@ -255,11 +255,11 @@ def _restored(tag: object, arguments: object, exact: object) -> object:
     return value
 
 
-def make(kind: type[_T], arguments: Mapping[str, Any]) -> _T:
+def make(kind: Callable[..., _T], arguments: Mapping[str, Any]) -> _T:
     r"""Run a constructor with what a file says.
 
     Args:
-        kind: The class.
+        kind: The class, or a function that makes its objects.
         arguments: Restored arguments by name; they may be damaged.
 
     Returns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from botorch.exceptions.errors import InputDataError
@@ -27,7 +27,7 @@ def storable(base: type[_T]) -> type[_T]:
     return base
 
 
-def tag_of(kind: type) -> str:
+def tag_of(kind: Callable[..., object]) -> str:
     r"""The name of a class in a record.
 
     Args:

@@ -32,7 +32,7 @@ from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
-from botorch_drbo.recipes.registry import decode_options
+from botorch_drbo.recipes.registry import decode_options, encode_options
 from botorch_drbo.space import Continuous, Ordinal, Space, Variable
 
 __all__ = ["RobustDecision", "RobustGenerator"]
@@ -104,8 +104,10 @@ class RobustGenerator(Generator):
     @field_serializer("options")
     def _write_options(self, value: dict[str, Any]) -> str:
         """As JSON text: Xopt's own dump drops what is None."""
-        written = _host.recipe(self.algorithm, value, []).to_dict()["options"]
-        return json.dumps({name: written[name] for name in value})
+        recipe = _host.recipe(self.algorithm, value, [])
+        return json.dumps(
+            encode_options({name: recipe.options[name] for name in value})
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

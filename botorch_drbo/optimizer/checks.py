@@ -37,7 +37,14 @@ def as_algorithm(
         arguments: What the optimizer itself takes, for the error message.
     """
     if isinstance(algorithm, str):
-        check_options(algorithm, options, arguments=arguments, remedies=_REMEDIES)
+        parts = {k: options[k] for k in ("adversary", "policy") if k in options}
+        check_options(
+            algorithm,
+            options.keys() - parts.keys(),
+            changes=parts,
+            arguments=arguments,
+            remedies=_REMEDIES,
+        )
         return make_algorithm(algorithm, **options)
     if not isinstance(algorithm, Algorithm):
         raise InputDataError(

@@ -13,7 +13,8 @@ from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.codec import decode, decode_arguments, encode
 from botorch_drbo.optimizer.dtypes import as_dtypes
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, algorithm_from_dict
+from botorch_drbo.recipes import Algorithm, algorithm_from_dict
+from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
 
@@ -111,12 +112,7 @@ class Configuration:
         Raises:
             InputDataError: The recipe is in no registry, by which it could be found.
         """
-        if ALGORITHMS.get(self.algorithm.name) is not type(self.algorithm):
-            raise InputDataError(
-                f"A run of {type(self.algorithm).__name__} cannot be saved: a saved "
-                "run names its algorithm. Register the class first: "
-                "`ALGORITHMS[YourAlgorithm.name] = YourAlgorithm`."
-            )
+        check_can_be_saved(self.algorithm)
         boxes = (
             {"space": self.named}
             if self.named is not None

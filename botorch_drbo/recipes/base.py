@@ -8,7 +8,7 @@ subclass in a file of its own, and one line in the registry.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -28,6 +28,12 @@ from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.options import (
+    option_values,
+    own_values,
+    parts_of,
+    with_options,
+)
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
 
@@ -73,6 +79,26 @@ class Algorithm(ABC):
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The values of all options by name, those of the recipe's parts with them."""
+        return option_values(self)
+
+    def with_options(self, **options: Any) -> Self:
+        r"""The same recipe with other options.
+
+        Args:
+            options: Values by name. ``adversary`` and ``policy``, of a recipe that has
+                them, are names or objects, and come with their own defaults.
+
+        Returns:
+            A new recipe.
+
+        Raises:
+            InputDataError: An unknown option, or a value outside its range.
+        """
+        return with_options(self, options)
 
     def propose(
         self,
@@ -317,14 +343,14 @@ class Algorithm(ABC):
             options["reference"] = this_round.context_set
         if this_round.radius is not None:
             options["radius"] = this_round.radius
-        lacking = set(options) - {field.name for field in fields(self)}
+        lacking = set(options) - set(self.options)
         if lacking:
             raise UnsupportedError(
                 f"`{self.name}` has no {' and no '.join(sorted(lacking))} that a round "
                 "could change. Recipes with both are for instance `wdrbo`, `drbo_kde` "
                 "and `dro`."
             )
-        recipe = replace(self, **options) if options else self
+        recipe = self.with_options(**options) if options else self
         if this_round.known_context is None:
             return recipe, history, space
         self.check_uses_contexts("context")
@@ -464,7 +490,7 @@ class Algorithm(ABC):
         Raises:
             InputDataError: An option that cannot be stored.
         """
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        options = {**parts_of(self), **own_values(self)}
         if callable(model := options.get("model")):
             options["model"] = FunctionName(
                 getattr(model, "__qualname__", type(model).__name__)

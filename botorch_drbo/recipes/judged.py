@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 from botorch.models import SingleTaskGP
@@ -13,7 +13,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.base import Algorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
@@ -35,8 +35,8 @@ class JudgedAlgorithm(Algorithm):
         max_iterations: L-BFGS-B iterations per ascent.
     """
 
-    judged_by: ClassVar[type[ModelBasedAlgorithm]]
-    """The other recipe."""
+    judged_by: ClassVar[RobustRecipe]
+    """The other recipe, with its defaults."""
 
     reference: ContextSet | None = None
     half_life: float | None = None
@@ -50,10 +50,10 @@ class JudgedAlgorithm(Algorithm):
         """Check the options."""
         self._judge()
 
-    def _judge(self) -> ModelBasedAlgorithm:
-        known = {field.name for field in fields(self.judged_by)}
-        shared = [field.name for field in fields(self) if field.name in known]
-        return self.judged_by(**{name: getattr(self, name) for name in shared})
+    def _judge(self) -> RobustRecipe:
+        known = self.judged_by.options
+        shared = {name: value for name, value in self.options.items() if name in known}
+        return self.judged_by.with_options(**shared)
 
     def _recommend(
         self,

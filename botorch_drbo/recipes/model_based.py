@@ -5,64 +5,50 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.model import Model
-from botorch.models.transforms.input import InputTransform
-from botorch.optim import optimize_acqf
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_inside, check_positive
+from botorch_drbo._validation import check_count, check_positive
 from botorch_drbo.acquisition import FeasibilityWeighted
+from botorch_drbo.adversaries import FittedRound, Judge
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.contexts.forgetting import half_life_weights
-from botorch_drbo.posterior import (
-    joint_moments,
-    with_known_columns,
-    with_perturbation,
-)
-from botorch_drbo.problem.feasible import feasible, sample
+from botorch_drbo.posterior import joint_moments
+from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
-from botorch_drbo.problem.search_space import SearchSpace, check_values
+from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.base import Algorithm
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
-    Effort,
     best_feasible,
 )
 from botorch_drbo.recommendation.profile import profile
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.recommendation.rivals import against_rivals
-from botorch_drbo.recommendation.worst_case import Judge, Score, worst_case
-from botorch_drbo.sampling import sobol
-from botorch_drbo.schedules import Constant, ContextRule, as_rule
+from botorch_drbo.recommendation.worst_case import Score, worst_case
 from botorch_drbo.search.candidates import best_row, score, without
-from botorch_drbo.search.mixed_search import climb
+from botorch_drbo.search.maximise import Effort, maximise
 from botorch_drbo.search.separation import SEPARATION, best_apart
-from botorch_drbo.search.starts import hilltops
-from botorch_drbo.search.unit_cube import InUnitCube
-from botorch_drbo.surrogate.fitting import minimise_in_logarithms
-from botorch_drbo.surrogate.given_model import ModelMaker, check_model_maker, make_model
+from botorch_drbo.surrogate.fit import (
+    fit_constraints,
+    fit_outcomes,
+    with_known_context,
+)
+from botorch_drbo.surrogate.given_model import ModelMaker, check_model_maker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
-from botorch_drbo.surrogate.model_inputs import model_inputs
-from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
 
 _PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
 _CARRIES = 1e-6  # less mass in a worst case is a rounding error
-
-# At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
-_LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +95,7 @@ class ModelBasedAlgorithm(Algorithm):
         InputDataError: An option outside its range.
     """
 
-    takes_constraints: ClassVar[bool] = True
+    takes_constraints = True
 
     reference: ContextSet | None = None
     half_life: float | None = None
@@ -160,97 +146,89 @@ class ModelBasedAlgorithm(Algorithm):
 
     @abstractmethod
     def exploring(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        X_pending: Tensor | None,
-        seed: int,
+        self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:
         r"""Build the acquisition function that finds the next decision.
 
         Args:
-            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
+            state: The round; its model is one of ``[x, c]``, or of ``x`` (see
+                ``uses_contexts``).
             X_pending: Pending decisions, ``m x d_x``; within a batch also those that
                 come before.
-            seed: Decides every random draw.
 
         Returns:
             A function of ``b x 1 x d_x`` decisions.
         """
 
     @abstractmethod
-    def exploiting(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> AcquisitionFunction:
+    def exploiting(self, state: FittedRound) -> AcquisitionFunction:
         r"""Build the objective of the posterior mean, for recommendations.
 
         Args:
-            model: The fitted model, of ``[x, c]`` or of ``x`` (see ``uses_contexts``).
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            state: The round, as for ``exploring``.
 
         Returns:
             A function of ``b x 1 x d_x`` decisions.
         """
 
     @abstractmethod
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The reference distribution on a list of contexts, and the set around it.
-
-        Args:
-            model: The fitted model of ``[x, c]``.
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
-
-        Returns:
-            The reference distribution and the set around it.
-        """
-
-    def judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
+    def judge(self, state: FittedRound) -> Judge:
         r"""What the worst case of a recommendation is a minimum over.
 
-        By default that of ``robust_set``, with the whole box of contexts in reach if
-        the set lets mass go anywhere (``AmbiguitySet.reaches_unseen``). A recipe whose
-        set knows its contexts by a matrix says here how it is made.
-
         Args:
-            model: The fitted model of ``[x, c]``.
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            state: The round, with a model of ``[x, c]``.
 
         Returns:
             The reference distribution, the set around it, and where mass may go.
         """
-        return Judge.of(*self.robust_set(model, history, space, seed=seed), space)
 
-    def chance_judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
+    @abstractmethod
+    def chance_judge(self, state: FittedRound) -> Judge:
         r"""What the smallest probability of meeting the constraints is a minimum over.
 
-        By default that of ``judge``: the same adversary for outcome and constraints.
-
         Args:
-            model: The fitted model of ``[x, c]``.
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            state: The round, with a model of ``[x, c]``.
 
         Returns:
             The reference distribution, the set around it, and where mass may go.
         """
-        return self.judge(model, history, space, seed=seed)
+
+    @abstractmethod
+    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        r"""Fit the model of ``x`` alone, for a recipe that looks at no contexts.
+
+        Args:
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+
+        Returns:
+            The model, in evaluation mode.
+        """
+
+    def state_of(
+        self, model: SingleTaskGP, history: History, space: SearchSpace, seed: int
+    ) -> FittedRound:
+        r"""The round as adversaries and policies see it."""
+        return FittedRound(
+            model=model,
+            history=history,
+            space=space,
+            seed=seed,
+            reference=self.reference,
+            half_life=self.half_life,
+        )
+
+    def fitted(
+        self, history: History, space: SearchSpace, *, uses_contexts: bool
+    ) -> SingleTaskGP:
+        r"""Fit the recipe's own kind of model to a history."""
+        return fit_outcomes(
+            history,
+            space,
+            uses_contexts=uses_contexts,
+            hyperparameters=self.hyperparameters,
+            maker=self.model,
+        )
 
     def robustness_profile(
         self,
@@ -293,56 +271,18 @@ class ModelBasedAlgorithm(Algorithm):
         self._check(history, space, needs_data=True)
         recipe, history, space = self.facing(this_round, history, space, decides=False)
         with isolated_rng(seed, space.bounds.device):
-            model = recipe._model(history, space, True)
+            model = recipe._fit(history, space)
+            state = recipe.state_of(model, history, space, seed)
             if ambiguity_set is None:
-                judge = recipe.judge(model, history, space, seed=seed)
+                judge = recipe.judge(state)
             else:
-                contexts = recipe.data_contexts(history, space)
-                judge = Judge.of(contexts, ambiguity_set, space)
+                judge = Judge.of(state.contexts(), ambiguity_set, space)
 
             def mean_at(row: Tensor) -> Score:
                 return lambda contexts: moments_at(model, row, contexts)[0]
 
             means = [mean_at(row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
-
-    def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
-        """The given reference distribution, or else the empirical one."""
-        if self.reference is None:
-            if len(history.contexts) == 0:
-                raise InputDataError(
-                    "The world has shown no context yet (those that were chosen in a "
-                    "laboratory do not count), so there is no distribution to learn. "
-                    "Give the algorithm a `reference`, or the round a `context_set`."
-                )
-            return ContextSet.empirical(history.contexts, self.half_life)
-        if self.reference.dim != space.d_c:
-            raise BotorchTensorDimensionError(
-                f"`reference` has {self.reference.dim} context columns, "
-                f"`context_bounds` has {space.d_c}."
-            )
-        points = self.reference.points.to(space.bounds)
-        check_inside(points, space.context_bounds, "reference", "context_bounds")
-        points = space.with_known(points)
-        check_values(points, space.context_bounds, space.context_values, "reference")
-        return ContextSet(points, self.reference.weights.to(space.bounds))
-
-    def radius_of(
-        self, rule: ContextRule | float, history: History, space: SearchSpace
-    ) -> float:
-        """What a rule for the radius says after the contexts seen, as they count."""
-        rule = as_rule(rule)
-        if isinstance(rule, Constant):  # also where the world has shown nothing yet
-            return rule.value
-        if len(history.contexts) == 0:
-            raise InputDataError(
-                "The world has shown no context yet, so a radius that follows from "
-                f"them, {rule}, has no value. Give `radius` a number."
-            )
-        seen = space.embed_contexts(history.contexts)
-        if self.half_life is None:
-            return rule.of(seen)
-        return rule.of(seen, half_life_weights(len(seen), self.half_life, seen))
 
     def _propose(
         self,
@@ -354,25 +294,20 @@ class ModelBasedAlgorithm(Algorithm):
         seed: int,
         candidates: Tensor | None,
     ) -> Tensor:
-        model = self._model(history, space, self.uses_contexts)
+        model = self._search_model(history, space)
         pending = (
             space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
         )
-        chance = self._chance(model, None, history, space, seed=seed)
+        state = self.state_of(model, history, space, seed)
+        chance = self._chance(None, state)
         if chance is not None:
-            history, reference = self._incumbents(chance, model, history, space, seed)
+            state, reference = self._incumbents(chance, state)
         chosen: list[Tensor] = []
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
         # functions, which take their pending decisions at construction only.
         for _ in range(q):
-            acqf = self.exploring(
-                model,
-                history,
-                space,
-                X_pending=pending if len(pending) else None,
-                seed=seed,
-            )
+            acqf = self.exploring(state, pending if len(pending) else None)
             if chance is not None:
                 acqf = FeasibilityWeighted(
                     acqf,
@@ -381,7 +316,7 @@ class ModelBasedAlgorithm(Algorithm):
                     level=chance.aim,
                 )
             if candidates is None:
-                maxima, values = self._ascend(acqf, space, seed)
+                maxima, values = maximise(acqf, space, self._effort(seed))
                 x = best_apart(
                     acqf, maxima, values, pending, space, seed, self.raw_samples
                 )
@@ -400,15 +335,17 @@ class ModelBasedAlgorithm(Algorithm):
         seed: int,
         candidates: Tensor | None,
     ) -> Recommendation:
-        model = self._model(history, space, self.uses_contexts)
-        joint = model if self.uses_contexts else self._model(history, space, True)
-        chance = self._chance(joint, None, history, space, seed=seed)
-        x, value, feasible = self._best(model, chance, history, space, seed, candidates)
+        model = self._search_model(history, space)
+        joint = model if self.uses_contexts else self._fit(history, space)
+        state = self.state_of(model, history, space, seed)
+        of_contexts = replace(state, model=joint)
+        chance = self._chance(None, of_contexts)
+        x, value, feasible = self._best(state, chance, candidates)
 
         def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
             return moments_at(joint, x, contexts)[0]
 
-        judge = self.judge(joint, history, space, seed=seed)
+        judge = self.judge(of_contexts)
         with torch.no_grad():
             reference = judge.contexts
             expected = (reference.weights * mean(reference.points)).sum()
@@ -452,11 +389,8 @@ class ModelBasedAlgorithm(Algorithm):
 
     def _best(
         self,
-        model: SingleTaskGP,
+        state: FittedRound,
         chance: ChanceConstraint | None,
-        history: History,
-        space: SearchSpace,
-        seed: int,
         candidates: Tensor | None,
     ) -> tuple[Tensor, Tensor, float | None]:
         """The decision with the best objective of the mean among those that may be.
@@ -464,88 +398,73 @@ class ModelBasedAlgorithm(Algorithm):
         Returns:
             The decision, ``d_x``, its value, and how surely it meets the constraints.
         """
-        acqf = self.exploiting(model, history, space, seed=seed)
+        history, space = state.history, state.space
+        acqf, effort = self.exploiting(state), self._effort(state.seed)
         if chance is not None:
-            effort = Effort(
-                self.num_restarts, self.raw_samples, self.max_iterations, seed
-            )
             if candidates is not None:
                 return best_feasible(acqf, chance, space, candidates, None)
-            tried = self._tried(history, space)
+            tried = _tried(history, space)
             return best_feasible(acqf, chance, space, tried, effort)
         if candidates is None:
             # The best decision tried so far is a start too: the answer is never worse.
-            tried = self._tried(history, space)
+            tried = _tried(history, space)
             start = None
             if len(tried):
                 start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
-            maxima, values = self._ascend(acqf, space, seed, start)
+            maxima, values = maximise(acqf, space, effort, start)
             maxima = maxima.clamp(space.bounds[0], space.bounds[1])
         else:
             maxima, values = candidates, score(acqf, candidates)
         best = values.argmax()
         return maxima[best], values[best], None
 
-    def _tried(self, history: History, space: SearchSpace) -> Tensor:
-        """Decisions with an outcome that may be taken, ``m x d_x``; perhaps none."""
-        tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
-        return tried[feasible(space, tried)]
+    def _effort(self, seed: int) -> Effort:
+        return Effort(self.num_restarts, self.raw_samples, self.max_iterations, seed)
 
     def _chance(
-        self,
-        model: SingleTaskGP,
-        constraints: Model | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
+        self, constraints: Model | None, state: FittedRound
     ) -> ChanceConstraint | None:
         """The chance constraint of a round; None where there are no constraints."""
+        history, space = state.history, state.space
         if history.constraints is None:
             return None
         if constraints is None:
             constraints = self._fit_constraints(history, space)
-        judge = self.chance_judge(model, history, space, seed=seed)
+        judge = self.chance_judge(state)
         members = cast(ModelListGP, constraints).models
-        known = [_knowing(cast(SingleTaskGP, member), space) for member in members]
-        return ChanceConstraint.of(ModelListGP(*known), judge, self.feasibility, seed)
+        known = [
+            with_known_context(cast(SingleTaskGP, member), space) for member in members
+        ]
+        return ChanceConstraint.of(
+            ModelListGP(*known), judge, self.feasibility, state.seed
+        )
 
     def _incumbents(
-        self,
-        chance: ChanceConstraint,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        seed: int,
-    ) -> tuple[History, float]:
-        """What a decision has to be better than: a history, and a value.
+        self, chance: ChanceConstraint, state: FittedRound
+    ) -> tuple[FittedRound, float]:
+        """What a decision has to be better than: a baseline, and a value.
 
         Those tried that are feasible by the models; while there are none the worst one
         tried, so that any decision is a gain and feasibility decides.
         """
-        tried = history.X.unique(dim=0)
-        values = score(self.exploiting(model, history, space, seed=seed), tried)
+        tried = state.history.X.unique(dim=0)
+        values = score(self.exploiting(state), tried)
         reached = chance.probability(tried) >= chance.level
         if not reached.any():
             reached[values.argmin()] = True
-        history = replace(history, baseline=tried[reached])
-        return history, values[reached].max().item()
-
-    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
-        data = history.constraints
-        if data is None:
-            return None
-        inputs = space.model_inputs(data.X, data.C)
-        bounds, categories = space.model_bounds, space.joint_categories
-        models = []
-        for column in data.G.split(1, dim=-1):
-            transform = model_inputs(bounds, categories)
-            model = _learnt(inputs, column, None, transform, "values of a constraint")
-            models.append(_joint(model.requires_grad_(False), space))
-        return ModelListGP(*models)
+        history = replace(state.history, baseline=tried[reached])
+        return replace(state, history=history), values[reached].max().item()
 
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
-        return self._model(history, space, True)
+        return self.fitted(history, space, uses_contexts=True)
+
+    def _search_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        if self.uses_contexts:
+            return self._fit(history, space)
+        return self.decision_model(history, space)
+
+    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+        return fit_constraints(history, space)
 
     def _decide(
         self,
@@ -556,15 +475,15 @@ class ModelBasedAlgorithm(Algorithm):
         *,
         seed: int,
     ) -> Tensor:
-        model = _knowing(model, space)
-        chance = self._chance(model, constraints, history, space, seed=seed)
-        return self._best(model, chance, history, space, seed, None)[0]
+        known = with_known_context(model, space)
+        state = self.state_of(known, history, space, seed)
+        return self._best(state, self._chance(constraints, state), None)[0]
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
     ) -> Tensor:
         model = self._fit(history, space)
-        judge = self.judge(model, history, space, seed=seed)
+        judge = self.judge(self.state_of(model, history, space, seed))
         least = torch.finfo(x.dtype).tiny
         chosen = []
         for row in x:
@@ -580,86 +499,11 @@ class ModelBasedAlgorithm(Algorithm):
             chosen.append(space.with_known(points[variance.argmax()]))
         return torch.stack(chosen)
 
-    def _model(
-        self, history: History, space: SearchSpace, uses_contexts: bool
-    ) -> SingleTaskGP:
-        """The fitted model; of ``[x, c]`` one that is constant in known columns."""
-        # Of x alone the context is noise too, of a size that nobody knows.
-        Yvar = history.Yvar if uses_contexts else None
-        inputs, bounds, categories = history.X, space.bounds, space.categories
-        if uses_contexts:
-            inputs = space.model_inputs(history.X, history.C)
-            bounds, categories = space.model_bounds, space.joint_categories
-        if self.model is not None:
-            made = make_model(self.model, inputs, history.Y, Yvar, bounds)
-            model = cast(SingleTaskGP, made)
-        elif self.hyperparameters is not None:
-            model = self.hyperparameters.model(
-                inputs,
-                history.Y,
-                bounds,
-                space.model_bounds.shape[-1],
-                Yvar,
-                categories,
-            )
-        else:
-            model = _learnt(
-                inputs, history.Y, Yvar, model_inputs(bounds, categories), "outcomes"
-            )
-        model = model.requires_grad_(False)  # only x is differentiated from here on
-        return _joint(model, space) if uses_contexts else model
 
-    def _ascend(
-        self,
-        acqf: AcquisitionFunction,
-        space: SearchSpace,
-        seed: int,
-        start: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Maximise from several starts: ``r x d_x`` candidates and ``r`` values."""
-        cube = InUnitCube(acqf, space.bounds)
-        if space.is_box:
-            unit = sobol(self.raw_samples, space.d_x, seed).to(space.bounds)
-        else:
-            unit = cube.to_cube(sample(space, self.raw_samples, seed))
-        ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
-        starts = hilltops(ranking, unit, self.num_restarts)
-        if start is not None:
-            starts = torch.cat([starts, cube.to_cube(start)])
-        if not space.is_box:
-            maxima = climb(
-                cube,
-                space,
-                starts,
-                raw_samples=self.raw_samples,
-                max_iterations=self.max_iterations,
-            )
-            return maxima, score(acqf, maxima)
-        candidates, _ = optimize_acqf(
-            cube,
-            bounds=cube.bounds,
-            q=1,
-            num_restarts=len(starts),
-            batch_initial_conditions=starts,
-            return_best_only=False,
-            # Robust objectives have kinks, at which a line search may give up. Where it
-            # stopped is a candidate all the same: no reason to start all over.
-            retry_on_optimization_warning=False,
-            options={"maxiter": self.max_iterations, **_LINE_SEARCH},
-        )
-        maxima = cube.to_box(candidates).squeeze(-2)
-        return maxima, score(acqf, maxima)
-
-
-def _learnt(
-    inputs: Tensor, Y: Tensor, Yvar: Tensor | None, transform: InputTransform, told: str
-) -> SingleTaskGP:
-    """A model fitted to values ``t x 1`` that were told under a name."""
-    units = level_and_unit(Y, told)
-    model = scaled_model(inputs, Y, *units, Yvar, input_transform=transform)
-    likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)
-    return model.eval()
+def _tried(history: History, space: SearchSpace) -> Tensor:
+    """Decisions with an outcome that may be taken, ``m x d_x``; perhaps none."""
+    tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
+    return tried[feasible(space, tried)]
 
 
 def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
@@ -673,17 +517,3 @@ def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
 def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance at one decision ``d_x`` and ``n x d_c`` contexts, ``n``."""
     return joint_moments(model, torch.cat([x.expand(len(contexts), -1), contexts], -1))
-
-
-def _joint(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
-    """A model of ``[x, c]``, that is constant in the known columns of the context."""
-    return _knowing(with_perturbation(model) if space.perturbation else model, space)
-
-
-def _knowing(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
-    """A model of ``[x, c]`` that is constant in the known columns of the context."""
-    known = space.known_context
-    if known is None:
-        return model
-    columns = space.known_columns
-    return with_known_columns(model, [space.d_x + j for j in columns], known[columns])

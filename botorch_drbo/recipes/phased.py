@@ -20,14 +20,14 @@ from botorch_drbo.confidence import (
     information_gain,
     nonadaptive_confidence_width,
 )
+from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
-from botorch_drbo.recipes.baselines import GPUCB
-from botorch_drbo.recipes.exploration import ConfidenceWidth
 from botorch_drbo.recipes.judged import JudgedAlgorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes.robust_recipe import RobustRecipe
+from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.search.candidates import check_candidates
 from botorch_drbo.surrogate.given_model import check_exact
@@ -163,7 +163,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
-    judged_by: ClassVar[type[ModelBasedAlgorithm]] = GPUCB
+    judged_by: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
     num_decisions: int = 1024
     confidence_width: float | ConfidenceWidth | None = 3.0
@@ -297,7 +297,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         X, Y, C = history.X[:end], history.Y[:end], history.C[:end]
         before = History(X=X, C=C, Y=Y, contexts=C)
         if self.hyperparameters is not None:
-            return self._judge()._model(before, space, uses_contexts=False)
+            return self._judge().decision_model(before, space)
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
         kind = (X.shape, str(X.dtype), str(X.device), id(self.model))
@@ -338,7 +338,7 @@ class _FitTask:
     content: tuple[object, ...]
     history: History = field(compare=False)
     space: SearchSpace = field(compare=False)
-    recipe: ModelBasedAlgorithm = field(compare=False)
+    recipe: RobustRecipe = field(compare=False)
 
 
 # A replay fits the model of each episode so far. The fit is a function of the data, so
@@ -347,7 +347,7 @@ class _FitTask:
 def _fitted(task: _FitTask) -> SingleTaskGP:
     # Fitting may draw random numbers: the same ones at each replay.
     with isolated_rng(0, task.space.bounds.device):
-        return task.recipe._model(task.history, task.space, uses_contexts=False)
+        return task.recipe.decision_model(task.history, task.space)
 
 
 def _greedy(prior: SingleTaskGP, points: Tensor) -> GreedyVariance:

@@ -3,78 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.codec import decode, make, tag_of
+from botorch_drbo.adversaries import Adversary
+from botorch_drbo.codec import decode, encode, make, tag_of
+from botorch_drbo.policies import Policy
 from botorch_drbo.recipes.base import Algorithm
-from botorch_drbo.recipes.baselines import GPUCB, EmpiricalRisk, RandomSearch, StableOpt
-from botorch_drbo.recipes.bocu import UCBBOCU1, UCBBOCU2, UCBRO, UCBSO, ThompsonSampling
-from botorch_drbo.recipes.distributionally_robust import DistributionallyRobust
-from botorch_drbo.recipes.kernel_density import DRBOKDE, SBOKDE
-from botorch_drbo.recipes.misspecified import ECGPUCB, ECWDRBO
-from botorch_drbo.recipes.mmd import DRBOMMD, DRBOMMDMinimax
-from botorch_drbo.recipes.path_recipes import (
-    ImprovementDRBOKDE,
-    ImprovementERBO,
-    ImprovementWDRBO,
-    ThompsonDRBOKDE,
-    ThompsonDRBOMMD,
-    ThompsonERBO,
-    ThompsonWDRBO,
-)
+from botorch_drbo.recipes.options import option_fields, part_name, parts_of
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
+from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
-from botorch_drbo.recipes.wasserstein import WDRBO, WDRBOExact
+from botorch_drbo.recipes.robust_recipe import RobustRecipe
+from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.surrogate.given_model import ModelMaker, recalled
 
 _ENTRIES = {"name", "class", "options"}
+_PARTS = ("adversary", "policy")
 _OWN = tag_of(Algorithm).partition(":")[0]
 
-ALGORITHMS: dict[str, type[Algorithm]] = {
-    recipe.name: recipe
-    for recipe in (
-        RandomSearch,
-        GPUCB,
-        EmpiricalRisk,
-        SBOKDE,
-        StableOpt,
-        WDRBO,
-        WDRBOExact,
-        DRBOKDE,
-        DRBOMMD,
-        DRBOMMDMinimax,
-        DistributionallyRobust,
-        ThompsonSampling,
-        ThompsonERBO,
-        ThompsonWDRBO,
-        ThompsonDRBOKDE,
-        ThompsonDRBOMMD,
-        ImprovementERBO,
-        ImprovementWDRBO,
-        ImprovementDRBOKDE,
-        UCBBOCU1,
-        UCBBOCU2,
-        UCBSO,
-        UCBRO,
-        PhasedUncertaintySampling,
-        ECGPUCB,
-        ECWDRBO,
-        RegretBalancing,
-    )
+ALGORITHMS: dict[str, Algorithm] = {
+    "random": RandomSearch(),
+    **TABLE,
+    "phased_gp_us": PhasedUncertaintySampling(),
+    "regret_balancing": RegretBalancing(),
 }
-"""The recipes. Add your own class under its ``name``, and journals can name it."""
+"""The recipes with their defaults. Add your own under its ``name``, and journals can
+name it."""
 
 
-def make_algorithm(name: str, **options: Any) -> Algorithm:
-    r"""Make a recipe by name.
+def make_algorithm(
+    name: str | None = None,
+    *,
+    adversary: str | Adversary | None = None,
+    policy: str | Policy | None = None,
+    **options: Any,
+) -> Algorithm:
+    r"""Make a recipe: one of the registry, or a product of your own.
 
     Args:
-        name: A key of ``ALGORITHMS``.
-        options: The fields of its class.
+        name: A key of ``ALGORITHMS``; None for a product of ``adversary`` and
+            ``policy``.
+        adversary: In place of the recipe's: a key of ``ADVERSARIES``, or an object.
+        policy: In place of the recipe's: a key of ``POLICIES``, or an object.
+        options: Those of the recipe and of its parts.
 
     Returns:
         The recipe.
@@ -83,17 +58,35 @@ def make_algorithm(name: str, **options: Any) -> Algorithm:
         InputDataError: An unknown name or option, or an option outside its range.
 
     Example:
-        >>> make_algorithm("wdrbo", radius=0.1).radius
+        >>> make_algorithm("wdrbo", radius=0.1).options["radius"]
         0.1
+        >>> product = make_algorithm(adversary="mmd", policy="expected_improvement")
+        >>> product.name
+        'mmd_expected_improvement'
     """
-    check_options(name, options)
-    return ALGORITHMS[name](**options)
+    parts = {"adversary": adversary, "policy": policy}
+    given = {key: part for key, part in parts.items() if part is not None}
+    if name is None:
+        if len(given) < len(parts):
+            raise InputDataError(
+                "A recipe without a name is a product of an `adversary` and a "
+                f"`policy`, got {' and '.join(sorted(given)) or 'neither'}. Give both, "
+                "or the name of a recipe."
+            )
+        product = RobustRecipe().with_options(**given)
+        name = "_".join(part_name(key, part) for key, part in parts_of(product).items())
+        check_options(name, options, known=product)
+        return replace(product, name=name).with_options(**options)
+    check_options(name, options, changes=given)
+    return ALGORITHMS[name].with_options(**given, **options)
 
 
 def check_options(
     name: str,
     options: Iterable[str],
     *,
+    changes: Mapping[str, str | Adversary | Policy] | None = None,
+    known: Algorithm | None = None,
     arguments: Sequence[str] = (),
     remedies: Mapping[str, str] | None = None,
 ) -> None:
@@ -102,30 +95,57 @@ def check_options(
     Args:
         name: A key of ``ALGORITHMS``.
         options: What the user called the options.
+        changes: Parts that take the place of the recipe's: ``adversary``, ``policy``.
+        known: The recipe, if it is not that of the registry.
         arguments: What the caller itself takes beside the options.
         remedies: What to write in place of an unknown option, where that is known.
 
     Raises:
         InputDataError: An unknown name or option, with the nearest known one.
     """
-    if name not in ALGORITHMS:
-        raise InputDataError(
-            f"There is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)} The "
-            f"choices are {sorted(ALGORITHMS)}."
-        )
-    known = [field.name for field in fields(ALGORITHMS[name])]
-    unknown = sorted(set(options) - set(known))
+    if known is None:
+        if name not in ALGORITHMS:
+            raise InputDataError(
+                f"There is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)} The "
+                f"choices are {sorted(ALGORITHMS)}."
+            )
+        known = ALGORITHMS[name]
+    if changes:
+        if not isinstance(known, RobustRecipe):
+            raise InputDataError(
+                f"`{name}` is no product: it takes no {' and no '.join(changes)}. "
+                "Take another recipe, for example `wdrbo_exact`."
+            )
+        known = known.with_options(**changes)
+    names = list(option_fields(known))
+    unknown = sorted(set(options) - set(names))
     if not unknown:
         return
     first = unknown[0]
-    near = did_you_mean(first, [*known, *arguments])
+    near = did_you_mean(first, [*names, *arguments])
     if remedies and first in remedies:
         near = f" Did you mean `{remedies[first]}`?"
     beside = f" Beside them there are {list(arguments)}." if arguments else ""
     raise InputDataError(
-        f"`{name}` has no option {', '.join(unknown)}.{near} Its options are {known}."
+        f"`{name}` has no option {', '.join(unknown)}.{near} Its options are {names}."
         f"{beside}"
     )
+
+
+def check_can_be_saved(recipe: Algorithm) -> None:
+    r"""Raise unless the registry can find the recipe again by its name.
+
+    Raises:
+        InputDataError: It is in no registry.
+    """
+    if isinstance(recipe, RobustRecipe):  # its parts are saved with it
+        return
+    if type(ALGORITHMS.get(recipe.name)) is not type(recipe):
+        raise InputDataError(
+            f"A run of {type(recipe).__name__} cannot be saved: a saved run names its "
+            "algorithm. Register it first: "
+            f"`ALGORITHMS[{recipe.name!r}] = ...`, the recipe with its defaults."
+        )
 
 
 def algorithm_from_dict(
@@ -135,7 +155,7 @@ def algorithm_from_dict(
 
     Args:
         data: What it returned, also after a trip through JSON or from version 0.1.0 or
-            0.2.0, which stored no class.
+            0.2.0, which stored no class and no parts.
         model: The recipe's ``model``, if it has one: functions are not stored.
 
     Returns:
@@ -146,28 +166,40 @@ def algorithm_from_dict(
             unknown or another class under the same name, or a ``model`` is missing.
 
     Example:
-        >>> algorithm_from_dict({"name": "wdrbo", "options": {"radius": 0.1}}).radius
+        >>> data = {"name": "wdrbo", "options": {"radius": 0.1}}
+        >>> algorithm_from_dict(data).options["radius"]
         0.1
     """
     if not isinstance(data, Mapping) or set(data) | {"class"} != _ENTRIES:
         raise InputDataError(
             f"a stored recipe has the entries {sorted(_ENTRIES)}, got {data!r:.80}."
         )
-    name = data["name"]
+    name, stored = data["name"], data.get("class")
     if not isinstance(name, str) or not isinstance(data["options"], Mapping):
         raise InputDataError(f"a stored recipe has a name and options, got {name!r}.")
     options = recalled(decode_options(data["options"]), model)
-    check_options(name, options)
-    here, stored = tag_of(ALGORITHMS[name]), data.get("class")
+    parts = {key: options.pop(key) for key in _PARTS if key in options}
+    if name not in ALGORITHMS and len(parts) == len(_PARTS):  # a product of the user's
+        recipe: Algorithm = make(RobustRecipe, {"name": name, **parts})
+        check_options(name, options, known=recipe)
+        return make(recipe.with_options, options)
+    check_options(name, options, changes=parts)
+    recipe = ALGORITHMS[name]
+    here = tag_of(type(recipe))
     ours = {str(tag).partition(":")[0] for tag in (here, stored)} == {_OWN}
     if stored is not None and stored != here and not ours:
         raise InputDataError(
             f"the recipe `{name}` was {stored}, and in this process it is {here}. "
-            "Register the same class as then: `ALGORITHMS[YourAlgorithm.name] = ...`."
+            f"Register the same as then: `ALGORITHMS[{name!r}] = ...`."
         )
-    return make(ALGORITHMS[name], options)
+    return make(recipe.with_options, {**parts, **options})
 
 
 def decode_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the options of ``Algorithm.to_dict`` back into objects."""
+    """Turn stored options back into objects."""
     return {name: decode(value, object, name) for name, value in options.items()}
+
+
+def encode_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options in plain JSON types; the inverse of ``decode_options``."""
+    return {name: encode(value, name) for name, value in options.items()}

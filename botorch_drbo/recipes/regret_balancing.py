@@ -14,9 +14,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
-from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity
+from botorch_drbo.adversaries import Empirical, FittedRound, Judge
 from botorch_drbo.confidence import confidence_width
-from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
@@ -250,64 +249,57 @@ class RegretBalancing(ModelBasedAlgorithm):
             BotorchTensorDimensionError: History and space do not fit.
         """
         self._check(history, space, needs_data=True)
-        model = self._model(history, space, uses_contexts=False)
+        model = self.decision_model(history, space)
         return self._replay(KnownPrior.of(model), history, space, num_pending)
 
     def exploring(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        X_pending: Tensor | None,
-        seed: int,
+        self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:
         r"""The enlarged confidence bound of the base whose turn it is."""
-        prior = KnownPrior.of(model)
+        prior = KnownPrior.of(state.model)
+        history, space = state.history, state.space
         num_pending = 0 if X_pending is None else len(X_pending)
-        state = self._replay(prior, history, space, num_pending)
-        if len(state.played) + num_pending >= self.horizon:
+        game = self._replay(prior, history, space, num_pending)
+        if len(game.played) + num_pending >= self.horizon:
             raise InputDataError(
                 f"The `horizon` of {self.horizon} plays is over: the bounds of the "
                 "bases hold up to there. Start with a longer horizon."
             )
         design = self._design(space)
-        base = state.upcoming[-1]
-        owner = [None] * state.num_design + list(state.played)
+        base = game.upcoming[-1]
+        owner = [None] * game.num_design + list(game.played)
         mine = [k for k, i in enumerate(owner) if i is None or i == base]
-        turns = enumerate(state.upcoming[:num_pending], start=history.t)
+        turns = enumerate(game.upcoming[:num_pending], start=history.t)
         waiting = [j - history.t for j, i in turns if j < design or i == base]
         low, high = self.reward_range
         return EnlargedConfidenceUCB(
             prior.condition(history.X[mine], history.Y[mine], space),
             self._sqrt_beta(prior, space, len(mine)) ** 2,
-            state.misspecifications[base] * (high - low),
+            game.misspecifications[base] * (high - low),
             X_pending=X_pending[waiting] if X_pending is not None and waiting else None,
         )
 
-    def exploiting(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> AcquisitionFunction:
+    def exploiting(self, state: FittedRound) -> AcquisitionFunction:
         r"""The posterior mean, given the outcomes of all bases."""
-        return EnlargedConfidenceUCB(model, 0.0, 0.0)
+        return EnlargedConfidenceUCB(state.model, 0.0, 0.0)
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
+    def judge(self, state: FittedRound) -> Judge:
         r"""The empirical contexts, taken at their word."""
-        return self.data_contexts(history, space), NoAmbiguity()
+        return Empirical().judge(state)
 
-    def _model(
-        self, history: History, space: SearchSpace, uses_contexts: bool
-    ) -> SingleTaskGP:
-        """The model of all outcomes; that of ``x`` with hyperparameters fitted once."""
-        if uses_contexts or self.hyperparameters is not None:
-            return super()._model(history, space, uses_contexts)
+    def chance_judge(self, state: FittedRound) -> Judge:
+        r"""The same."""
+        return self.judge(state)
+
+    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        r"""The model of all outcomes, with hyperparameters that are fitted once."""
+        if self.hyperparameters is not None:
+            return self.fitted(history, space, uses_contexts=False)
         first = min(history.t, self._design(space))
         C = history.C[:first]
         design = History(X=history.X[:first], C=C, Y=history.Y[:first], contexts=C)
         with isolated_rng(0, space.bounds.device):  # the same fit at every call
-            fitted = super()._model(design, space, uses_contexts=False)
+            fitted = self.fitted(design, space, uses_contexts=False)
         return KnownPrior.of(fitted).condition(history.X, history.Y, space)
 
     def _design(self, space: SearchSpace) -> int:

@@ -18,12 +18,14 @@ from torch.nn.functional import pad
 
 from botorch_drbo.acquisition import RobustFeasibility
 from botorch_drbo.acquisition.feasibility import log_probability_of_feasibility
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recommendation.worst_case import Judge, listed, worst_case
+from botorch_drbo.recommendation.worst_case import listed, worst_case
 from botorch_drbo.search.candidates import score
+from botorch_drbo.search.maximise import Effort
 from botorch_drbo.search.mixed_search import climb
 from botorch_drbo.search.starts import hills
 from botorch_drbo.search.unit_cube import InUnitCube
@@ -106,23 +108,6 @@ class ChanceConstraint:
         seen = len(self.judge.contexts.points)
         points = torch.cat([self.points, contexts.points[seen:]])
         return replace(self, points=points)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How hard a search tries.
-
-    Attributes:
-        num_restarts: Starts of an ascent, at most.
-        raw_samples: Decisions among which they are looked for.
-        max_iterations: Of an ascent.
-        seed: Decides the sample.
-    """
-
-    num_restarts: int
-    raw_samples: int
-    max_iterations: int
-    seed: int
 
 
 def best_feasible(

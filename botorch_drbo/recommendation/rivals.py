@@ -9,10 +9,11 @@ from botorch.models.model import Model
 from torch import Tensor
 from torch.nn.functional import pad
 
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.recommendation.stability import Stability, overtaken
-from botorch_drbo.recommendation.worst_case import Judge, filling
+from botorch_drbo.recommendation.worst_case import filling
 
 _MOST_RIVALS = 32
 

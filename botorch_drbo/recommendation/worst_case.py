@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -11,16 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
+from botorch_drbo.adversaries.judge import Between, Judge
+from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.search_space import SearchSpace, Values, snapped
+from botorch_drbo.problem.search_space import Values, snapped
 from botorch_drbo.sampling import sobol
 
 Score = Callable[[Tensor], Tensor]
 """From contexts ``m x d_c`` to scores ``m``; it can be differentiated."""
-Between = Callable[[Tensor, Tensor], Tensor]
-"""A metric or kernel: contexts ``... a x d_c`` and ``... b x d_c`` to ``... a x b``."""
-
 _MAX_CORNER_DIMENSIONS = 6
 _MAX_LISTED = 4096  # combinations of values that are all looked at
 _MAX_COMBINED = 64  # the same, each with a sample of the other columns
@@ -29,68 +27,6 @@ _NUM_STARTS = 32  # contexts that descend; at least one for each reduced cost
 _NUM_STEPS = 12  # of a descent; the last ones are far below the spacing of the sample
 _GAIN = 3e-5  # of the range of the scores: what gains less is not worth a round
 _CELL = 1e-5  # of the sides of the box: contexts this near are the same
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Judge:
-    r"""The ball by which a recommendation is judged, and how far its adversary reaches.
-
-    Attributes:
-        contexts: The reference distribution, and perhaps contexts of weight zero.
-        ball: The set on a list of contexts, ``n x d_c``.
-        between: The metric or kernel that the set is made of; None if of none.
-        box: The contexts that the adversary may use, ``2 x d_c``; None for those of
-            ``contexts`` alone.
-        fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
-        values: Columns of contexts that take these values only: integers, categories.
-        categories: Those of them that know no order.
-    """
-
-    contexts: ContextSet
-    ball: Callable[[Tensor], AmbiguitySet]
-    between: Between | None = None
-    box: Tensor | None = None
-    fills_box: bool = False
-    values: Values = field(default_factory=dict)
-    categories: Collection[int] = ()
-
-    @classmethod
-    def of(
-        cls, contexts: ContextSet, ambiguity: AmbiguitySet, space: SearchSpace
-    ) -> Judge:
-        """Let the adversary use what the definition of the set lets it use."""
-        ball = ambiguity.original()
-        box = space.context_reach if ball.reaches_unseen else None
-        return cls(
-            contexts=contexts,
-            ball=lambda points: ball,
-            box=box,
-            values=space.context_values,
-            categories=tuple(space.context_categories),
-        )
-
-    def searched(self, space: SearchSpace) -> str:
-        """Over which distributions a worst case is searched, in words."""
-        ball = self.ball(self.contexts.points)
-        if ball.keeps_support and not ball.has_radius:
-            return "the posterior mean under the reference alone"
-        name = type(ball).__name__
-        within = f"the distributions of {name}"
-        if ball.has_radius:
-            within = f"distributions within radius {ball.radius.item():.3g} ({name})"
-        if self.box is None:
-            where = "on the listed contexts"
-        elif not torch.equal(self.box, space.context_reach):
-            where = "on any context of a part of the box"
-        elif space.known_columns:
-            where = "on any context with the known values"
-        else:
-            where = "on any context"
-        return f"the posterior mean under {within} {where}"
-
-    def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
-        """The contexts, and the set on these alone."""
-        return self.contexts, self.ball(self.contexts.points)
 
 
 def worst_case(

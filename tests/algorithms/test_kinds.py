@@ -10,13 +10,14 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import KullbackLeibler, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.problem.feasible import all_decisions, feasible, sample
 from botorch_drbo.recipes import ALGORITHMS, make_algorithm
 from botorch_drbo.recipes.base import _TAKE_CATEGORIES
-from botorch_drbo.recommendation.worst_case import Judge, worst_case
+from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.search.candidates import check_candidates, score
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.surrogate.model_inputs import model_inputs

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from botorch_drbo import ContextSet
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ChiSquared,
@@ -35,7 +36,6 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.worst_case import (
-    Judge,
     _apart,
     _descend,
     filling,

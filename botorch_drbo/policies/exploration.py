@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -145,6 +146,16 @@ def check_beta(beta: Schedule | ConfidenceWidth | float) -> None:
     """Raise if this is no ``beta``."""
     if not isinstance(beta, ConfidenceWidth):
         as_schedule(beta, "beta")
+
+
+def check_misspecification(value: float) -> None:
+    """Raise if this is no size of an error of the model."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0.0 <= value < math.inf:
+        raise InputDataError(
+            "`misspecification` must be a finite number that is not negative, got "
+            f"{value!r}."
+        )
 
 
 def current_bound(

@@ -1,4 +1,4 @@
-"""Distributionally robust Bayesian optimisation over a kernel ball."""
+"""A ball of the model's own kernel around the contexts seen, on a product grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast, final
 
 import torch
-from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.utils.transforms import is_ensemble
@@ -17,67 +16,23 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_nonnegative
-from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.ambiguity import (
-    AmbiguitySet,
-    MaximumMeanDiscrepancy,
-    MinimaxApproximation,
-)
+from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.judge import Between, Judge
+from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recipes.acquisition_algorithm import AcquisitionAlgorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
-from botorch_drbo.recipes.robust_set import RobustSetAlgorithm
-from botorch_drbo.recommendation.worst_case import Between, Judge
 from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
 
 _GRID = "it puts a grid of equal steps over them"
-
-
-_CHANCE_CONTEXTS = 100  # as many as `drbo_mmd` has
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MMDBall(ModelBasedAlgorithm):
-    r"""A ball of the model's own kernel around the contexts seen, on a product grid.
-
-    Args:
-        radius: A number, or a schedule in the number of contexts seen.
-        num_contexts: The size of the grid, rounded up to a power ``d_c``.
-    """
-
-    context_order: ClassVar[str | None] = _GRID
-
-    radius: Schedule | float = MMDRadius()
-    num_contexts: int = 100
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        as_schedule(self.radius, "radius")
-        check_count(self.num_contexts, "num_contexts")
-
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The grid and the ball."""
-        return self.judge(model, history, space, seed=seed).on_its_list()
-
-    def judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
-        r"""The ball around the grid, with the whole box of contexts in reach."""
-        return _judge(self, self.radius, self.num_contexts, model, history, space)
+_CHANCE_CONTEXTS = 100  # as many as the plain ball has
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DRBOMMD(MMDBall, RobustSetAlgorithm):
-    r"""``drbo_mmd``: the worst case over a maximum-mean-discrepancy ball on a grid.
+class MMDBall(Adversary):
+    r"""A ball of maximum mean discrepancy around the contexts seen, on a product grid.
 
-    .. math:: \min \{ q^\top \mathrm{ucb}(x, C) :
+    .. math:: \min \{ q^\top s(x, C) :
         \sqrt{(p - q)^\top K (p - q)} \le \epsilon_s \}
 
     ``C`` is a product grid over the context bounds with the same number of points in
@@ -94,28 +49,35 @@ class DRBOMMD(MMDBall, RobustSetAlgorithm):
     Args:
         radius: A number, or a schedule in the number of contexts seen.
         num_contexts: The size of the grid, rounded up to a power ``d_c``.
-
-    Example:
-        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
-        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
-        >>> unit = torch.tensor([[0.0], [1.0]]).double()
-        >>> drbo = DRBOMMD(radius=0.3, num_restarts=1, raw_samples=8)
-        >>> drbo.propose(history, SearchSpace(unit, unit)).shape
-        torch.Size([1, 1])
-
-    [Kirschner2020drbo]_. Their code takes the diagonal of the grid if ``d_c > 1``.
     """
 
-    name: ClassVar[str] = "drbo_mmd"
+    context_order: ClassVar[str | None] = _GRID
+
+    radius: Schedule | float = MMDRadius()
+    num_contexts: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        as_schedule(self.radius, "radius")
+        check_count(self.num_contexts, "num_contexts")
+
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The grid and the ball."""
+        contexts, ball = self.judge(state).on_its_list()
+        return SearchProblem(contexts=contexts, ambiguity_set=ball)
+
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The ball around the grid, with the whole box of contexts in reach."""
+        return _kernel_ball(state, self.radius, self.num_contexts)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DRBOMMDMinimax(AcquisitionAlgorithm):
-    r"""``drbo_mmd_minimax``: ``drbo_mmd`` with two lines in place of the worst case.
+class MinimaxMMDBall(Adversary):
+    r"""``MMDBall``, of which the search takes two lines in place of the worst case.
 
-    The search uses :class:`MinimaxApproximation`; the recommendation is judged by the
-    ball itself, without the jitter, as that of ``drbo_mmd`` is.
+    The search uses :class:`MinimaxApproximation`; a recommendation is judged by the
+    ball itself, without the jitter.
 
     Args:
         radius: A number, or a schedule in the number of contexts seen.
@@ -125,19 +87,8 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
         jitter: Added to the diagonal of the kernel matrix. The slope at radius zero
             divides by its smallest eigenvalues: those of a smooth kernel on a grid are
             rounding errors, and so would be the slope.
-
-    Example:
-        >>> X, C = torch.rand(5, 1).double(), torch.rand(5, 1).double()
-        >>> history = History(X=X, C=C, Y=(X - C).square(), contexts=C)
-        >>> unit = torch.tensor([[0.0], [1.0]]).double()
-        >>> drbo = DRBOMMDMinimax(radius=0.3, num_restarts=1, raw_samples=8)
-        >>> drbo.propose(history, SearchSpace(unit, unit)).shape
-        torch.Size([1, 1])
-
-    [Tay2022minimax]_.
     """
 
-    name: ClassVar[str] = "drbo_mmd_minimax"
     context_order: ClassVar[str | None] = _GRID
 
     radius: Schedule | float = MMDRadius()
@@ -146,75 +97,48 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        super().__post_init__()
         as_schedule(self.radius, "radius")
         check_nonnegative(self.jitter, "jitter")
         check_count(self.num_contexts, "num_contexts")
 
-    def acquisition(
-        self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
-        beta: float,
-        X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        r"""The approximate worst confidence bound over the ball."""
-        contexts, ball = self.robust_set(model, history, space, seed=seed)
-        objective = UncertaintyObjective(MinimaxApproximation(ball))
-        return DistributionallyRobustUCB(
-            model, beta, contexts, objective, X_pending=X_pending
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The grid, and two lines in place of the ball with the jitter."""
+        ball = _kernel_ball(state, self.radius, self.num_contexts, self.jitter)
+        contexts, exact = ball.on_its_list()
+        return SearchProblem(
+            contexts=contexts, ambiguity_set=MinimaxApproximation(exact)
         )
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
-        r"""The grid and the ball, with the jitter."""
-        settings = self.radius, self.num_contexts, model, history, space
-        return _judge(self, *settings, self.jitter).on_its_list()
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The ball itself, with the whole box of contexts in reach."""
+        return _kernel_ball(state, self.radius, self.num_contexts)
 
-    def judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
-        r"""The ball of ``drbo_mmd``, with the whole box of contexts in reach."""
-        return _judge(self, self.radius, self.num_contexts, model, history, space)
-
-    def chance_judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
+    def chance_judge(self, state: FittedRound) -> Judge:
         r"""The same on a grid of at most 100: there are no two lines for it."""
         num = min(self.num_contexts, _CHANCE_CONTEXTS)
-        return _judge(self, self.radius, num, model, history, space)
+        return _kernel_ball(state, self.radius, num)
 
 
-def _judge(
-    algorithm: ModelBasedAlgorithm,
-    radius: Schedule | float,
-    num_contexts: int,
-    model: SingleTaskGP,
-    history: History,
-    space: SearchSpace,
-    jitter: float = 0.0,
+def _kernel_ball(
+    state: FittedRound, rule: Schedule | float, num_contexts: int, jitter: float = 0.0
 ) -> Judge:
     """The weighted grid, and the ball of the model's kernel around it."""
+    space = state.space
     known = space.known_columns  # one coordinate does for these
     free = space.d_c - len(known)
     # A root of 1e3 is 10.000000000000002: what is short of the next integer by
     # rounding is not rounded up.
     per_side = math.ceil(num_contexts ** (1 / free) - 1e-9) if free else 1
     counts = [1 if j in known else per_side for j in range(space.d_c)]
-    data = algorithm.data_contexts(history, space)
-    grid = ContextSet.grid(space.context_bounds, counts, data)
+    grid = ContextSet.grid(space.context_bounds, counts, state.contexts())
     contexts = ContextSet(space.with_known(grid.points), grid.weights)
     if space.context_values:  # grid points that become one have their weights together
         rows = space.snap_contexts(contexts.points)
         rows, place = rows.unique(dim=0, return_inverse=True)
         weights = torch.zeros_like(rows[:, 0]).index_add(0, place, contexts.weights)
         contexts = ContextSet(rows, weights)
-    size = algorithm.radius_of(radius, history, space)
-    kernel = context_kernel(model, space, contexts.points)
+    size = state.radius(rule)
+    kernel = context_kernel(state.model, space, contexts.points)
 
     def ball(points: Tensor) -> MaximumMeanDiscrepancy:
         matrix = kernel(points, points)

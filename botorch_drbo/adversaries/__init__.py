@@ -1,0 +1,40 @@
+"""Whose contexts, and what may become of them: reference distribution and set."""
+
+from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.empirical import Empirical, EveryDistribution
+from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.kernel_density import KernelDensity, KernelDensityBall
+from botorch_drbo.adversaries.mmd import MinimaxMMDBall, MMDBall
+from botorch_drbo.adversaries.standard_deviation_box import StandardDeviationBox
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
+
+ADVERSARIES: dict[str, Adversary] = {
+    "empirical": Empirical(),
+    "every_distribution": EveryDistribution(),
+    "standard_deviation_box": StandardDeviationBox(),
+    "ambiguity_set": AroundContexts(),
+    "wasserstein": WassersteinBall(),
+    "kernel_density": KernelDensity(),
+    "kernel_density_ball": KernelDensityBall(),
+    "mmd": MMDBall(),
+    "mmd_minimax": MinimaxMMDBall(),
+}
+"""Adversaries by name, with their defaults. Add your own under a name."""
+
+__all__ = [
+    "ADVERSARIES",
+    "Adversary",
+    "AroundContexts",
+    "Empirical",
+    "EveryDistribution",
+    "FittedRound",
+    "Judge",
+    "KernelDensity",
+    "KernelDensityBall",
+    "MMDBall",
+    "MinimaxMMDBall",
+    "SearchProblem",
+    "StandardDeviationBox",
+    "WassersteinBall",
+]

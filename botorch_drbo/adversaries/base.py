@@ -1,0 +1,169 @@
+r"""Whose contexts, and what may become of them.
+
+An adversary turns what was observed into the two problems of a round: the one whose
+worst case the search maximises over a list of contexts, and the one whose worst case a
+recommendation promises, over the whole box where the set reaches it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo._validation import check_inside
+from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.codec import storable
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.contexts.forgetting import half_life_weights
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.search_space import SearchSpace, check_values
+from botorch_drbo.schedules import Constant, ContextRule, as_rule
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedRound:
+    r"""One round, as adversaries and policies see it: the model and what it rests on.
+
+    Attributes:
+        model: The fitted model, of ``[x, c]``, or of ``x`` for a policy that looks at
+            decisions alone.
+        history: What has been observed, to be maximised.
+        space: The boxes of decisions and contexts.
+        seed: Decides every random draw.
+        reference: The context distribution if it is known; None to estimate it.
+        half_life: After how many further contexts one counts half; None: never.
+    """
+
+    model: SingleTaskGP
+    history: History
+    space: SearchSpace
+    seed: int
+    reference: ContextSet | None = None
+    half_life: float | None = None
+
+    def contexts(self) -> ContextSet:
+        r"""The given reference distribution, or else the empirical one.
+
+        Raises:
+            InputDataError: There is neither, or it leaves the box.
+            BotorchTensorDimensionError: A reference of other contexts.
+        """
+        history, space = self.history, self.space
+        if self.reference is None:
+            if len(history.contexts) == 0:
+                raise InputDataError(
+                    "The world has shown no context yet (those that were chosen in a "
+                    "laboratory do not count), so there is no distribution to learn. "
+                    "Give the algorithm a `reference`, or the round a `context_set`."
+                )
+            return ContextSet.empirical(history.contexts, self.half_life)
+        if self.reference.dim != space.d_c:
+            raise BotorchTensorDimensionError(
+                f"`reference` has {self.reference.dim} context columns, "
+                f"`context_bounds` has {space.d_c}."
+            )
+        points = self.reference.points.to(space.bounds)
+        check_inside(points, space.context_bounds, "reference", "context_bounds")
+        points = space.with_known(points)
+        check_values(points, space.context_bounds, space.context_values, "reference")
+        return ContextSet(points, self.reference.weights.to(space.bounds))
+
+    def radius(self, rule: ContextRule | float) -> float:
+        r"""What a rule for the radius says after the contexts seen, as they count.
+
+        Args:
+            rule: A number, or a rule in the contexts or their number.
+
+        Raises:
+            InputDataError: A rule, and no context yet.
+        """
+        rule = as_rule(rule)
+        if isinstance(rule, Constant):  # also where the world has shown nothing yet
+            return rule.value
+        if len(self.history.contexts) == 0:
+            raise InputDataError(
+                "The world has shown no context yet, so a radius that follows from "
+                f"them, {rule}, has no value. Give `radius` a number."
+            )
+        seen = self.space.embed_contexts(self.history.contexts)
+        if self.half_life is None:
+            return rule.of(seen)
+        return rule.of(seen, half_life_weights(len(seen), self.half_life, seen))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SearchProblem:
+    r"""The worst case that a search maximises: a set around a list of contexts.
+
+    Attributes:
+        contexts: The reference distribution on a list of contexts.
+        ambiguity_set: The set around it.
+        outside: Further contexts, ``m x d_c``, of which only the lowest score counts;
+            None for none.
+    """
+
+    contexts: ContextSet
+    ambiguity_set: AmbiguitySet
+    outside: Tensor | None = None
+
+    def listed(self) -> ContextSet:
+        """The contexts and those outside, which have no reference weight."""
+        if self.outside is None:
+            return self.contexts
+        inside = self.contexts
+        return ContextSet(
+            torch.cat([inside.points, self.outside]),
+            torch.cat([inside.weights, torch.zeros_like(self.outside[:, 0])]),
+        )
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Adversary(ABC):
+    r"""A reference distribution and an ambiguity set, built anew in each round.
+
+    Its dataclass fields are options of every recipe that has it.
+    """
+
+    context_order: ClassVar[str | None] = None
+    """What needs contexts that are numbers, in words; None if categories will do."""
+
+    @abstractmethod
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The reference on a list of contexts and the set around it, for the search.
+
+        Args:
+            state: The round.
+
+        Returns:
+            The problem.
+        """
+
+    @abstractmethod
+    def judge(self, state: FittedRound) -> Judge:
+        r"""What the worst case of a recommendation is a minimum over.
+
+        Args:
+            state: The round.
+
+        Returns:
+            The reference distribution, the set around it, and where mass may go.
+        """
+
+    def chance_judge(self, state: FittedRound) -> Judge:
+        r"""What the least probability of meeting constraints is a minimum over.
+
+        Args:
+            state: The round.
+
+        Returns:
+            By default ``judge``: the same adversary for outcome and constraints.
+        """
+        return self.judge(state)

@@ -1,0 +1,47 @@
+"""The contexts seen, with their weights, or with any weights at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Empirical(Adversary):
+    r"""The empirical distribution of the contexts, or ``reference``, and no other.
+
+    .. math:: \min_q E_q[s(x, c)] = \sum_i p_i\, s(x, c_i)
+    """
+
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The distribution itself: the worst case is the expectation."""
+        return SearchProblem(contexts=state.contexts(), ambiguity_set=NoAmbiguity())
+
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The same."""
+        return Judge.of(state.contexts(), NoAmbiguity(), state.space)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EveryDistribution(Adversary):
+    r"""Every distribution on the contexts seen, or on those of ``reference``.
+
+    .. math:: \min_i s(x, c_i)
+
+    Contexts that are not among them do not count, also not for the worst case of a
+    recommendation.
+    """
+
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The lowest score of the contexts."""
+        return SearchProblem(contexts=state.contexts(), ambiguity_set=FullSimplex())
+
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The same."""
+        return Judge.of(state.contexts(), FullSimplex(), state.space)

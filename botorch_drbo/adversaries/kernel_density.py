@@ -1,0 +1,126 @@
+"""A kernel density estimate of the contexts, and a ball around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from torch import Tensor
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.sampling import sobol_in_box
+from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
+
+_DENSITY = "it smooths the contexts seen to a density"
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelDensity(Adversary):
+    r"""A kernel density estimate of the contexts, and no other distribution.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n s(x, \tilde c_i), \qquad
+        \tilde c_i \sim \hat p_{\mathrm{KDE}}
+
+    with Silverman's bandwidth and ``n`` quasi-random draws, made anew at each call.
+    With ``reference`` there is nothing to estimate.
+
+    Args:
+        num_contexts: ``n``, the number of draws from the density estimate.
+    """
+
+    context_order: ClassVar[str | None] = _DENSITY
+
+    num_contexts: int = 1024
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_count(self.num_contexts, "num_contexts")
+
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The density estimate, taken at its word."""
+        contexts = density_estimate(state, self.num_contexts)
+        return SearchProblem(contexts=contexts, ambiguity_set=NoAmbiguity())
+
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The same."""
+        contexts = density_estimate(state, self.num_contexts)
+        return Judge.of(contexts, NoAmbiguity(), state.space)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelDensityBall(Adversary):
+    r"""A total variation ball around a kernel density estimate of the contexts.
+
+    .. math:: \min \{ E_q[s(x, c)] : \| q - \hat p_{\mathrm{KDE}} \|_1 \le \epsilon_s \}
+
+    The adversary takes probability from the draws with the highest scores, and may put
+    it anywhere in the context bounds: on the lowest score of the draws and of a Sobol
+    set beside them. For the worst case of a recommendation the lowest score of the box
+    is searched for from there.
+
+    Args:
+        radius: A number, or a schedule in the number of contexts seen; None for the
+            paper's ``KernelDensityRadius``, ``s^(-2 / (4 + d_c))``.
+        num_contexts: Draws from the density estimate.
+        num_outside: Sobol contexts in the context bounds, where the lowest score is
+            looked for beside the draws.
+    """
+
+    context_order: ClassVar[str | None] = _DENSITY
+
+    radius: Schedule | float | None = None
+    num_contexts: int = 1024
+    num_outside: int = 1024
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.radius is not None:
+            as_schedule(self.radius, "radius")
+        check_count(self.num_contexts, "num_contexts")
+        check_count(self.num_outside, "num_outside")
+
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        r"""The draws and the ball; the Sobol contexts outside."""
+        return SearchProblem(
+            contexts=density_estimate(state, self.num_contexts),
+            ambiguity_set=self._ball(state),
+            outside=self._outside(state),
+        )
+
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The ball around the draws, with the whole box of contexts in reach."""
+        contexts = self.search_problem(state).listed()
+        return Judge.of(contexts, self._ball(state), state.space)
+
+    def _ball(self, state: FittedRound) -> TotalVariation:
+        schedule = KernelDensityRadius(state.space.d_c)
+        return TotalVariation(
+            state.radius(schedule if self.radius is None else self.radius)
+        )
+
+    def _outside(self, state: FittedRound) -> Tensor:
+        space = state.space
+        outside = sobol_in_box(self.num_outside, space.context_reach, state.seed)
+        return space.snap_contexts(outside)
+
+
+def density_estimate(state: FittedRound, num_contexts: int) -> ContextSet:
+    """Draws from the density estimate, or the reference if there is one."""
+    seen, space = state.contexts(), state.space
+    if state.reference is not None:
+        return seen
+    density = ContextSet.kernel_density(
+        seen.points if state.half_life is None else seen,
+        num_samples=num_contexts,
+        bounds=space.context_bounds,
+        seed=state.seed,
+    )
+    if not space.context_values:
+        return density
+    return ContextSet(space.snap_contexts(density.points), density.weights)

@@ -1,0 +1,32 @@
+"""How the next decision is sought: one acquisition function against any adversary."""
+
+from botorch_drbo.policies.base import Policy
+from botorch_drbo.policies.confidence_bound import ConfidenceBound
+from botorch_drbo.policies.decision_bound import DecisionBound
+from botorch_drbo.policies.expected_improvement import ExpectedImprovement
+from botorch_drbo.policies.exploration import ConfidenceWidth
+from botorch_drbo.policies.finite_difference import FiniteDifference
+from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
+from botorch_drbo.policies.thompson import Thompson
+
+POLICIES: dict[str, Policy] = {
+    "confidence_bound": ConfidenceBound(),
+    "lipschitz_penalty": LipschitzPenalty(),
+    "finite_difference": FiniteDifference(),
+    "thompson": Thompson(),
+    "expected_improvement": ExpectedImprovement(),
+    "decision_bound": DecisionBound(),
+}
+"""Policies by name, with their defaults. Add your own under a name."""
+
+__all__ = [
+    "POLICIES",
+    "ConfidenceBound",
+    "ConfidenceWidth",
+    "DecisionBound",
+    "ExpectedImprovement",
+    "FiniteDifference",
+    "LipschitzPenalty",
+    "Policy",
+    "Thompson",
+]

@@ -1,0 +1,68 @@
+"""How the next decision is sought."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_drbo.adversaries.base import Adversary, FittedRound
+from botorch_drbo.codec import storable
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Policy(ABC):
+    r"""An acquisition function against any adversary, and what it is without doubt.
+
+    Its dataclass fields are options of every recipe that has it.
+    """
+
+    uses_contexts: ClassVar[bool] = True
+    """Whether it takes a model of ``[x, c]``; otherwise one of ``x`` alone."""
+    context_order: ClassVar[str | None] = None
+    """What needs contexts that are numbers, in words; None if categories will do."""
+
+    def check(self, adversary: Adversary) -> None:
+        r"""Refuse an adversary that the policy can make nothing of.
+
+        Args:
+            adversary: That of the recipe.
+
+        Raises:
+            InputDataError: Options of both that do not fit.
+            UnsupportedError: An adversary of a kind that it does not take.
+        """
+
+    @abstractmethod
+    def exploring(
+        self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
+    ) -> AcquisitionFunction:
+        r"""Build the acquisition function that finds the next decision.
+
+        Args:
+            state: The round.
+            adversary: Whose worst case counts.
+            X_pending: Pending decisions, ``m x d_x``; within a batch also those that
+                come before.
+
+        Returns:
+            A function of ``b x 1 x d_x`` decisions.
+        """
+
+    @abstractmethod
+    def exploiting(
+        self, state: FittedRound, adversary: Adversary
+    ) -> AcquisitionFunction:
+        r"""Build the objective of the posterior mean, for recommendations.
+
+        Args:
+            state: The round.
+            adversary: Whose worst case counts.
+
+        Returns:
+            A function of ``b x 1 x d_x`` decisions.
+        """

@@ -1,0 +1,64 @@
+"""Expected improvement of the robust objective, over sample paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.acquisition import qLogDistributionallyRobustNoisyExpectedImprovement
+from botorch_drbo.adversaries.base import Adversary, FittedRound
+from botorch_drbo.policies.paths import PathPolicy
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExpectedImprovement(PathPolicy):
+    r"""The decision whose objective is expected to improve most on those tried.
+
+    .. math:: \max_x E_f\Big[ \Big( g_f(x) - \max_{s \le t} g_f(x_s) \Big)_+ \Big],
+        \qquad g_f(x) = g\big( f(x, c_1), \dots, f(x, c_n) \big)
+
+    over posterior sample paths ``f``.
+
+    *Why not the bound.* Far from data a Gaussian process is flat in the context, and so
+    is ``mu + w sigma``: a decision that was never tried pays almost nothing for
+    robustness, one that is known to be good pays in full. The penalty of ``wdrbo`` and
+    the ball of ``wdrbo_exact`` so act as a second exploration bonus. Sample paths are
+    as steep far from data as near them, and their expected improvement has none.
+
+    Args:
+        num_paths: The sample paths over which the improvement is averaged.
+        num_features: Random Fourier features of each path.
+
+    Raises:
+        InputDataError: An option outside its range.
+    """
+
+    num_paths: int = 64
+    num_features: int = 128
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_count(self.num_paths, "num_paths")
+        check_count(self.num_features, "num_features")
+
+    def exploring(
+        self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
+    ) -> AcquisitionFunction:
+        r"""The expected improvement on the decisions tried and those pending."""
+        history, problem = state.history, adversary.search_problem(state)
+        return qLogDistributionallyRobustNoisyExpectedImprovement(
+            state.model,
+            history.X if history.baseline is None else history.baseline,
+            problem.listed(),
+            self.objective(problem),
+            num_paths=self.num_paths,
+            num_features=self.num_features,
+            seed=state.seed,
+            X_pending=X_pending,
+        )

@@ -1,0 +1,86 @@
+"""An upper bound of the general objective, by a finite difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import InputDataError
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.acquisition import FiniteDifferenceUCB
+from botorch_drbo.adversaries.base import Adversary, FittedRound
+from botorch_drbo.policies.exploration import (
+    ConfidenceWidth,
+    check_beta,
+    current_bound,
+)
+from botorch_drbo.policies.objective import ObjectivePolicy
+from botorch_drbo.schedules import Schedule
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FiniteDifference(ObjectivePolicy):
+    r"""Maximise an upper bound of the general objective.
+
+    .. math:: a\, v(u; \epsilon) + b\, \frac{v(u; \epsilon + h) - v(l; \epsilon)}{h}
+
+    with ``u`` and ``l`` the upper and lower confidence bounds at each context and a
+    small ``h``; see ``FiniteDifferenceUCB``.
+
+    Args:
+        beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
+            number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
+            of the data.
+        step: ``h``, in units of the radius.
+
+    Raises:
+        InputDataError: An option outside its range.
+
+    [Tay2024bocu]_, Appendix C.2, version 1.
+    """
+
+    beta: Schedule | ConfidenceWidth | float = 2.0
+    step: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_beta(self.beta)
+        if not check_nonnegative(self.step, "step") > 0:
+            raise InputDataError(f"`step` must be positive, got {self.step}.")
+
+    def exploring(
+        self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
+    ) -> AcquisitionFunction:
+        r"""The value of the upper bound, and the difference of both bounds."""
+        model, beta = current_bound(self.beta, state.model, state.history)
+        return self._bound(model, beta, state, adversary, X_pending)
+
+    def exploiting(
+        self, state: FittedRound, adversary: Adversary
+    ) -> AcquisitionFunction:
+        r"""The same of the posterior mean."""
+        return self._bound(state.model, 0.0, state, adversary, None)
+
+    def _bound(
+        self,
+        model: SingleTaskGP,
+        beta: float,
+        state: FittedRound,
+        adversary: Adversary,
+        X_pending: Tensor | None,
+    ) -> FiniteDifferenceUCB:
+        problem = adversary.search_problem(state)
+        return FiniteDifferenceUCB(
+            model,
+            beta,
+            problem.listed(),
+            self.objective(problem),
+            step=self.step,
+            X_pending=X_pending,
+        )

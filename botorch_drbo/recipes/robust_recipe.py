@@ -1,0 +1,97 @@
+"""A recipe as a product: an adversary, a policy, and the model that both work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, Judge
+from botorch_drbo.policies import ConfidenceBound, Policy
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recipes.description import Description
+from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RobustRecipe(ModelBasedAlgorithm):
+    r"""An adversary, and the policy that seeks decisions which are good against it.
+
+    .. math:: x_{t+1} = \arg\max_x\, \mathrm{policy}\big( s(x, \cdot), \;
+        \mathrm{adversary}(c_1, \dots, c_t) \big)
+
+    The options of both parts are options of the recipe: ``options`` has them all in one
+    dictionary, and ``with_options`` routes each to its part by its name.
+
+    Args:
+        name: The key in the registry.
+        adversary: Whose contexts, and what may become of them.
+        policy: How the next decision is sought.
+        description: What it is, for people.
+
+    Raises:
+        InputDataError: Options that do not fit together.
+        UnsupportedError: A policy that can make nothing of the adversary.
+
+    Example:
+        >>> from botorch_drbo.adversaries import WassersteinBall
+        >>> from botorch_drbo.policies import Thompson
+        >>> recipe = RobustRecipe(adversary=WassersteinBall(), policy=Thompson())
+        >>> recipe.with_options(radius=0.1, num_features=64).options["radius"]
+        0.1
+    """
+
+    name: str = "composed"
+    adversary: Adversary = field(default_factory=Empirical)
+    policy: Policy = field(default_factory=ConfidenceBound)
+    description: Description = Description(summary="A product of your own.")
+
+    def __post_init__(self) -> None:
+        """Check the options, and that the parts fit together."""
+        super().__post_init__()
+        self.policy.check(self.adversary)
+        beta = getattr(self.policy, "beta", None)
+        if self.model is not None and getattr(beta, "data_free", False):
+            raise UnsupportedError(
+                "`beta` with `data_free=True` takes no `model`: the largest "
+                "information gain is that of the recipe's own kernel and inputs. Leave "
+                "`data_free` out: then the width is that of the model's data."
+            )
+
+    @property
+    def uses_contexts(self) -> bool:
+        """Whether its decisions depend on which contexts are to be expected."""
+        return self.policy.uses_contexts
+
+    @property
+    def context_order(self) -> str | None:
+        """What needs contexts that are numbers, in words; None if nothing does."""
+        return self.policy.context_order or self.adversary.context_order
+
+    def exploring(
+        self, state: FittedRound, X_pending: Tensor | None
+    ) -> AcquisitionFunction:
+        r"""The policy's, against the adversary."""
+        return self.policy.exploring(state, self.adversary, X_pending)
+
+    def exploiting(self, state: FittedRound) -> AcquisitionFunction:
+        r"""The policy's, against the adversary."""
+        return self.policy.exploiting(state, self.adversary)
+
+    def judge(self, state: FittedRound) -> Judge:
+        r"""The adversary's."""
+        return self.adversary.judge(state)
+
+    def chance_judge(self, state: FittedRound) -> Judge:
+        r"""The adversary's."""
+        return self.adversary.chance_judge(state)
+
+    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+        r"""Fitted to all outcomes."""
+        return self.fitted(history, space, uses_contexts=False)

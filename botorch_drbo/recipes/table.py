@@ -1,0 +1,278 @@
+r"""The recipes that are a product: a name, an adversary, a policy, a paper's values.
+
+A row is a whole method. Where the paper and its public code disagree, the parts say
+which one is followed.
+"""
+
+from __future__ import annotations
+
+from botorch_drbo.adversaries import (
+    Adversary,
+    AroundContexts,
+    Empirical,
+    EveryDistribution,
+    KernelDensity,
+    KernelDensityBall,
+    MinimaxMMDBall,
+    MMDBall,
+    StandardDeviationBox,
+    WassersteinBall,
+)
+from botorch_drbo.policies import (
+    ConfidenceBound,
+    DecisionBound,
+    ExpectedImprovement,
+    FiniteDifference,
+    LipschitzPenalty,
+    Policy,
+    Thompson,
+)
+from botorch_drbo.recipes.description import Description
+from botorch_drbo.recipes.robust_recipe import RobustRecipe
+
+TABLE: dict[str, RobustRecipe] = {}
+"""The rows by name."""
+
+_BOCU_BETA = 2.0  # of the experiments of [Tay2024bocu]_: 1.414 standard deviations
+
+
+def _row(
+    name: str,
+    adversary: Adversary,
+    policy: Policy,
+    summary: str,
+    formula: str = "",
+    *,
+    remarks: str = "",
+    source: str = "",
+) -> None:
+    description = Description(
+        summary=summary, formula=formula, remarks=remarks, source=source
+    )
+    TABLE[name] = RobustRecipe(
+        name=name, adversary=adversary, policy=policy, description=description
+    )
+
+
+_row(
+    "gp_ucb",
+    Empirical(),
+    DecisionBound(),
+    "The upper confidence bound of a model of the decision alone.",
+    r"\mu(x) + \sqrt{\beta}\, \sigma(x)",
+    source="[Srinivas2010gpucb]_",
+)
+_row(
+    "erbo",
+    Empirical(),
+    ConfidenceBound(),
+    "Believe the contexts seen so far, and maximise the expectation.",
+    r"\sum_i p_i \, \mathrm{ucb}(x, c_i)",
+    remarks="It is ``wdrbo`` with radius 0.",
+    source="The baseline called ERBO in [Micheli2025wdrbo]_",
+)
+_row(
+    "sbo_kde",
+    KernelDensity(),
+    ConfidenceBound(),
+    "The expectation over a kernel density estimate of the contexts.",
+    r"\frac{1}{n} \sum_{i=1}^n \mathrm{ucb}(x, \tilde c_i), \qquad"
+    r" \tilde c_i \sim \hat p_{\mathrm{KDE}}",
+    source="[Huang2024sbokde]_",
+)
+_row(
+    "stable_opt",
+    StandardDeviationBox(),
+    ConfidenceBound(),
+    "The worst context within one standard deviation of the mean.",
+    r"\min \{ \mathrm{ucb}(x, c) : m - s \le c \le m + s \}",
+    source="In the spirit of [Bogunovic2018stableopt]_, as set up by "
+    "[Huang2024sbokde]_",
+)
+_row(
+    "wdrbo",
+    WassersteinBall(),
+    LipschitzPenalty(),
+    "The expectation, less a Lipschitz penalty for a shifted distribution.",
+    r"\sum_i p_i \, \mathrm{ucb}(x, c_i) - \epsilon_s \max_c \| \partial_c\,"
+    r" \mathrm{ucb}(x, c) \|_2",
+    remarks="The paper's experiments use ``InverseSquareRoot(0.3)`` for a distribution "
+    "that is learnt from data; give a number together with ``reference``.",
+    source="[Micheli2025wdrbo]_, eq. 13",
+)
+_row(
+    "wdrbo_exact",
+    WassersteinBall(num_candidates=128),
+    ConfidenceBound(),
+    "The exact worst case over the Wasserstein ball.",
+    r"\min \{ E_q[\mathrm{ucb}(x, c)] : W_1(p, q) \le \epsilon_s \}",
+    remarks="``wdrbo`` replaces this minimum by a bound below it, which supposes that "
+    "the steepest slope anywhere is met everywhere on the way; this one follows the "
+    "scores as they are, and needs no slope at all.",
+    source="The problem that [Micheli2025wdrbo]_ bounds, before the bound",
+)
+_row(
+    "drbo_kde",
+    KernelDensityBall(),
+    ConfidenceBound(),
+    "The worst case over a total variation ball around a density estimate.",
+    r"\min \{ E_q[\mathrm{ucb}(x, c)] :"
+    r" \| q - \hat p_{\mathrm{KDE}} \|_1 \le \epsilon_s \}",
+    remarks="One sort solves what the paper solves as a two-dimensional convex program "
+    "per decision (its Proposition 2 is the dual). Its code looks for the lowest score "
+    "outside the bounds, and ignores it in the gradient.",
+    source="[Huang2024sbokde]_",
+)
+_row(
+    "drbo_mmd",
+    MMDBall(),
+    ConfidenceBound(),
+    "The worst case over a maximum-mean-discrepancy ball on a grid.",
+    r"\min \{ q^\top \mathrm{ucb}(x, C) :"
+    r" \sqrt{(p - q)^\top K (p - q)} \le \epsilon_s \}",
+    source="[Kirschner2020drbo]_. Their code takes the diagonal of the grid if "
+    "``d_c > 1``",
+)
+_row(
+    "drbo_mmd_minimax",
+    MinimaxMMDBall(),
+    ConfidenceBound(),
+    "``drbo_mmd`` with two lines in place of the worst case.",
+    source="[Tay2022minimax]_",
+)
+_row(
+    "dro",
+    AroundContexts(),
+    ConfidenceBound(),
+    "The worst case over any ambiguity set around the contexts seen.",
+    r"\min \{ E_q[\mathrm{ucb}(x, c)] : d(p, q) \le \epsilon_s \}",
+    remarks="A set that knows its contexts needs a ``reference`` on those: for data "
+    "that grow there are ``drbo_mmd`` and ``wdrbo_exact``.",
+)
+_row(
+    "ts_bocu",
+    AroundContexts(),
+    Thompson(),
+    "The decision that is best for one posterior sample path.",
+    r"\arg\max_x g\big( f(x, c_1), \dots, f(x, c_n);\ p \big), \qquad"
+    r" f \sim \text{posterior}",
+    source="TS-BOCU [Tay2024bocu]_, Algorithm 1",
+)
+_row(
+    "ts_erbo",
+    Empirical(),
+    Thompson(),
+    "The decision with the best expectation on one sample path.",
+    r"\arg\max_x \sum_i p_i f(x, c_i), \qquad f \sim \text{posterior}",
+)
+_row(
+    "ts_wdrbo",
+    WassersteinBall(),
+    Thompson(),
+    "The decision with the best exact worst case on one sample path.",
+    r"\arg\max_x \min \{ E_q[f(x, c)] : W_1(p, q) \le \epsilon_s \}, \qquad"
+    r" f \sim \text{posterior}",
+    remarks="The adversary moves the contexts seen to each other; with "
+    "``num_candidates`` also to a Sobol set in the context bounds, as in "
+    "``wdrbo_exact``.",
+)
+_row(
+    "ts_drbo_kde",
+    KernelDensityBall(),
+    Thompson(),
+    "The ball of ``drbo_kde``, on one sample path.",
+)
+_row(
+    "ts_drbo_mmd",
+    MMDBall(),
+    Thompson(),
+    "The ball of ``drbo_mmd``, on one sample path.",
+    remarks="Its expected improvement has no row: a worst case over a kernel ball "
+    "takes a millisecond, and one decision would take ten to thirty seconds.",
+)
+_row(
+    "ei_erbo",
+    Empirical(),
+    ExpectedImprovement(),
+    "The decision whose expectation is expected to improve most.",
+    r"E_f\Big[ \Big( \sum_i p_i f(x, c_i) - \max_{s \le t} \sum_i p_i f(x_s, c_i)"
+    r" \Big)_+ \Big]",
+)
+_row(
+    "ei_wdrbo",
+    WassersteinBall(),
+    ExpectedImprovement(),
+    "The decision whose exact worst case is expected to improve most.",
+    r"E_f\Big[ \Big( v_f(x) - \max_{s \le t} v_f(x_s) \Big)_+ \Big], \qquad"
+    r" v_f(x) = \min \{ E_q[f(x, c)] : W_1(p, q) \le \epsilon_s \}",
+    remarks="The adversary moves the contexts seen to each other; with "
+    "``num_candidates`` also to a Sobol set in the context bounds, as in "
+    "``wdrbo_exact``.",
+)
+_row(
+    "ei_drbo_kde",
+    KernelDensityBall(num_contexts=64, num_outside=64),
+    ExpectedImprovement(),
+    "The ball of ``drbo_kde``, and the expected improvement.",
+    remarks="With fewer contexts than ``drbo_kde``, as each path evaluates and sorts "
+    "them all.",
+)
+_row(
+    "ucb_bocu_1",
+    AroundContexts(),
+    FiniteDifference(beta=_BOCU_BETA),
+    "An upper bound of the general objective.",
+    r"a\, v(u; \epsilon) + b\, \frac{v(u; \epsilon + h) - v(l; \epsilon)}{h}",
+    source="[Tay2024bocu]_, Appendix C.2, version 1",
+)
+_row(
+    "ucb_bocu_2",
+    AroundContexts(),
+    ConfidenceBound(beta=_BOCU_BETA),
+    "The general objective of the upper confidence bound.",
+    r"a\, v(u; \epsilon) + b\, \delta(u; \epsilon)",
+    remarks="It is optimistic about the value only: the sensitivity of ``u`` bounds "
+    "nothing.",
+    source="[Tay2024bocu]_, Appendix C.2, version 2",
+)
+_row(
+    "ucb_so",
+    Empirical(),
+    ConfidenceBound(beta=_BOCU_BETA),
+    "The expected upper confidence bound: ``erbo`` with a ``beta`` of 2.",
+    r"\sum_i p_i u(x, c_i)",
+    source="[Tay2024bocu]_, Appendix C.2",
+)
+_row(
+    "ucb_ro",
+    EveryDistribution(),
+    ConfidenceBound(beta=_BOCU_BETA),
+    "The lowest upper confidence bound of the contexts seen.",
+    r"\min_i u(x, c_i)",
+    source="[Tay2024bocu]_, Appendix C.2",
+)
+_row(
+    "ec_gp_ucb",
+    Empirical(),
+    DecisionBound(misspecification=0.1),
+    "``gp_ucb`` with a confidence bound that allows for a wrong model.",
+    r"\mu(x) + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)"
+    r" \sigma(x)",
+    remarks="``misspecification`` is yours to say: the default suits outcomes that "
+    "vary by about one.",
+    source="[Bogunovic2021misspecified]_, Algorithm 1",
+)
+_row(
+    "ec_wdrbo",
+    WassersteinBall(),
+    LipschitzPenalty(misspecification=0.1),
+    "``wdrbo`` with a confidence bound that allows for a wrong model.",
+    r"\sum_i p_i \, s(x, c_i) - \epsilon_s \max_c \| \partial_c\, s(x, c) \|_2,"
+    r" \qquad s = \mu + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}"
+    r"\Big) \sigma",
+    remarks="Two radii: one is for a distribution of the context that may be wrong, "
+    "``misspecification`` for a model that may be. It is yours to say: the default "
+    "suits outcomes that vary by about one.",
+    source="[Micheli2025wdrbo]_, eq. 13, with the score of "
+    "[Bogunovic2021misspecified]_, eq. 14",
+)

@@ -1,0 +1,93 @@
+"""Maximise an acquisition function over the decisions, from several starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.optim import optimize_acqf
+from torch import Tensor
+
+from botorch_drbo.problem.feasible import sample
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.sampling import sobol
+from botorch_drbo.search.candidates import score
+from botorch_drbo.search.mixed_search import climb
+from botorch_drbo.search.starts import hilltops
+from botorch_drbo.search.unit_cube import InUnitCube
+
+# At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
+_LINE_SEARCH = {"maxls": 8, "factr": 1e9}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard a maximum is looked for.
+
+    Attributes:
+        num_restarts: Starting points, at most: one on each hill.
+        raw_samples: Points among which the hills are looked for.
+        max_iterations: L-BFGS-B iterations per ascent.
+        seed: Decides the points.
+    """
+
+    num_restarts: int
+    raw_samples: int
+    max_iterations: int
+    seed: int
+
+
+def maximise(
+    acqf: AcquisitionFunction,
+    space: SearchSpace,
+    effort: Effort,
+    start: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Maximise from several starts.
+
+    The ascent sees the box of decisions as the unit cube and the function in units of
+    the model's prior, so that what it finds does not depend on the units of anything.
+
+    Args:
+        acqf: A function of ``b x 1 x d_x`` decisions.
+        space: The boxes of decisions and contexts.
+        effort: How hard.
+        start: A further start, ``1 x 1 x d_x``.
+
+    Returns:
+        ``r x d_x`` candidates, one for each start, and their ``r`` values.
+    """
+    cube = InUnitCube(acqf, space.bounds)
+    if space.is_box:
+        unit = sobol(effort.raw_samples, space.d_x, effort.seed).to(space.bounds)
+    else:
+        unit = cube.to_cube(sample(space, effort.raw_samples, effort.seed))
+    ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
+    starts = hilltops(ranking, unit, effort.num_restarts)
+    if start is not None:
+        starts = torch.cat([starts, cube.to_cube(start)])
+    if not space.is_box:
+        maxima = climb(
+            cube,
+            space,
+            starts,
+            raw_samples=effort.raw_samples,
+            max_iterations=effort.max_iterations,
+        )
+        return maxima, score(acqf, maxima)
+    candidates, _ = optimize_acqf(
+        cube,
+        bounds=cube.bounds,
+        q=1,
+        num_restarts=len(starts),
+        batch_initial_conditions=starts,
+        return_best_only=False,
+        # Robust objectives have kinks, at which a line search may give up. Where it
+        # stopped is a candidate all the same: no reason to start all over.
+        retry_on_optimization_warning=False,
+        options={"maxiter": effort.max_iterations, **_LINE_SEARCH},
+    )
+    maxima = cube.to_box(candidates).squeeze(-2)
+    return maxima, score(acqf, maxima)
