@@ -18,6 +18,7 @@ from benchmarks.run.runner import one_thread
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.search.maximise import maximise
 
 RECIPES = ("wdrbo", "wdrbo_exact", "sbo_kde", "drbo_kde", "drbo_mmd")
 PROBLEMS = ("portfolio_normal", "portfolio_uniform", "hartmann_5_1")
@@ -65,14 +66,14 @@ def measure(
     history, space = some_history(problem, number)
     recipe = cast(ModelBasedAlgorithm, make_algorithm(name))
     torch.manual_seed(number)  # the fit may draw random numbers
-    model = recipe._model(history, space, uses_contexts=True)
-    acqf = recipe.exploring(model, history, space, X_pending=None, seed=number)
+    model = recipe.fitted(history, space, uses_contexts=True)
+    acqf = recipe.exploring(recipe.state_of(model, history, space, number), None)
     found = []
     for starts, raw in sizes.settings:
         tried = replace(recipe, num_restarts=starts, raw_samples=raw)
         for seed in range(SEEDS):
             begin = time.process_time()
-            maxima, values = tried._ascend(acqf, space, seed)
+            maxima, values = maximise(acqf, space, tried.effort(seed))
             seconds = time.process_time() - begin
             found.append(((starts, raw), seed, maxima, values, seconds))
     # Densely, and from the best that any setting found: no reference is below it.
@@ -80,7 +81,7 @@ def measure(
     start = best[2][best[3].argmax()].reshape(1, 1, -1)
     starts, raw = sizes.dense
     dense = replace(recipe, num_restarts=starts, raw_samples=raw)
-    reference = dense._ascend(acqf, space, SEEDS, start)[1].max().item()
+    reference = maximise(acqf, space, dense.effort(SEEDS), start)[1].max().item()
     reference = max(reference, best[3].max().item())
     unit = history.Y.std().item()
     return [

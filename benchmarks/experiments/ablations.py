@@ -8,26 +8,24 @@ them known by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from botorch.acquisition import AcquisitionFunction
-from botorch.models import SingleTaskGP
-from botorch_drbo.recipes.acquisition_algorithm import AcquisitionAlgorithm
-from botorch_drbo.recipes.robust_set import RobustSetAlgorithm
 from torch import Tensor
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
+from botorch_drbo.adversaries import Adversary, FittedRound, Judge, SearchProblem
 from botorch_drbo.adversaries.mmd import context_kernel
 from botorch_drbo.ambiguity import (
-    AmbiguitySet,
     FullSimplex,
     MaximumMeanDiscrepancy,
     NoAmbiguity,
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.policies import Policy
+from botorch_drbo.recipes import RobustRecipe
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import (
     InverseSquareRoot,
@@ -64,90 +62,120 @@ class DetachedPenalty(AcquisitionFunction):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WDRBODetached(AcquisitionAlgorithm):
-    """``wdrbo_detached``: ``L(x)`` computed without a graph."""
+class DetachedLipschitzPenalty(Policy):
+    """``L(x)`` computed without a graph: WDRBO's values, ERBO's gradient."""
 
-    name: ClassVar[str] = "wdrbo_detached"
+    beta: Schedule | float = 2.25
 
-    radius: Schedule | float = InverseSquareRoot(0.3)
+    def check(self, adversary: Adversary) -> None:
+        """It takes any adversary that has a radius."""
 
-    def acquisition(
+    def exploring(
+        self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
+    ) -> AcquisitionFunction:
+        """With the ``beta`` of this round."""
+        beta = as_schedule(self.beta)(state.history.t)
+        return self._penalised(state, adversary, beta, X_pending)
+
+    def exploiting(
+        self, state: FittedRound, adversary: Adversary
+    ) -> AcquisitionFunction:
+        """Of the posterior mean."""
+        return self._penalised(state, adversary, 0.0, None)
+
+    def _penalised(
         self,
-        model: SingleTaskGP,
-        history: History,
-        space: SearchSpace,
-        *,
+        state: FittedRound,
+        adversary: Adversary,
         beta: float,
         X_pending: Tensor | None,
-        seed: int,
-    ) -> AcquisitionFunction:
-        """WDRBO's values, ERBO's gradient."""
-        contexts = self.data_contexts(history, space)
-        radius = as_schedule(self.radius)(len(history.contexts))
+    ) -> DetachedPenalty:
+        assert isinstance(adversary, NamedRadius)
+        contexts = state.contexts()
         return DetachedPenalty(
             DistributionallyRobustUCB(
-                model,
+                state.model,
                 beta,
                 contexts,
                 UncertaintyObjective(NoAmbiguity()),
                 X_pending=X_pending,
             ),
             LipschitzPenalizedUCB(
-                model,
+                state.model,
                 beta,
                 contexts,
-                radius,
-                space.context_bounds,
+                as_schedule(adversary.radius)(len(state.history.contexts)),
+                state.space.context_bounds,
                 X_pending=X_pending,
             ),
         )
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedRadius(Adversary):
+    """The contexts seen, and a radius for the penalty."""
+
+    radius: Schedule | float = InverseSquareRoot(0.3)
+
+    def search_problem(self, state: FittedRound) -> SearchProblem:
         """The contexts seen: what a recommendation expects."""
-        return self.data_contexts(history, space), NoAmbiguity()
+        return SearchProblem(contexts=state.contexts(), ambiguity_set=NoAmbiguity())
+
+    def judge(self, state: FittedRound) -> Judge:
+        """The same."""
+        return Judge.of(state.contexts(), NoAmbiguity(), state.space)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StableOptShifted(RobustSetAlgorithm):
-    """``stable_opt_shifted``: the worst context in ``[m - 3 s, m - s]``."""
+class ShiftedBox(Adversary):
+    """The worst context in ``[m - 3 s, m - s]``."""
 
-    name: ClassVar[str] = "stable_opt_shifted"
-
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
+    def search_problem(self, state: FittedRound) -> SearchProblem:
         """``low + u (low - high)`` for Sobol points ``u``, inside the box or not."""
-        data = self.data_contexts(history, space)
+        data = state.contexts()
         low, high = data.mean - data.std, data.mean + data.std
-        unit = sobol(_NUM_CONTEXTS, space.d_c, seed).to(low)
-        return ContextSet(low + unit * (low - high)), FullSimplex()
+        unit = sobol(_NUM_CONTEXTS, state.space.d_c, state.seed).to(low)
+        contexts = ContextSet(low + unit * (low - high))
+        return SearchProblem(contexts=contexts, ambiguity_set=FullSimplex())
+
+    def judge(self, state: FittedRound) -> Judge:
+        """The same."""
+        problem = self.search_problem(state)
+        return Judge.of(problem.contexts, problem.ambiguity_set, state.space)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DRBOMMDDiagonal(RobustSetAlgorithm):
-    """``drbo_mmd_diagonal``: the diagonal of the grid of contexts, not the grid."""
-
-    name: ClassVar[str] = "drbo_mmd_diagonal"
+class DiagonalMMDBall(Adversary):
+    """The diagonal of the grid of contexts, not the grid."""
 
     radius: Schedule | float = MMDRadius()
 
-    def robust_set(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> tuple[ContextSet, AmbiguitySet]:
+    def search_problem(self, state: FittedRound) -> SearchProblem:
         """The contexts, each at the nearest point of the diagonal, and the ball."""
-        low, high = space.context_bounds
-        count = _NUM_DIAGONAL if space.d_c > 1 else _NUM_DIAGONAL**2
+        low, high = state.space.context_bounds
+        count = _NUM_DIAGONAL if state.space.d_c > 1 else _NUM_DIAGONAL**2
         along = torch.linspace(0, 1, count, dtype=low.dtype).unsqueeze(-1)
         points = low + along * (high - low)  # count x d_c
-        data = self.data_contexts(history, space)
+        data = state.contexts()
         nearest = torch.cdist(data.points, points).argmin(-1)
         weights = torch.zeros(count, dtype=low.dtype)
         weights = weights.scatter_add(0, nearest, data.weights)
-        matrix = context_kernel(model, space, points)(points, points)
-        radius = as_schedule(self.radius)(len(history.contexts))
+        matrix = context_kernel(state.model, state.space, points)(points, points)
+        radius = as_schedule(self.radius)(len(state.history.contexts))
         ball = MaximumMeanDiscrepancy(radius, 0.5 * (matrix + matrix.mT))
-        return ContextSet(points, weights), ball
+        return SearchProblem(contexts=ContextSet(points, weights), ambiguity_set=ball)
+
+    def judge(self, state: FittedRound) -> Judge:
+        """The same."""
+        problem = self.search_problem(state)
+        return Judge.of(problem.contexts, problem.ambiguity_set, state.space)
+
+
+WDRBO_DETACHED = RobustRecipe(
+    name="wdrbo_detached", adversary=NamedRadius(), policy=DetachedLipschitzPenalty()
+)
+STABLE_OPT_SHIFTED = RobustRecipe(name="stable_opt_shifted", adversary=ShiftedBox())
+DRBO_MMD_DIAGONAL = RobustRecipe(name="drbo_mmd_diagonal", adversary=DiagonalMMDBall())

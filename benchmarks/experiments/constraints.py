@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import torch
-from botorch.models import SingleTaskGP
-from botorch_drbo.recipes.robust_set import AmbiguityOptions
 from rich.console import Console
 from torch import Tensor
 
@@ -21,11 +18,15 @@ from benchmarks.experiments.batches import mean_and_error
 from benchmarks.problems import Reservoir
 from benchmarks.run.runner import one_thread
 from botorch_drbo import RobustOptimizer
-from botorch_drbo.adversaries import Judge
-from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
-from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import DistributionallyRobust, RobustSetAlgorithm
-from botorch_drbo.test_functions import Reservoir
+from botorch_drbo.adversaries import (
+    Adversary,
+    AroundContexts,
+    FittedRound,
+    Judge,
+    SearchProblem,
+)
+from botorch_drbo.ambiguity import NoAmbiguity
+from botorch_drbo.recipes import make_algorithm
 
 LEVEL, RADIUS = 0.8, 0.2
 INITIAL, NOISE = 6, 0.02
@@ -33,22 +34,31 @@ LAPTOP = {"num_restarts": 4, "raw_samples": 128, "max_iterations": 50}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PlainChance(AmbiguityOptions, RobustSetAlgorithm):
-    """``dro``, with constraints that count under the reference alone."""
+class PlainChance(Adversary):
+    """That of ``dro``, but constraints count under the reference alone."""
 
-    name: ClassVar[str] = "dro_plain_chance"
+    radius: float = RADIUS
 
-    def chance_judge(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
-    ) -> Judge:
+    def search_problem(self, state: FittedRound) -> SearchProblem:
+        """As of ``dro``."""
+        return self._ball().search_problem(state)
+
+    def judge(self, state: FittedRound) -> Judge:
+        """As of ``dro``."""
+        return self._ball().judge(state)
+
+    def chance_judge(self, state: FittedRound) -> Judge:
         """The reference, taken at its word."""
-        return Judge.of(self.data_contexts(history, space), NoAmbiguity(), space)
+        return Judge.of(state.contexts(), NoAmbiguity(), state.space)
+
+    def _ball(self) -> AroundContexts:
+        return AroundContexts(radius=self.radius)
 
 
-METHODS: dict[str, tuple[type[AmbiguityOptions], bool]] = {
-    "robust": (DistributionallyRobust, True),
-    "ambiguity ignored": (PlainChance, True),
-    "constraint ignored": (DistributionallyRobust, False),
+METHODS: dict[str, tuple[Adversary, bool]] = {
+    "robust": (AroundContexts(radius=RADIUS), True),
+    "ambiguity ignored": (PlainChance(), True),
+    "constraint ignored": (AroundContexts(radius=RADIUS), False),
 }
 
 
@@ -91,10 +101,10 @@ def run_constraints(out: Path, *, seeds: int, rounds: int) -> int:
 def run_method(method: str, seed: int, rounds: int) -> Outcome:
     """One run; all methods of a seed meet the same contexts and noise."""
     function = Reservoir(noise_std=NOISE)
-    recipe, told = METHODS[method]
+    adversary, told = METHODS[method]
     options = {"reference": function.reference, "feasibility": LEVEL, **LAPTOP}
     opt = RobustOptimizer(
-        recipe(ambiguity_set=TotalVariation(RADIUS), **options),
+        make_algorithm("dro", adversary=adversary, **options),
         function.bounds,
         function.context_bounds,
         seed=seed,

@@ -1,11 +1,15 @@
-"""Importing this enters the ablations into ``ALGORITHMS``."""
+"""Importing this enters the ablations, and their parts, into the registries."""
 
 from benchmarks.experiments.ablations import (
-    DRBOMMDDiagonal,
-    StableOptShifted,
-    WDRBODetached,
+    DRBO_MMD_DIAGONAL,
+    STABLE_OPT_SHIFTED,
+    WDRBO_DETACHED,
 )
+from botorch_drbo.adversaries import ADVERSARIES
+from botorch_drbo.policies import POLICIES
 from botorch_drbo.recipes import ALGORITHMS
 
-for recipe in (WDRBODetached, StableOptShifted, DRBOMMDDiagonal):
+for recipe in (WDRBO_DETACHED, STABLE_OPT_SHIFTED, DRBO_MMD_DIAGONAL):
     ALGORITHMS[recipe.name] = recipe
+    ADVERSARIES[recipe.name] = recipe.adversary
+POLICIES["detached_lipschitz_penalty"] = WDRBO_DETACHED.policy

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -291,7 +291,7 @@ def _first_line(warning: warnings.WarningMessage) -> str:
 
 
 def _option_names(config: AlgorithmConfig) -> set[str]:
-    return {field.name for field in fields(ALGORITHMS[config.name])}
+    return set(ALGORITHMS[config.name].options)
 
 
 def _check_options(config: BenchmarkConfig) -> None:

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.recipes import model_based
+from botorch_drbo.surrogate import fit as fits
 
 INNER = (LipschitzConstant, UncertaintyObjective, RobustSatisficing)
 
@@ -50,9 +50,9 @@ class Stopwatch:
 def stopwatch() -> Iterator[Stopwatch]:
     """Time the parts of whatever runs inside."""
     watch = Stopwatch()
-    fit = watch.timed("fit", model_based.fit_gpytorch_mll)
+    fit = watch.timed("fit", fits.fit_gpytorch_mll)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(model_based, "fit_gpytorch_mll", fit))
+        stack.enter_context(patch.object(fits, "fit_gpytorch_mll", fit))
         for solver in INNER:
             inner = watch.timed("inner", solver.forward)
             stack.enter_context(patch.object(solver, "forward", inner))

@@ -18,7 +18,7 @@ from benchmarks.speed.timing import alternate, value_and_gradient
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import DRBOKDE, DRBOMMD, SBOKDE
+from botorch_drbo.recipes import RobustRecipe, make_algorithm
 from botorch_drbo.test_functions import make_test_function
 
 
@@ -80,12 +80,12 @@ def _comparisons(t: int) -> list[Comparison]:
     model.eval()
     model.requires_grad_(False)
 
-    def acquisition(recipe: DRBOKDE | DRBOMMD | SBOKDE) -> AcquisitionFunction:
-        return recipe.acquisition(
-            model, history, space, beta=BETA, X_pending=None, seed=0
-        )
+    def acquisition(name: str) -> AcquisitionFunction:
+        recipe = make_algorithm(name, beta=BETA)
+        assert isinstance(recipe, RobustRecipe)
+        return recipe.exploring(recipe.state_of(model, history, space, 0), None)
 
-    mmd = acquisition(DRBOMMD())
+    mmd = acquisition("drbo_mmd")
     assert isinstance(mmd, DistributionallyRobustUCB)
     erbo = DistributionallyRobustUCB(
         model, BETA, mmd.context_set, UncertaintyObjective.so()
@@ -93,8 +93,8 @@ def _comparisons(t: int) -> list[Comparison]:
     return [
         Comparison(
             "drbo_kde, 1024 draws",
-            acquisition(DRBOKDE()),
-            acquisition(SBOKDE()),
+            acquisition("drbo_kde"),
+            acquisition("sbo_kde"),
             "sbo_kde on the draws",
             1.5,
         ),

@@ -14,9 +14,10 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
     ALGORITHMS,
     ModelBasedAlgorithm,
-    RegretBalancing,
+    RobustRecipe,
     make_algorithm,
 )
+from botorch_drbo.search.maximise import maximise
 from botorch_drbo.test_functions import make_test_function
 
 BASELINE = "gp_ucb"
@@ -59,7 +60,7 @@ def model_based_recipes() -> list[str]:
         name
         for name, recipe in ALGORITHMS.items()
         # That one has to be told the range of the outcomes.
-        if issubclass(recipe, ModelBasedAlgorithm) and recipe is not RegretBalancing
+        if isinstance(recipe, RobustRecipe)
     ]
     return sorted(names, key=lambda name: name != BASELINE)
 
@@ -96,10 +97,10 @@ def _one_iteration(
     """Seconds of the fit, and of all the rest of ``propose``."""
     history, space = make_history(t, seed)
     start = time.perf_counter()
-    model = recipe._model(history, space, recipe.uses_contexts)
+    model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
     fitted = time.perf_counter()
-    acqf = recipe.exploring(model, history, space, X_pending=None, seed=seed)
-    recipe._ascend(acqf, space, seed)
+    acqf = recipe.exploring(recipe.state_of(model, history, space, seed), None)
+    maximise(acqf, space, recipe.effort(seed))
     return fitted - start, time.perf_counter() - fitted
 
 

@@ -23,7 +23,7 @@ from botorch_drbo.schedules import Schedule
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecisionBound(Policy):
-    r"""The upper confidence bound of a model of ``x`` alone; the context is noise to it.
+    r"""The upper confidence bound of a model of ``x``; the context is noise to it.
 
     .. math:: \mu(x) + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)
         \sigma(x)

@@ -316,7 +316,7 @@ class ModelBasedAlgorithm(Algorithm):
                     level=chance.aim,
                 )
             if candidates is None:
-                maxima, values = maximise(acqf, space, self._effort(seed))
+                maxima, values = maximise(acqf, space, self.effort(seed))
                 x = best_apart(
                     acqf, maxima, values, pending, space, seed, self.raw_samples
                 )
@@ -399,7 +399,7 @@ class ModelBasedAlgorithm(Algorithm):
             The decision, ``d_x``, its value, and how surely it meets the constraints.
         """
         history, space = state.history, state.space
-        acqf, effort = self.exploiting(state), self._effort(state.seed)
+        acqf, effort = self.exploiting(state), self.effort(state.seed)
         if chance is not None:
             if candidates is not None:
                 return best_feasible(acqf, chance, space, candidates, None)
@@ -418,7 +418,8 @@ class ModelBasedAlgorithm(Algorithm):
         best = values.argmax()
         return maxima[best], values[best], None
 
-    def _effort(self, seed: int) -> Effort:
+    def effort(self, seed: int) -> Effort:
+        r"""How hard a maximum is looked for, under a seed."""
         return Effort(self.num_restarts, self.raw_samples, self.max_iterations, seed)
 
     def _chance(

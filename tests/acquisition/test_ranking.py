@@ -126,7 +126,7 @@ def test_an_ascent_ends_as_high_as_from_starts_by_value(name, t, seed):
     assert isinstance(recipe, ModelBasedAlgorithm)
     inputs = torch.cat([known.X, known.C], -1)
     model = SingleTaskGP(inputs, known.Y)
-    acqf = recipe.exploring(model, known, space, X_pending=None, seed=0)
+    acqf = recipe.exploring(recipe.state_of(model, known, space, 0), None)
     _, ranked = recipe._ascend(acqf, space, 0)
     _, exact = recipe._ascend(ByValue(acqf), space, 0)
     spread = acqf(uniform(64, 1, 2, seed=5)).std()

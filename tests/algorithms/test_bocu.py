@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -20,17 +21,11 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
 )
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    UCBBOCU1,
-    UCBBOCU2,
-    UCBRO,
-    UCBSO,
-    ThompsonSampling,
-    algorithm_from_dict,
-)
+from botorch_drbo.recipes import algorithm_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT
+from tests.recipes import product, robust_set
 
 SPACE = SearchSpace(UNIT, UNIT)
 POINTS = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
@@ -74,9 +69,11 @@ def bounds(deviations: float) -> tuple[Tensor, Tensor]:
 def values(recipe, *, exploit: bool = False) -> Tensor:
     options: dict = {"seed": 0}
     if exploit:
-        acqf = recipe.exploiting(model(), history(), SPACE, **options)
+        acqf = recipe.exploiting(recipe.state_of(model(), history(), SPACE, **options))
     else:
-        acqf = recipe.exploring(model(), history(), SPACE, X_pending=None, **options)
+        acqf = recipe.exploring(
+            recipe.state_of(model(), history(), SPACE, **options), None
+        )
     return acqf(LIST.unsqueeze(-2)).detach()
 
 
@@ -88,8 +85,12 @@ def v(scores: Tensor, ambiguity: AmbiguitySet, radius: float) -> Tensor:
 @pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 2.0)])
 def test_ucb_bocu_1_with_its_finite_step(kind: str, a: float, b: float) -> None:
     ball, h = SETS[kind], 1e-3
-    recipe = UCBBOCU1(
-        ambiguity_set=ball, value_weight=a, sensitivity_weight=b, **GENERAL
+    recipe = product(
+        "ucb_bocu_1",
+        ambiguity_set=ball,
+        value_weight=a,
+        sensitivity_weight=b,
+        **GENERAL,
     )
     lower, upper = bounds(2.0**0.5)
     size = ball.radius.item()
@@ -105,8 +106,12 @@ def test_ucb_bocu_1_with_its_finite_step(kind: str, a: float, b: float) -> None:
 
 def test_ucb_bocu_1_bounds_the_quotient_of_what_lies_between() -> None:
     ball, h = SETS["tv"], 1e-3
-    recipe = UCBBOCU1(
-        ambiguity_set=ball, value_weight=0.0, sensitivity_weight=1.0, **GENERAL
+    recipe = product(
+        "ucb_bocu_1",
+        ambiguity_set=ball,
+        value_weight=0.0,
+        sensitivity_weight=1.0,
+        **GENERAL,
     )
     lower, upper = bounds(2.0**0.5)
     inside = lower + torch.rand_like(lower) * (upper - lower)
@@ -120,8 +125,12 @@ def test_ucb_bocu_2_is_the_objective_of_the_upper_bound(
     kind: str, a: float, b: float
 ) -> None:
     ball = SETS[kind]
-    recipe = UCBBOCU2(
-        ambiguity_set=ball, value_weight=a, sensitivity_weight=b, **GENERAL
+    recipe = product(
+        "ucb_bocu_2",
+        ambiguity_set=ball,
+        value_weight=a,
+        sensitivity_weight=b,
+        **GENERAL,
     )
     _, upper = bounds(2.0**0.5)
     expected = a * v(upper, ball, ball.radius.item())
@@ -131,26 +140,34 @@ def test_ucb_bocu_2_is_the_objective_of_the_upper_bound(
 
 def test_ucb_so_and_ucb_ro() -> None:
     _, upper = bounds(2.0**0.5)
-    torch.testing.assert_close(values(UCBSO(**GENERAL)), upper @ WEIGHTS)
-    torch.testing.assert_close(values(UCBRO(**GENERAL)), upper.amin(-1))
-    for recipe, kind in ((UCBSO(**GENERAL), NoAmbiguity), (UCBRO(), FullSimplex)):
-        assert isinstance(recipe.robust_set(model(), history(), SPACE, seed=0)[1], kind)
+    torch.testing.assert_close(values(product("ucb_so", **GENERAL)), upper @ WEIGHTS)
+    torch.testing.assert_close(values(product("ucb_ro", **GENERAL)), upper.amin(-1))
+    for recipe, kind in (
+        (product("ucb_so", **GENERAL), NoAmbiguity),
+        (product("ucb_ro"), FullSimplex),
+    ):
+        assert isinstance(robust_set(recipe, model(), history(), SPACE, 0)[1], kind)
 
 
 def test_beta_is_the_users() -> None:
     _, upper = bounds(3.0)
-    recipe = UCBSO(beta=9.0, **GENERAL)
+    recipe = product("ucb_so", beta=9.0, **GENERAL)
     torch.testing.assert_close(values(recipe), upper @ WEIGHTS)
 
 
 def test_options_and_pending_decisions_reach_the_acquisition_function() -> None:
     def built(recipe):
         fitted, data = model(), history()
-        return recipe.exploring(fitted, data, SPACE, X_pending=LIST[:2], seed=0)
+        return recipe.exploring(recipe.state_of(fitted, data, SPACE, 0), LIST[:2])
 
-    assert built(ThompsonSampling(num_features=7, **GENERAL)).num_features == 7
-    assert built(UCBBOCU1(step=0.25, **GENERAL)).step == 0.25
-    for recipe in (UCBBOCU1, UCBBOCU2, UCBSO, UCBRO):
+    assert built(product("ts_bocu", num_features=7, **GENERAL)).num_features == 7
+    assert built(product("ucb_bocu_1", step=0.25, **GENERAL)).step == 0.25
+    for recipe in (
+        partial(product, "ucb_bocu_1"),
+        partial(product, "ucb_bocu_2"),
+        partial(product, "ucb_so"),
+        partial(product, "ucb_ro"),
+    ):
         assert torch.equal(built(recipe(**GENERAL)).X_pending, LIST[:2])
 
 
@@ -158,7 +175,7 @@ def test_options_and_pending_decisions_reach_the_acquisition_function() -> None:
 def test_recommendation_is_best_for_the_objective_of_the_mean(kind: str) -> None:
     mean, _ = bounds(0.0)
     ball = SETS[kind]
-    recipe = ThompsonSampling(ambiguity_set=ball, sensitivity_weight=0.3, **GENERAL)
+    recipe = product("ts_bocu", ambiguity_set=ball, sensitivity_weight=0.3, **GENERAL)
     g = v(mean, ball, ball.radius.item()) + 0.3 * ball.sensitivity(mean, WEIGHTS)
     best = recipe.recommend(history(), SPACE, candidates=LIST)
     assert torch.equal(best.x, LIST[g.argmax()])
@@ -173,10 +190,10 @@ def test_recommendation_is_best_for_the_objective_of_the_mean(kind: str) -> None
 
 
 def test_each_decision_follows_a_path_of_its_own() -> None:
-    recipe = ThompsonSampling(num_features=64, **GENERAL)
+    recipe = product("ts_bocu", num_features=64, **GENERAL)
     pending = LIST[:1]
     paths = [
-        recipe.exploring(model(), history(), SPACE, X_pending=p, seed=s)(
+        recipe.exploring(recipe.state_of(model(), history(), SPACE, s), p)(
             LIST.unsqueeze(-2)
         ).detach()
         for p, s in ((None, 0), (pending, 0), (LIST[:2], 0), (None, 1))
@@ -198,18 +215,25 @@ def test_decisions_are_drawn_with_the_probability_of_being_best() -> None:
     draws = model(2).posterior(pairs).rsample(torch.Size([4000]))
     exact = v(draws.detach().reshape(4000, 5, 5), SETS["tv"], 0.3).argmax(-1)
     expected = exact.bincount(minlength=5) / 4000
-    recipe = ThompsonSampling(ambiguity_set=SETS["tv"], num_features=128, **GENERAL)
+    recipe = product("ts_bocu", ambiguity_set=SETS["tv"], num_features=128, **GENERAL)
     chosen = torch.zeros(5)
     num, fitted = 300, model(2)
     for seed in range(num):
-        acqf = recipe.exploring(fitted, data, SPACE, X_pending=None, seed=seed)
+        acqf = recipe.exploring(recipe.state_of(fitted, data, SPACE, seed), None)
         x = rows[acqf(rows.unsqueeze(-2)).argmax()]
         chosen += (rows == x).squeeze(-1)
     error = (expected * (1 - expected) / num).sqrt()
     assert ((chosen / num - expected).abs() <= 4 * error + 4 / 4000**0.5 / 2).all()
 
 
-@pytest.mark.parametrize("recipe", [ThompsonSampling, UCBBOCU1, UCBBOCU2])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        partial(product, "ts_bocu"),
+        partial(product, "ucb_bocu_1"),
+        partial(product, "ucb_bocu_2"),
+    ],
+)
 def test_pieces_survive_json_and_follow_the_schedule(recipe) -> None:
     made = recipe(
         ambiguity_set=kernel_ball(0.7),
@@ -220,13 +244,20 @@ def test_pieces_survive_json_and_follow_the_schedule(recipe) -> None:
     )
     again = algorithm_from_dict(json.loads(json.dumps(made.to_dict())))
     assert again.to_dict() == made.to_dict()
-    contexts, ball = again.robust_set(model(), history(), SPACE, seed=0)  # pyright: ignore
+    contexts, ball = robust_set(again, model(), history(), SPACE, 0)  # pyright: ignore
     assert ball.radius.item() == pytest.approx(0.6 / 6**0.5)
     assert torch.equal(contexts.points, POINTS)
     assert torch.equal(values(again), values(made))
 
 
-@pytest.mark.parametrize("recipe", [ThompsonSampling, UCBBOCU1, UCBBOCU2])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        partial(product, "ts_bocu"),
+        partial(product, "ucb_bocu_1"),
+        partial(product, "ucb_bocu_2"),
+    ],
+)
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -254,7 +285,14 @@ def test_bad_pieces(recipe, options: dict, text: str) -> None:
         recipe(**options)
 
 
-@pytest.mark.parametrize("recipe", [ThompsonSampling, UCBBOCU1, UCBBOCU2])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        partial(product, "ts_bocu"),
+        partial(product, "ucb_bocu_1"),
+        partial(product, "ucb_bocu_2"),
+    ],
+)
 def test_a_schedule_that_ends_where_the_sensitivity_is_infinite(recipe) -> None:
     """The radius is known at the proposal only: minus infinity is best nowhere."""
     made = recipe(
@@ -269,8 +307,8 @@ def test_a_schedule_that_ends_where_the_sensitivity_is_infinite(recipe) -> None:
 
 def test_bad_options() -> None:
     with pytest.raises(InputDataError, match="num_features"):
-        ThompsonSampling(num_features=0)
+        product("ts_bocu", num_features=0)
     with pytest.raises(InputDataError, match="step"):
-        UCBBOCU1(step=0.0)
+        product("ucb_bocu_1", step=0.0)
     with pytest.raises(TypeError, match="beta"):
-        ThompsonSampling(beta=1.0)  # pyright: ignore[reportCallIssue]
+        product("ts_bocu", beta=1.0)  # pyright: ignore[reportCallIssue]

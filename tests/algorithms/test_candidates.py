@@ -99,9 +99,9 @@ def test_best_row_of_the_acquisition_function(name: str) -> None:
     recipe, candidates = small(name), listed(12)
     assert isinstance(recipe, ModelBasedAlgorithm)
     x = recipe.propose(history(), SPACE, candidates=candidates, seed=7)
-    model = recipe._model(history(), SPACE, recipe.uses_contexts)
+    model = recipe.fitted(history(), SPACE, uses_contexts=recipe.uses_contexts)
     torch.manual_seed(7)
-    acqf = recipe.exploring(model, history(), SPACE, X_pending=None, seed=7)
+    acqf = recipe.exploring(recipe.state_of(model, history(), SPACE, 7), None)
     values = torch.stack([acqf(row.reshape(1, 1, 2)).squeeze() for row in candidates])
     assert rows_of(x, candidates) == [int(values.argmax())]
 

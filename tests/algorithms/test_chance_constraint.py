@@ -76,7 +76,9 @@ def test_the_recommendation_is_the_best_of_those_that_reach_the_level() -> None:
     constraint, model = chance(made)
     points = grid()
     with torch.no_grad():
-        values = made.exploiting(model, HISTORY, SPACE, seed=0)(points.unsqueeze(-2))
+        values = made.exploiting(made.state_of(model, HISTORY, SPACE, 0))(
+            points.unsqueeze(-2)
+        )
     probability = constraint.probability(points)
     allowed = values[probability >= LEVEL]
     assert best.feasible and best.feasibility >= LEVEL
@@ -127,11 +129,11 @@ def test_a_decision_is_asked_where_a_gain_is_likely_and_feasible() -> None:
     x = made.propose(HISTORY, SPACE)
     constraint, model = chance(made)
     tried = HISTORY.X
-    judged = made.exploiting(model, HISTORY, SPACE, seed=0)
+    judged = made.exploiting(made.state_of(model, HISTORY, SPACE, 0))
     reached = constraint.probability(tried) >= LEVEL
     with torch.no_grad():
         reference = judged(tried.unsqueeze(-2))[reached].max()
-    ucb = made.exploring(model, HISTORY, SPACE, X_pending=None, seed=0)
+    ucb = made.exploring(made.state_of(model, HISTORY, SPACE, 0), None)
 
     def gain(X: Tensor) -> Tensor:
         with torch.no_grad():
@@ -231,7 +233,9 @@ def test_a_list_of_decisions() -> None:
     best = made.recommend(HISTORY, SPACE, candidates=listed)
     constraint, model = chance(made)
     with torch.no_grad():
-        values = made.exploiting(model, HISTORY, SPACE, seed=0)(listed.unsqueeze(-2))
+        values = made.exploiting(made.state_of(model, HISTORY, SPACE, 0))(
+            listed.unsqueeze(-2)
+        )
     allowed = constraint.probability(listed) >= LEVEL
     expected = listed[torch.where(allowed, values, -torch.inf).argmax()]
     assert torch.equal(best.x, expected)

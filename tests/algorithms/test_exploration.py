@@ -13,8 +13,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
-    AcquisitionAlgorithm,
     ConfidenceWidth,
+    RobustRecipe,
     algorithm_from_dict,
     make_algorithm,
 )
@@ -45,9 +45,9 @@ def lemma_1(Z: np.ndarray, sigma: float, lam: float = 0.04) -> float:
 )
 def test_beta_is_lemma_1_of_the_data_at_hand(name: str) -> None:
     recipe = make_algorithm(name, beta=WIDTH, hyperparameters=PRIOR)
-    assert isinstance(recipe, AcquisitionAlgorithm)
-    model = recipe._model(HISTORY, SPACE, uses_contexts=True)
-    acqf = recipe.exploring(model, HISTORY, SPACE, X_pending=None, seed=0)
+    assert isinstance(recipe, RobustRecipe)
+    model = recipe.fitted(HISTORY, SPACE, uses_contexts=True)
+    acqf = recipe.exploring(recipe.state_of(model, HISTORY, SPACE, 0), None)
     # Of a kernel of size 2: its sigma is sqrt(2) times the paper's, the product is one.
     noise = math.sqrt(0.08)
     paper = lemma_1(torch.cat([X, C], -1).numpy(), noise) / math.sqrt(2.0)
@@ -57,9 +57,9 @@ def test_beta_is_lemma_1_of_the_data_at_hand(name: str) -> None:
 @pytest.mark.parametrize("name", ["ec_gp_ucb", "gp_ucb"])
 def test_a_model_of_decisions_has_the_gain_of_decisions(name: str) -> None:
     recipe = make_algorithm(name, beta=WIDTH, hyperparameters=PRIOR)
-    assert isinstance(recipe, AcquisitionAlgorithm)
-    model = recipe._model(HISTORY, SPACE, uses_contexts=False)
-    acqf = recipe.exploring(model, HISTORY, SPACE, X_pending=None, seed=0)
+    assert isinstance(recipe, RobustRecipe)
+    model = recipe.fitted(HISTORY, SPACE, uses_contexts=False)
+    acqf = recipe.exploring(recipe.state_of(model, HISTORY, SPACE, 0), None)
     paper = lemma_1(X.numpy(), math.sqrt(0.08)) / math.sqrt(2.0)
     assert acqf.beta.sqrt().item() == pytest.approx(paper, rel=1e-6)  # pyright: ignore
 
@@ -78,9 +78,9 @@ def test_lambda_of_a_fitted_model_may_differ_from_its_noise(name: str) -> None:
     width = ConfidenceWidth(norm_bound=norm, delta=0.05, noise_ratio=lam)
     reference = ContextSet.fixed(torch.tensor([0.4], dtype=torch.double))
     recipe = make_algorithm(name, beta=width, reference=reference)
-    assert isinstance(recipe, AcquisitionAlgorithm)
-    model = recipe._model(HISTORY, SPACE, recipe.uses_contexts)
-    acqf = recipe.exploring(model, HISTORY, SPACE, X_pending=None, seed=0)
+    assert isinstance(recipe, RobustRecipe)
+    model = recipe.fitted(HISTORY, SPACE, uses_contexts=recipe.uses_contexts)
+    acqf = recipe.exploring(recipe.state_of(model, HISTORY, SPACE, 0), None)
     x = torch.linspace(0, 1, 9, dtype=torch.double).reshape(-1, 1, 1)
 
     inputs = torch.cat([X, C], -1) if recipe.uses_contexts else X

@@ -36,7 +36,7 @@ def history() -> History:
 def model(name: str, prior: FixedHyperparameters, uses_contexts: bool = True):
     recipe = make_algorithm(name, hyperparameters=prior)
     assert isinstance(recipe, ModelBasedAlgorithm)
-    return recipe._model(history(), SPACE, uses_contexts)
+    return recipe.fitted(history(), SPACE, uses_contexts=uses_contexts)
 
 
 def test_posterior_is_the_textbook_formula() -> None:

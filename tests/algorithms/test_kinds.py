@@ -102,8 +102,8 @@ def test_the_recommendation_is_the_best_of_a_fine_grid(name: str) -> None:
     space, seed = SPACES[name], 1
     recipe, history = make_algorithm("erbo", **BUDGET), history_of(SPACES[name])
     found = recipe.recommend(history, space, seed=seed)
-    model = recipe._model(history, space, True)  # pyright: ignore
-    acqf = recipe.exploiting(model, history, space, seed=seed)  # pyright: ignore
+    model = recipe.fitted(history, space, uses_contexts=True)  # pyright: ignore
+    acqf = recipe.exploiting(recipe.state_of(model, history, space, seed))  # pyright: ignore
     brute = sample(space, 512, seed=9)
     assert found.objective >= score(acqf, brute).max().item() - 1e-6
 
@@ -169,7 +169,7 @@ def test_wasserstein_with_a_zero_one_cost_is_total_variation() -> None:
     recipe = make_algorithm("wdrbo_exact", reference=seen, radius=0.2, **BUDGET)
     X, C = sample(WEATHER, 8, 0), rows(*([float(i % 4)] for i in range(8)))
     history = History(X=X, C=C, Y=X + C.sin(), contexts=C)
-    judge = recipe.judge(None, history, WEATHER, seed=0)  # pyright: ignore
+    judge = recipe.judge(recipe.state_of(None, history, WEATHER, 0))  # pyright: ignore
     scores = torch.tensor([3.0, 2.0, 1.5, -1.0]).double()  # the last was never seen
 
     def score_of(contexts: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import ECGPUCB, ECWDRBO, make_algorithm
+from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT
 
@@ -53,15 +53,15 @@ def test_scores_by_a_wider_plain_bound() -> None:
     data, X = history(), torch.linspace(0, 1, 20).double().reshape(-1, 1, 1)
     width = 1.5 + 0.3 * math.sqrt(9) / 0.2
     options = {"hyperparameters": PRIOR, "misspecification": 0.3}
-    recipe = ECGPUCB(**options)
-    model = recipe._model(data, SPACE, uses_contexts=False)
-    acqf = recipe.exploring(model, data, SPACE, X_pending=None, seed=0)
+    recipe = make_algorithm("ec_gp_ucb", **options)
+    model = recipe.fitted(data, SPACE, uses_contexts=False)
+    acqf = recipe.exploring(recipe.state_of(model, data, SPACE, 0), None)
     expected = UpperConfidenceBound(model, beta=width**2)
     torch.testing.assert_close(acqf(X), expected(X), rtol=1e-7, atol=1e-9)
-    recipe = ECWDRBO(radius=0.2, **options)
-    model = recipe._model(data, SPACE, uses_contexts=True)
-    acqf = recipe.exploring(model, data, SPACE, X_pending=None, seed=0)
-    contexts = recipe.data_contexts(data, SPACE)
+    recipe = make_algorithm("ec_wdrbo", radius=0.2, **options)
+    model = recipe.fitted(data, SPACE, uses_contexts=True)
+    acqf = recipe.exploring(recipe.state_of(model, data, SPACE, 0), None)
+    contexts = recipe.state_of(None, data, SPACE, 0).contexts()
     expected = LipschitzPenalizedUCB(model, width**2, contexts, 0.2, UNIT)
     torch.testing.assert_close(acqf(X), expected(X), rtol=1e-7, atol=1e-9)
 

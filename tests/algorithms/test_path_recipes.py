@@ -20,6 +20,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.sample_paths import PosteriorPaths
 from botorch_drbo.surrogate import FixedHyperparameters
+from tests.recipes import product, robust_set
 
 PRIOR = FixedHyperparameters(lengthscale=(0.3, 0.25), noise_variance=1e-3)
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -84,9 +85,9 @@ def test_without_a_radius_the_ball_is_the_expectation(kind: str) -> None:
 
 def test_ts_erbo_is_ts_bocu_without_ambiguity() -> None:
     options = {"hyperparameters": PRIOR}
-    bocu = make_algorithm("ts_bocu", ambiguity_set=NoAmbiguity(), **options)
+    bocu = product("ts_bocu", ambiguity_set=NoAmbiguity(), **options)
     for seed in range(4):
-        x = make_algorithm("ts_erbo", **options).propose(history(), SPACE, seed=seed)
+        x = product("ts_erbo", **options).propose(history(), SPACE, seed=seed)
         assert torch.equal(x, bocu.propose(history(), SPACE, seed=seed))
 
 
@@ -110,8 +111,8 @@ def test_far_from_data_a_path_pays_for_robustness_and_a_bound_does_not() -> None
     near, far = 0.4 * near, torch.ones(1, 1, dtype=torch.double)
     prior = FixedHyperparameters(lengthscale=(0.1, 0.25), noise_variance=1e-3)
     model = prior.model(torch.cat([data.X, data.C], -1), data.Y, SPACE.joint_bounds, 2)
-    recipe = make_algorithm("wdrbo_exact", radius=RADIUS, num_candidates=0)
-    contexts, ball = recipe.robust_set(model, data, SPACE, seed=0)  # pyright: ignore
+    recipe = product("wdrbo_exact", radius=RADIUS, num_candidates=0)
+    contexts, ball = robust_set(recipe, model, data, SPACE, 0)  # pyright: ignore
 
     def price_of_bound(x: Tensor) -> float:
         plain, robust = (
@@ -132,7 +133,7 @@ def test_far_from_data_a_path_pays_for_robustness_and_a_bound_does_not() -> None
 
 
 def test_a_batch_of_improvements_is_spread_out() -> None:
-    recipe = make_algorithm("ei_erbo", hyperparameters=PRIOR)
+    recipe = product("ei_erbo", hyperparameters=PRIOR)
     x = recipe.propose(history(), SPACE, q=3)
     gaps = torch.cdist(x, x).fill_diagonal_(1.0)
     assert gaps.min() > 0.01
@@ -140,6 +141,6 @@ def test_a_batch_of_improvements_is_spread_out() -> None:
 
 def test_a_known_law_is_believed() -> None:
     law = ContextSet(torch.tensor([[0.9]], dtype=torch.double))
-    recipe = make_algorithm("ts_erbo", hyperparameters=PRIOR, reference=law)
+    recipe = product("ts_erbo", hyperparameters=PRIOR, reference=law)
     best = recipe.recommend(history(), SPACE, candidates=LISTED)
     assert best.objective == pytest.approx(best.worst_case_value)

@@ -14,7 +14,11 @@ from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import GPUCB, ConfidenceWidth, PhasedUncertaintySampling
+from botorch_drbo.recipes import (
+    ConfidenceWidth,
+    PhasedUncertaintySampling,
+    make_algorithm,
+)
 from botorch_drbo.recipes.phased import _fitted
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -160,7 +164,7 @@ def test_fitted_between_episodes_to_all_outcomes() -> None:
     for episode in range(1, 7):
         last = first + 2 ** (episode - 1)
         before = told(history.X[:last], history.Y[:last])
-        model = GPUCB()._model(before, SPACE, uses_contexts=False)
+        model = make_algorithm("gp_ucb").fitted(before, SPACE, uses_contexts=False)
         lengthscale = model.covar_module.lengthscale.numpy().ravel()  # pyright: ignore[reportAttributeAccessIssue]
         noise = model.likelihood.noise.item()
         constant = model.mean_module.constant.item()  # pyright: ignore[reportAttributeAccessIssue]

@@ -16,18 +16,10 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    GPUCB,
-    SBOKDE,
-    WDRBO,
-    AcquisitionAlgorithm,
-    EmpiricalRisk,
-    StableOpt,
-    algorithm_from_dict,
-    make_algorithm,
-)
+from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.surrogate.fitting import minimise_in_logarithms
+from tests.recipes import product, robust_set
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
@@ -62,7 +54,7 @@ def ucb(model: SingleTaskGP, X: Tensor, contexts: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-def values(algorithm: AcquisitionAlgorithm, data: History, X: Tensor) -> Tensor:
+def values(algorithm: RobustRecipe, data: History, X: Tensor) -> Tensor:
     acqf = algorithm.acquisition(
         joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
     )
@@ -75,13 +67,13 @@ X_TEST = torch.linspace(0.05, 0.95, 5, dtype=torch.double).unsqueeze(-1)
 def test_erbo_averages_over_all_contexts_seen() -> None:
     data = history(num_late=3)
     expected = ucb(joint_model(data), X_TEST, data.contexts).mean(-1)
-    assert torch.allclose(values(EmpiricalRisk(), data, X_TEST), expected)
+    assert torch.allclose(values(product("erbo"), data, X_TEST), expected)
 
 
 def test_stable_opt_takes_the_worst_of_a_clipped_box() -> None:
     data = history()
-    algorithm = StableOpt(num_contexts=50)
-    contexts, ambiguity = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    algorithm = product("stable_opt", num_contexts=50)
+    contexts, ambiguity = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     mean, std = data.contexts.mean(0), data.contexts.std(0, correction=0)
     low = (mean - std).clamp(SPACE.context_bounds[0], SPACE.context_bounds[1])
     high = (mean + std).clamp(SPACE.context_bounds[0], SPACE.context_bounds[1])
@@ -97,8 +89,8 @@ def test_stable_opt_takes_the_worst_of_a_clipped_box() -> None:
 
 def test_sbo_kde_averages_over_the_density_estimate() -> None:
     data = history()
-    algorithm = SBOKDE(num_contexts=64)
-    contexts, ambiguity = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    algorithm = product("sbo_kde", num_contexts=64)
+    contexts, ambiguity = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     same = ContextSet.kernel_density(
         data.contexts, num_samples=64, bounds=SPACE.context_bounds, seed=4
     )
@@ -110,15 +102,15 @@ def test_sbo_kde_averages_over_the_density_estimate() -> None:
 
 def test_wdrbo_penalty_follows_radius_and_contexts() -> None:
     data, late = history(), history(num_late=7)  # 9 and 16 contexts
-    free = values(EmpiricalRisk(), data, X_TEST)
-    assert torch.allclose(values(WDRBO(radius=0.0), data, X_TEST), free)
-    penalty = free - values(WDRBO(radius=0.1), data, X_TEST)
+    free = values(product("erbo"), data, X_TEST)
+    assert torch.allclose(values(product("wdrbo", radius=0.0), data, X_TEST), free)
+    penalty = free - values(product("wdrbo", radius=0.1), data, X_TEST)
     assert (penalty > 0).all()  # f does depend on the context
     # The penalty is the radius times L(x), and .3 / sqrt(9) is .1.
-    as_published = WDRBO(radius=InverseSquareRoot(0.3))
+    as_published = product("wdrbo", radius=InverseSquareRoot(0.3))
     assert torch.allclose(values(as_published, data, X_TEST), free - penalty)
     for contexts, radius in ((data, 0.3 / 3), (late, 0.3 / 4)):
-        ball = as_published.robust_set(joint_model(data), contexts, SPACE, seed=4)[1]
+        ball = robust_set(as_published, joint_model(data), contexts, SPACE, 4)[1]
         assert ball.radius.item() == pytest.approx(radius)
 
 
@@ -128,8 +120,8 @@ def test_default_radius_follows_the_spread_in_units_of_the_box(name: str) -> Non
         unit = data.contexts.numpy() / [1.0, 100.0]
         trace = np.trace(np.cov(unit.T))
         recipe = make_algorithm(name)
-        assert isinstance(recipe, AcquisitionAlgorithm)
-        ball = recipe.robust_set(joint_model(data), data, SPACE, seed=4)[1]
+        assert isinstance(recipe, RobustRecipe)
+        ball = robust_set(recipe, joint_model(data), data, SPACE, 4)[1]
         expected = 1.25 * math.sqrt(trace / len(unit))
         assert ball.radius.item() == pytest.approx(expected)
         scaled = make_algorithm(name, radius=SpreadRadius(0.5))
@@ -138,8 +130,8 @@ def test_default_radius_follows_the_spread_in_units_of_the_box(name: str) -> Non
 
 def test_wdrbo_is_judged_by_a_ball_in_normalised_units() -> None:
     data = history()
-    contexts, ball = WDRBO(radius=0.2).robust_set(
-        joint_model(data), data, SPACE, seed=4
+    contexts, ball = robust_set(
+        product("wdrbo", radius=0.2), joint_model(data), data, SPACE, 4
     )
     assert isinstance(ball, Wasserstein)
     unit = contexts.points / torch.tensor([1.0, 100.0], dtype=torch.double)
@@ -154,7 +146,7 @@ def test_gp_ucb_hallucinates_pending_decisions() -> None:
     pending = torch.tensor([[0.15], [0.85]], dtype=torch.double)
 
     def evaluate(beta: float, X_pending: Tensor | None) -> Tensor:
-        acqf = GPUCB().acquisition(
+        acqf = product("gp_ucb").acquisition(
             model, data, SPACE, beta=beta, X_pending=X_pending, seed=0
         )
         acqf.repulsion = 0.0  # pyright: ignore[reportAttributeAccessIssue]
@@ -184,7 +176,7 @@ def test_recommendation_beats_every_decision_tried(name: str) -> None:
     data = history(t=15)
     # A hopeless search: one random start, one step. The decisions tried save it.
     algorithm = make_algorithm(name, num_restarts=1, raw_samples=1, max_iterations=1)
-    assert isinstance(algorithm, AcquisitionAlgorithm)
+    assert isinstance(algorithm, RobustRecipe)
     inputs, bounds = data.X, SPACE.bounds
     if name != "gp_ucb":
         inputs, bounds = torch.cat([data.X, data.C], dim=-1), SPACE.joint_bounds
@@ -214,12 +206,14 @@ def test_recommendation_finds_the_robust_optimum() -> None:
     reference = ContextSet(
         torch.tensor([[0.1], [0.7]], dtype=torch.double), torch.tensor([0.75, 0.25])
     )
-    erbo = EmpiricalRisk(reference=reference, num_restarts=2, raw_samples=32)
+    erbo = product("erbo", reference=reference, num_restarts=2, raw_samples=32)
     best = erbo.recommend(data, space)
     assert best.x.item() == pytest.approx(0.25, abs=0.01)
     assert best.expected_value == pytest.approx(-0.0675, abs=2e-3)  # minus the variance
     assert best.worst_case_value == best.expected_value
-    robust = WDRBO(reference=reference, radius=10.0, num_restarts=2, raw_samples=32)
+    robust = product(
+        "wdrbo", reference=reference, radius=10.0, num_restarts=2, raw_samples=32
+    )
     ball = robust.recommend(data, space)
     # A ball of radius 10 covers the box: all mass goes to the farther end of it.
     assert ball.worst_case_weights.tolist() == [0.0, 0.0, 1.0]

@@ -265,13 +265,13 @@ def test_a_base_sees_its_own_plays_and_the_design() -> None:
 def test_pending_decisions_of_the_same_base_are_hallucinated() -> None:
     recipe = RegretBalancing(misspecifications=(0.1, 0.1), **OPTIONS)
     data = history(DESIGN)
-    model = recipe._model(data, SPACE, uses_contexts=False)
+    model = recipe.fitted(data, SPACE, uses_contexts=False)
     pending = history(3, seed=5).X
-    acqf = recipe.exploring(model, data, SPACE, X_pending=pending, seed=0)
+    acqf = recipe.exploring(recipe.state_of(model, data, SPACE, 0), pending)
     # Turns 0, 1, 0 are on their way; the next one is base 1's, which played once.
     assert torch.equal(acqf.X_pending, pending[1:2])  # pyright: ignore
     early = history(DESIGN - 1)  # the first pending decision is of the design: for all
-    acqf = recipe.exploring(model, early, SPACE, X_pending=pending[:2], seed=0)
+    acqf = recipe.exploring(recipe.state_of(model, early, SPACE, 0), pending[:2])
     assert torch.equal(acqf.X_pending, pending[:1])  # pyright: ignore
 
 
@@ -306,7 +306,7 @@ def test_hyperparameters_are_fitted_once() -> None:
     def lengthscale(t: int) -> Tensor:
         C = data.C[:t]
         part = History(X=data.X[:t], C=C, Y=data.Y[:t], contexts=C)
-        model = recipe._model(part, SPACE, uses_contexts=False)
+        model = recipe.fitted(part, SPACE, uses_contexts=False)
         assert len(model.train_targets) == t
         return model.covar_module.lengthscale  # pyright: ignore
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import cvxpy as cp
 import pytest
@@ -25,20 +26,9 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    DRBOKDE,
-    DRBOMMD,
-    SBOKDE,
-    WDRBO,
-    AcquisitionAlgorithm,
-    DistributionallyRobust,
-    DRBOMMDMinimax,
-    EmpiricalRisk,
-    StableOpt,
-    WDRBOExact,
-    algorithm_from_dict,
-)
+from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
+from tests.recipes import product, robust_set
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
@@ -76,7 +66,7 @@ def ucb(model: SingleTaskGP, contexts: Tensor) -> Tensor:
     return torch.stack(rows).detach()
 
 
-def values(algorithm: AcquisitionAlgorithm, data: History) -> Tensor:
+def values(algorithm: RobustRecipe, data: History) -> Tensor:
     acqf = algorithm.acquisition(
         joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
     )
@@ -86,8 +76,8 @@ def values(algorithm: AcquisitionAlgorithm, data: History) -> Tensor:
 def test_drbo_kde_is_the_two_dimensional_dual_of_the_paper() -> None:
     """Proposition 2 as the paper solves it, but by cvxpy and with the exact floor."""
     data = history()
-    algorithm = DRBOKDE(num_contexts=32, num_outside=16)
-    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    algorithm = product("drbo_kde", num_contexts=32, num_outside=16)
+    contexts, ball = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     assert contexts.points.shape == (48, 2)
     assert isinstance(ball, TotalVariation)
     assert ball.radius.item() == pytest.approx(9 ** (-2 / 6))
@@ -110,14 +100,14 @@ def test_drbo_kde_is_the_two_dimensional_dual_of_the_paper() -> None:
 def test_drbo_kde_with_radius_zero_is_sbo_kde() -> None:
     data = history()
     torch.testing.assert_close(
-        values(DRBOKDE(radius=0.0, num_contexts=64), data),
-        values(SBOKDE(num_contexts=64), data),
+        values(product("drbo_kde", radius=0.0, num_contexts=64), data),
+        values(product("sbo_kde", num_contexts=64), data),
     )
 
 
 def test_drbo_kde_gradient_follows_the_lowest_context() -> None:
     data = history()
-    acqf = DRBOKDE(radius=1.5, num_contexts=16, num_outside=64).acquisition(
+    acqf = product("drbo_kde", radius=1.5, num_contexts=16, num_outside=64).acquisition(
         joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
     )
     X = X_TEST.unsqueeze(-2).clone().requires_grad_()
@@ -126,8 +116,8 @@ def test_drbo_kde_gradient_follows_the_lowest_context() -> None:
 
 def test_drbo_mmd_solves_the_quadratic_program_on_the_product_grid() -> None:
     data = history()
-    algorithm = DRBOMMD(radius=0.3, num_contexts=20)
-    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    algorithm = product("drbo_mmd", radius=0.3, num_contexts=20)
+    contexts, ball = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     # ceil(20 ** (1/2)) = 5 per side: the whole grid, not its diagonal.
     side = torch.linspace(0, 1, 5, dtype=torch.double)
     grid = torch.cartesian_prod(side, 100 * side)
@@ -160,7 +150,9 @@ def test_drbo_mmd_solves_the_quadratic_program_on_the_product_grid() -> None:
 
 
 @pytest.mark.parametrize(("d_c", "num", "size"), [(1, 100, 100), (2, 100, 100)])
-@pytest.mark.parametrize("recipe", [DRBOMMD, DRBOMMDMinimax])
+@pytest.mark.parametrize(
+    "recipe", [partial(product, "drbo_mmd"), partial(product, "drbo_mmd_minimax")]
+)
 def test_drbo_mmd_grid_sizes(recipe, d_c: int, num: int, size: int) -> None:
     C = torch.rand(4, d_c, dtype=torch.double)
     X = torch.rand(4, 1, dtype=torch.double)
@@ -168,7 +160,7 @@ def test_drbo_mmd_grid_sizes(recipe, d_c: int, num: int, size: int) -> None:
     box = torch.tensor([[0.0], [1.0]], dtype=torch.double)
     space = SearchSpace(box, box.expand(2, d_c))
     model = SingleTaskGP(torch.cat([X, C], -1), X)
-    contexts, ball = recipe(num_contexts=num).robust_set(model, data, space, seed=0)
+    contexts, ball = robust_set(recipe(num_contexts=num), model, data, space, 0)
     assert contexts.num_points == size
     assert ball.radius.item() == pytest.approx((2 + (2 * 2.302585093) ** 0.5) / 2)
 
@@ -180,8 +172,8 @@ def test_the_grid_is_rounded_up_and_follows_a_reference() -> None:
     )
     data = history()
     for num, per_side in ((1000, 32), (64, 8), (65, 9)):
-        algorithm = DRBOMMD(reference=reference, num_contexts=num)
-        contexts, _ = algorithm.robust_set(joint_model(data), data, SPACE, seed=0)
+        algorithm = product("drbo_mmd", reference=reference, num_contexts=num)
+        contexts, _ = robust_set(algorithm, joint_model(data), data, SPACE, 0)
         assert contexts.num_points == per_side**2
         assert contexts.weights[0] == 0.25 and contexts.weights[-1] == 0.75
 
@@ -193,18 +185,18 @@ def test_grids_and_boxes_have_the_sizes_of_the_papers(d_c: int, per_side: int) -
     data = History(X=C, C=C, Y=C[:, :1], contexts=C)
     space = SearchSpace(unit, unit)
     fitted = SingleTaskGP(torch.cat([C, C], dim=-1), data.Y)
-    minimax = DRBOMMDMinimax().robust_set(fitted, data, space, seed=0)[0]
+    minimax = robust_set(product("drbo_mmd_minimax"), fitted, data, space, 0)[0]
     assert minimax.num_points == per_side**d_c
-    exact = DRBOMMD().robust_set(fitted, data, space, seed=0)[0]
+    exact = robust_set(product("drbo_mmd"), fitted, data, space, 0)[0]
     assert exact.num_points == math.ceil(100 ** (1 / d_c)) ** d_c
-    stable = StableOpt().robust_set(fitted, data, space, seed=0)[0]
+    stable = robust_set(product("stable_opt"), fitted, data, space, 0)[0]
     assert stable.num_points == 1024
 
 
 def test_drbo_mmd_minimax_searches_with_the_approximation() -> None:
     data = history()
-    algorithm = DRBOMMDMinimax(radius=0.3, num_contexts=20)
-    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    algorithm = product("drbo_mmd_minimax", radius=0.3, num_contexts=20)
+    contexts, ball = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     scores = ucb(joint_model(data), contexts.points)
     assert isinstance(ball, MaximumMeanDiscrepancy)
     expected = MinimaxApproximation(ball).worst_case(scores, contexts.weights).value
@@ -213,8 +205,8 @@ def test_drbo_mmd_minimax_searches_with_the_approximation() -> None:
 
 def test_wdrbo_exact_is_the_transport_problem() -> None:
     data = history()
-    algorithm = WDRBOExact(radius=0.1, num_candidates=12)
-    contexts, ball = algorithm.robust_set(joint_model(data), data, SPACE, seed=4)
+    algorithm = product("wdrbo_exact", radius=0.1, num_candidates=12)
+    contexts, ball = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     assert isinstance(ball, Wasserstein)
     assert torch.equal(contexts.points[:9], data.C)
     assert (contexts.weights[9:] == 0).all() and contexts.num_points == 21
@@ -235,11 +227,13 @@ def test_wdrbo_exact_is_the_transport_problem() -> None:
 
 def test_wdrbo_bounds_wdrbo_exact_from_below() -> None:
     data = history()
-    bound = values(WDRBO(radius=0.05), data)
-    exact = values(WDRBOExact(radius=0.05, num_candidates=256), data)
-    expectation = values(EmpiricalRisk(), data)
+    bound = values(product("wdrbo", radius=0.05), data)
+    exact = values(product("wdrbo_exact", radius=0.05, num_candidates=256), data)
+    expectation = values(product("erbo"), data)
     assert (bound <= exact + 1e-6).all() and (exact < expectation).all()
-    torch.testing.assert_close(values(WDRBOExact(radius=0.0), data), expectation)
+    torch.testing.assert_close(
+        values(product("wdrbo_exact", radius=0.0), data), expectation
+    )
 
 
 def test_dro_takes_any_set_and_schedule() -> None:
@@ -251,34 +245,45 @@ def test_dro_takes_any_set_and_schedule() -> None:
         (KullbackLeibler(0.3), InverseSquareRoot(0.6), 0.2),
         (TotalVariation(0.1), 0.4, 0.4),
     ):
-        algorithm = DistributionallyRobust(ambiguity_set=ambiguity, radius=radius)
+        algorithm = product("dro", ambiguity_set=ambiguity, radius=radius)
         expected = ambiguity.with_radius(size).worst_case(scores, uniform).value
         torch.testing.assert_close(values(algorithm, data), expected)
-    everything = DistributionallyRobust(ambiguity_set=FullSimplex())
+    everything = product("dro", ambiguity_set=FullSimplex())
     torch.testing.assert_close(values(everything, data), scores.amin(-1))
 
 
-@pytest.mark.parametrize("recipe", [DRBOKDE, DRBOMMD, DRBOMMDMinimax, WDRBOExact])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        partial(product, "drbo_kde"),
+        partial(product, "drbo_mmd"),
+        partial(product, "drbo_mmd_minimax"),
+        partial(product, "wdrbo_exact"),
+    ],
+)
 def test_radii_count_contexts_not_outcomes(recipe) -> None:
     """A context is seen before its outcome, and tells of the distribution at once."""
     data = history()
     more = torch.cat([data.C, data.C[:7]])  # 16 contexts, 9 outcomes
     waiting = History(X=data.X, C=data.C, Y=data.Y, contexts=more)
     algorithm = recipe(radius=InverseSquareRoot(0.8))
-    contexts, ball = algorithm.robust_set(joint_model(data), waiting, SPACE, seed=4)
+    contexts, ball = robust_set(algorithm, joint_model(data), waiting, SPACE, 4)
     assert ball.radius.item() == pytest.approx(0.2)
-    other = DistributionallyRobust(radius=InverseSquareRoot(0.8))
-    _, ball = other.robust_set(joint_model(data), waiting, SPACE, seed=4)
+    other = product("dro", radius=InverseSquareRoot(0.8))
+    _, ball = robust_set(other, joint_model(data), waiting, SPACE, 4)
     assert ball.radius.item() == pytest.approx(0.2)
 
 
 def test_the_kernel_matrix_has_variance_one_whatever_the_output_scale() -> None:
     data = history()
     model = joint_model(data)
-    plain, jittered = DRBOMMD(num_contexts=9), DRBOMMDMinimax(num_contexts=9)
+    plain, jittered = (
+        product("drbo_mmd", num_contexts=9),
+        product("drbo_mmd_minimax", num_contexts=9),
+    )
 
     def gram(algorithm) -> Tensor:
-        _, ball = algorithm.robust_set(model, data, SPACE, seed=0)
+        _, ball = robust_set(algorithm, model, data, SPACE, 0)
         assert isinstance(ball, MaximumMeanDiscrepancy)
         return ball.factor @ ball.factor.mT
 
@@ -294,16 +299,24 @@ def test_the_kernel_matrix_has_variance_one_whatever_the_output_scale() -> None:
 
 def test_sobol_contexts_follow_the_seed() -> None:
     data, model = history(), joint_model(history())
-    for algorithm in (DRBOKDE(num_contexts=4), WDRBOExact()):
+    for algorithm in (product("drbo_kde", num_contexts=4), product("wdrbo_exact")):
         one, same, other = (
-            algorithm.robust_set(model, data, SPACE, seed=seed)[0].points
+            robust_set(algorithm, model, data, SPACE, seed)[0].points
             for seed in (0, 0, 1)
         )
         assert torch.equal(one, same)
         assert not torch.equal(one[-100:], other[-100:])
 
 
-@pytest.mark.parametrize("recipe", [DRBOKDE, DRBOMMD, DRBOMMDMinimax, WDRBOExact])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        partial(product, "drbo_kde"),
+        partial(product, "drbo_mmd"),
+        partial(product, "drbo_mmd_minimax"),
+        partial(product, "wdrbo_exact"),
+    ],
+)
 def test_pending_decisions_lower_the_acquisition_function(recipe) -> None:
     data = history()
     free, pending = (
@@ -319,10 +332,10 @@ def test_dro_with_a_geometry_needs_a_reference() -> None:
     data = history()
     points = torch.tensor([[0.2, 30.0], [0.8, 60.0]], dtype=torch.double)
     ball = Wasserstein(0.1, torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double())
-    fixed = DistributionallyRobust(ambiguity_set=ball, reference=ContextSet(points))
+    fixed = product("dro", ambiguity_set=ball, reference=ContextSet(points))
     assert values(fixed, data).shape == (4,)
     with pytest.raises(BotorchTensorDimensionError, match="atoms"):
-        values(DistributionallyRobust(ambiguity_set=ball), data)
+        values(product("dro", ambiguity_set=ball), data)
 
 
 def test_dro_resumes_with_its_set(tmp_path) -> None:
@@ -348,24 +361,24 @@ def test_dro_resumes_with_its_set(tmp_path) -> None:
     assert isinstance(ambiguity, KullbackLeibler)
     assert ambiguity.radius.item() == 0.1
     again = algorithm_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))
-    assert isinstance(again, DistributionallyRobust)
+    assert again.name == "dro"
     resumed.close()
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: DRBOKDE(num_contexts=0),
-        lambda: DRBOKDE(num_outside=0),
-        lambda: DRBOKDE(radius=-1.0),
-        lambda: DRBOMMD(num_contexts=0),
-        lambda: DRBOMMD(radius=-1.0),
-        lambda: DRBOMMDMinimax(num_contexts=-1),
-        lambda: DRBOMMDMinimax(radius=float("nan")),
-        lambda: WDRBOExact(num_candidates=-1),
-        lambda: WDRBOExact(radius=-0.1),
-        lambda: DistributionallyRobust(ambiguity_set="total_variation"),
-        lambda: DistributionallyRobust(radius=-1.0),
+        lambda: product("drbo_kde", num_contexts=0),
+        lambda: product("drbo_kde", num_outside=0),
+        lambda: product("drbo_kde", radius=-1.0),
+        lambda: product("drbo_mmd", num_contexts=0),
+        lambda: product("drbo_mmd", radius=-1.0),
+        lambda: product("drbo_mmd_minimax", num_contexts=-1),
+        lambda: product("drbo_mmd_minimax", radius=float("nan")),
+        lambda: product("wdrbo_exact", num_candidates=-1),
+        lambda: product("wdrbo_exact", radius=-0.1),
+        lambda: product("dro", ambiguity_set="total_variation"),
+        lambda: product("dro", radius=-1.0),
     ],
 )
 def test_bad_options(make) -> None:

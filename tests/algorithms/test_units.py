@@ -16,7 +16,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, EmpiricalRisk, make_algorithm
+from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.search.candidates import score
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -145,14 +145,14 @@ def test_the_climb_gets_to_a_top(side: float, unit: float) -> None:
     X, C = cloud[:20], cloud[-20:, :1]
     Y = -(X - 0.3 - 0.4 * C).square().sum(-1, keepdim=True) - 1.0
     history = History(X=side * X, C=C, Y=unit * Y, contexts=C)
-    erbo = EmpiricalRisk(num_restarts=2, raw_samples=16)
-    model = erbo._model(history, space, uses_contexts=True)
+    erbo = make_algorithm("erbo", num_restarts=2, raw_samples=16)
+    model = erbo.fitted(history, space, uses_contexts=True)
     x = erbo.propose(history, space)
-    acqf = erbo.exploring(model, history, space, X_pending=None, seed=0)
+    acqf = erbo.exploring(erbo.state_of(model, history, space, 0), None)
     found, others = score(acqf, x), score(acqf, side * cloud)
     assert found.item() > others.max()
     best = erbo.recommend(history, space)
-    acqf = erbo.exploiting(model, history, space, seed=0)
+    acqf = erbo.exploiting(erbo.state_of(model, history, space, 0))
     value = score(acqf, best.x.unsqueeze(0)).item()
     assert best.objective == pytest.approx(value, rel=1e-12)
     assert best.objective > score(acqf, side * cloud).max()

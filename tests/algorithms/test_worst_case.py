@@ -432,7 +432,7 @@ def test_the_newsvendor_is_not_promised_what_a_shift_in_the_ball_breaks() -> Non
     x = torch.tensor([[0.15]], dtype=torch.double)
     best = wdrbo.recommend(data, box, candidates=x)
     assert isinstance(wdrbo, ModelBasedAlgorithm)
-    model = wdrbo._model(data, box, True)
+    model = wdrbo.fitted(data, box, uses_contexts=True)
     grid = torch.cat([demands, torch.linspace(0, 1, 2001).double().unsqueeze(-1)])
     with torch.no_grad():
         f = model.posterior(torch.cat([x.expand(len(grid), 1), grid], -1)).mean

@@ -16,7 +16,7 @@ from botorch_drbo.ambiguity.solution import Solution
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import DistributionallyRobust
+from botorch_drbo.recipes import make_algorithm
 from tests.models import make_model
 
 
@@ -121,9 +121,9 @@ def test_acquisition_function(outside: bool) -> None:
 
 
 def test_recipe_judges_over_the_whole_box() -> None:
-    recipe = DistributionallyRobust(ambiguity_set=Contamination(EPS), **SEARCH)
+    recipe = make_algorithm("dro", ambiguity_set=Contamination(EPS), **SEARCH)
     best = recipe.recommend(data(), SPACE, seed=1)
-    joint = recipe._model(data(), SPACE, uses_contexts=True)
+    joint = recipe.fitted(data(), SPACE, uses_contexts=True)
     grid = torch.linspace(0, 1, 1001, dtype=torch.double).unsqueeze(-1)
     Z = torch.cat([best.x.expand(len(grid), -1), grid], dim=-1)
     lowest = joint.posterior(Z.unsqueeze(-2)).mean.min().item()
@@ -140,7 +140,7 @@ def test_a_run_goes_on_from_its_journal(tmp_path: Path) -> None:
             opt.tell(x, c, (x * c).sin())
         events = opt.state_dict()
     with RobustOptimizer.resume(journal) as again:
-        assert isinstance(again.algorithm, DistributionallyRobust)
+        assert again.algorithm.name == "dro"
         ball = again.algorithm.ambiguity_set
         assert type(ball) is Contamination and ball.radius.item() == EPS
         asked = again.ask()

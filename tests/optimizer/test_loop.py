@@ -13,7 +13,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS, EmpiricalRisk, RandomSearch
+from botorch_drbo.recipes import ALGORITHMS, RandomSearch, make_algorithm
 from botorch_drbo.schedules import InverseSquareRoot
 
 
@@ -196,7 +196,10 @@ def test_state_is_a_copy(toy: Any) -> None:
 def test_ready_made_algorithm(toy: Any) -> None:
     named = toy.make("erbo")
     made = RobustOptimizer(
-        EmpiricalRisk(**toy.budget), toy.bounds, toy.context_bounds, num_initial=3
+        make_algorithm("erbo", **toy.budget),
+        toy.bounds,
+        toy.context_bounds,
+        num_initial=3,
     )
     pairs = zip(toy.run(named, 0, 4), toy.run(made, 0, 4), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)

@@ -53,7 +53,7 @@ def test_in_total_variation_the_lowest_context_of_the_box_takes_the_mass(toy):
     # A fine grid of the model's mean, and 0.05 of the mass of the best contexts.
     grid = torch.linspace(0, 10, 2001).double().unsqueeze(-1)
     C = opt.history.contexts
-    model = opt.algorithm._model(opt.history, opt.space, True)
+    model = opt.algorithm.fitted(opt.history, opt.space, uses_contexts=True)
     at_grid, at_data = (
         model.posterior(torch.cat([x.expand(len(c), 2), c], -1)).mean.flatten().detach()
         for c in (grid, C)

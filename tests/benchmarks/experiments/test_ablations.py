@@ -9,14 +9,15 @@ from benchmarks.experiments.ablations import (
     WDRBODetached,
 )
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import WDRBO, EmpiricalRisk
+from botorch_drbo.recipes import make_algorithm
+from tests.recipes import robust_set
 
 GENERATOR = torch.Generator().manual_seed(0)
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
 X, C = (torch.rand(8, 2, generator=GENERATOR).double() for _ in range(2))
 HISTORY = History(X=X, C=C, Y=(X - C).square().sum(-1, keepdim=True), contexts=C)
 SPACE = SearchSpace(UNIT, UNIT)
-MODEL = EmpiricalRisk()._model(HISTORY, SPACE, True)
+MODEL = make_algorithm("erbo").fitted(HISTORY, SPACE, uses_contexts=True)
 
 
 def _built(recipe):
@@ -27,7 +28,10 @@ def test_without_its_gradient_wdrbo_has_its_values_and_erbos_gradient():
     at = torch.rand(4, 1, 2, generator=GENERATOR).double().requires_grad_(True)
     detached = _built(WDRBODetached(radius=0.1))
     assert isinstance(detached, DetachedPenalty)
-    wdrbo, erbo = _built(WDRBO(radius=0.1)), _built(EmpiricalRisk())
+    wdrbo, erbo = (
+        _built(make_algorithm("wdrbo", radius=0.1)),
+        _built(make_algorithm("erbo")),
+    )
     torch.testing.assert_close(detached(at), wdrbo(at))
     (ours,) = torch.autograd.grad(detached(at).sum(), at)
     (expected,) = torch.autograd.grad(erbo(at).sum(), at)
@@ -35,14 +39,14 @@ def test_without_its_gradient_wdrbo_has_its_values_and_erbos_gradient():
 
 
 def test_the_shifted_interval_lies_one_to_three_deviations_below_the_mean():
-    contexts, _ = StableOptShifted().robust_set(MODEL, HISTORY, SPACE, seed=0)
+    contexts, _ = robust_set(StableOptShifted(), MODEL, HISTORY, SPACE, 0)
     mean, std = C.mean(0), C.std(0, correction=0)
     assert (contexts.points <= mean - std + 1e-9).all()
     assert (contexts.points >= mean - 3 * std - 1e-9).all()
 
 
 def test_the_diagonal_has_ten_points():
-    contexts, ball = DRBOMMDDiagonal().robust_set(MODEL, HISTORY, SPACE, seed=0)
+    contexts, ball = robust_set(DRBOMMDDiagonal(), MODEL, HISTORY, SPACE, 0)
     along = torch.linspace(0, 1, 10).double().unsqueeze(-1)
     torch.testing.assert_close(contexts.points, along.expand(-1, 2))
     assert contexts.weights.sum().item() == 1.0

@@ -1,0 +1,31 @@
+"""What tests ask of recipes."""
+
+from __future__ import annotations
+
+from botorch.models import SingleTaskGP
+
+from botorch_drbo import ContextSet
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.recipes import Algorithm, RobustRecipe, make_algorithm
+
+
+def product(name: str, **options: object) -> RobustRecipe:
+    """A recipe of the table."""
+    recipe = make_algorithm(name, **options)
+    assert isinstance(recipe, RobustRecipe)
+    return recipe
+
+
+def robust_set(
+    recipe: Algorithm,
+    model: SingleTaskGP,
+    history: History,
+    space: SearchSpace,
+    seed: int,
+) -> tuple[ContextSet, AmbiguitySet]:
+    """The list of contexts that the search of a recipe looks at, and the set around."""
+    assert isinstance(recipe, RobustRecipe)
+    state = recipe.state_of(model, history, space, seed)
+    problem = recipe.adversary.search_problem(state)
+    return problem.listed(), problem.ambiguity_set
