@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from botorch_drbo.recipes import model_based
+from botorch_drbo.surrogate import fit as outcome_fits
 from tests.fits import Fits
 
 # Processes run in parallel (pytest-xdist); threads on top of them only slow them down.
@@ -37,7 +37,7 @@ def seed() -> int:
 @pytest.fixture(autouse=True, scope="session")
 def fits() -> Iterator[None]:
     """Recipes do not fit twice to the same data."""
-    remembered = Fits(model_based.fit_gpytorch_mll)
+    remembered = Fits(outcome_fits.fit_gpytorch_mll)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model_based, "fit_gpytorch_mll", remembered)
+        patch.setattr(outcome_fits, "fit_gpytorch_mll", remembered)
         yield

@@ -36,6 +36,7 @@ class Policy(ABC):
             InputDataError: Options of both that do not fit.
             UnsupportedError: An adversary of a kind that it does not take.
         """
+        return
 
     @abstractmethod
     def exploring(

@@ -11,13 +11,9 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    ConfidenceWidth,
-    RobustRecipe,
-    algorithm_from_dict,
-    make_algorithm,
-)
+from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
 from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)

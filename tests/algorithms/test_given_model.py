@@ -26,11 +26,11 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.recipes import (
     ALGORITHMS,
     Algorithm,
-    ConfidenceWidth,
     algorithm_from_dict,
     make_algorithm,
 )

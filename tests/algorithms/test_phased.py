@@ -13,12 +13,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    ConfidenceWidth,
-    PhasedUncertaintySampling,
-    make_algorithm,
-)
+from botorch_drbo.recipes import PhasedUncertaintySampling, make_algorithm
 from botorch_drbo.recipes.phased import _fitted
 from botorch_drbo.surrogate import FixedHyperparameters
 

@@ -3,10 +3,10 @@
 import torch
 
 from benchmarks.experiments.ablations import (
+    DRBO_MMD_DIAGONAL,
+    STABLE_OPT_SHIFTED,
+    WDRBO_DETACHED,
     DetachedPenalty,
-    DRBOMMDDiagonal,
-    StableOptShifted,
-    WDRBODetached,
 )
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
@@ -21,12 +21,12 @@ MODEL = make_algorithm("erbo").fitted(HISTORY, SPACE, uses_contexts=True)
 
 
 def _built(recipe):
-    return recipe.acquisition(MODEL, HISTORY, SPACE, beta=2.25, X_pending=None, seed=0)
+    return recipe.exploring(recipe.state_of(MODEL, HISTORY, SPACE, 0), None)
 
 
 def test_without_its_gradient_wdrbo_has_its_values_and_erbos_gradient():
     at = torch.rand(4, 1, 2, generator=GENERATOR).double().requires_grad_(True)
-    detached = _built(WDRBODetached(radius=0.1))
+    detached = _built(WDRBO_DETACHED.with_options(radius=0.1))
     assert isinstance(detached, DetachedPenalty)
     wdrbo, erbo = (
         _built(make_algorithm("wdrbo", radius=0.1)),
@@ -39,14 +39,14 @@ def test_without_its_gradient_wdrbo_has_its_values_and_erbos_gradient():
 
 
 def test_the_shifted_interval_lies_one_to_three_deviations_below_the_mean():
-    contexts, _ = robust_set(StableOptShifted(), MODEL, HISTORY, SPACE, 0)
+    contexts, _ = robust_set(STABLE_OPT_SHIFTED, MODEL, HISTORY, SPACE, 0)
     mean, std = C.mean(0), C.std(0, correction=0)
     assert (contexts.points <= mean - std + 1e-9).all()
     assert (contexts.points >= mean - 3 * std - 1e-9).all()
 
 
 def test_the_diagonal_has_ten_points():
-    contexts, ball = robust_set(DRBOMMDDiagonal(), MODEL, HISTORY, SPACE, 0)
+    contexts, ball = robust_set(DRBO_MMD_DIAGONAL, MODEL, HISTORY, SPACE, 0)
     along = torch.linspace(0, 1, 10).double().unsqueeze(-1)
     torch.testing.assert_close(contexts.points, along.expand(-1, 2))
     assert contexts.weights.sum().item() == 1.0
