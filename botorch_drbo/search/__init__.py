@@ -1,1 +1,5 @@
-"""How a maximum is found: starts, lists of candidates, mixed variables."""
+"""How a maximum is found: starts, ascents, lists of candidates, mixed variables."""
+
+from botorch_drbo.search.maximise import Effort, maximise
+
+__all__ = ["Effort", "maximise"]

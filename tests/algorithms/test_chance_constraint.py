@@ -67,7 +67,7 @@ def grid(side: int = 41) -> Tensor:
 
 def chance(made: ModelBasedAlgorithm, data: History = HISTORY):
     model = made.fitted_model(data, SPACE)
-    return made._chance(model, None, data, SPACE, seed=0), model
+    return made._chance(None, made.state_of(model, data, SPACE, 0)), model
 
 
 def test_the_recommendation_is_the_best_of_those_that_reach_the_level() -> None:
@@ -181,7 +181,8 @@ def test_a_search_starts_from_the_few_known_that_reach_the_level(
     """From none, where an ascent finds a single one first; from one; from two."""
     data, space = few_samples(seed, limit)
     made = make_algorithm("wdrbo_exact", num_restarts=2, raw_samples=8)
-    constraint = made._chance(made.fitted_model(data, space), None, data, space, seed=0)
+    state = made.state_of(made.fitted_model(data, space), data, space, 0)
+    constraint = made._chance(None, state)
     known = torch.cat([data.X, sample(space, 8, 0)])
     reached = constraint.probability(known) >= constraint.aim
     assert reached.sum() == num
