@@ -62,7 +62,8 @@ class ConfidenceWidth(Rule):
 
     Example:
         >>> from botorch_drbo.recipes import make_algorithm
-        >>> make_algorithm("wdrbo", beta=ConfidenceWidth(norm_bound=2.0)).beta.delta
+        >>> recipe = make_algorithm("wdrbo", beta=ConfidenceWidth(norm_bound=2.0))
+        >>> recipe.options["beta"].delta
         0.1
     """
 

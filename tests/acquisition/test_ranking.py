@@ -22,6 +22,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
 from botorch_drbo.sampling import sobol_in_box
+from botorch_drbo.search import maximise
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
 
@@ -127,7 +128,7 @@ def test_an_ascent_ends_as_high_as_from_starts_by_value(name, t, seed):
     inputs = torch.cat([known.X, known.C], -1)
     model = SingleTaskGP(inputs, known.Y)
     acqf = recipe.exploring(recipe.state_of(model, known, space, 0), None)
-    _, ranked = recipe._ascend(acqf, space, 0)
-    _, exact = recipe._ascend(ByValue(acqf), space, 0)
+    _, ranked = maximise(acqf, space, recipe.effort(0))
+    _, exact = maximise(ByValue(acqf), space, recipe.effort(0))
     spread = acqf(uniform(64, 1, 2, seed=5)).std()
     assert ranked.max() >= exact.max() - 0.02 * spread

@@ -25,7 +25,7 @@ from botorch_drbo.recipes import algorithm_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT
-from tests.recipes import product, robust_set
+from tests.products import product, robust_set
 
 SPACE = SearchSpace(UNIT, UNIT)
 POINTS = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
@@ -310,5 +310,5 @@ def test_bad_options() -> None:
         product("ts_bocu", num_features=0)
     with pytest.raises(InputDataError, match="step"):
         product("ucb_bocu_1", step=0.0)
-    with pytest.raises(TypeError, match="beta"):
-        product("ts_bocu", beta=1.0)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(InputDataError, match="`ts_bocu` has no option beta"):
+        product("ts_bocu", beta=1.0)

@@ -143,7 +143,7 @@ def test_it_survives_a_journal(tmp_path) -> None:
         run.tell(x, c, (5 * x).sin() * c)
     run.close()
     resumed = RobustOptimizer.resume(tmp_path / "j")
-    assert resumed.algorithm.beta == WIDTH  # pyright: ignore
+    assert resumed.algorithm.options["beta"] == WIDTH
     again = RobustOptimizer("wdrbo", UNIT, UNIT, **options)
     for c in C[:3].split(1):
         x = again.ask()
@@ -156,7 +156,8 @@ def test_it_is_stored_exactly() -> None:
     recipe = make_algorithm(
         "ec_gp_ucb", beta=ConfidenceWidth(1 / 3, 0.07, 0.1, True, 0.2)
     )
-    assert algorithm_from_dict(recipe.to_dict()).beta == recipe.beta  # pyright: ignore
+    again = algorithm_from_dict(recipe.to_dict())
+    assert again.options["beta"] == recipe.options["beta"]
 
 
 @pytest.mark.parametrize(

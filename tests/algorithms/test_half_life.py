@@ -12,9 +12,15 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo import ContextSet
 from botorch_drbo.contexts.forgetting import weighted_variance
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import (
+    ALGORITHMS,
+    Algorithm,
+    algorithm_from_dict,
+    make_algorithm,
+)
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.surrogate import FixedHyperparameters
+from tests.products import robust_set
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
@@ -37,6 +43,12 @@ def weights(half_life: float, num: int = 12) -> torch.Tensor:
 
 def make(name: str, **options: Any) -> Any:
     return make_algorithm(name, **SMALL, **options)
+
+
+def radius(recipe: Algorithm) -> float:
+    """That of the set of this round."""
+    model = recipe.fitted_model(HISTORY, SPACE)
+    return robust_set(recipe, model, HISTORY, SPACE, 0)[1].radius.item()
 
 
 def test_weights_halve_with_age() -> None:
@@ -64,15 +76,15 @@ def test_schedules_count_the_effective_sample_size() -> None:
     size = round(1.0 / p.square().sum().item())
     assert 1 < size < 12
     recipe = make("wdrbo", half_life=3.0, radius=InverseSquareRoot(1.0))
-    found = recipe.current_radius(HISTORY, SPACE)
+    found = radius(recipe)
     assert found == pytest.approx(1.0 / math.sqrt(size))
     forgetful = make("dro", half_life=3.0, radius=InverseSquareRoot(1.0))
-    assert forgetful.sized_set(HISTORY, SPACE).radius.item() == pytest.approx(found)
+    assert radius(forgetful) == pytest.approx(found)
     mean = (p @ CONTEXTS).item()
     variance = (p @ (CONTEXTS - mean).square()).item() / (1 - p.square().sum().item())
     effective = 1.0 / p.square().sum().item()
-    spread = make("wdrbo", half_life=3.0).current_radius(HISTORY, SPACE)
-    assert spread == pytest.approx(1.25 * math.sqrt(variance / effective))
+    spread = make("wdrbo", half_life=3.0)
+    assert radius(spread) == pytest.approx(1.25 * math.sqrt(variance / effective))
 
 
 def test_a_long_half_life_forgets_nothing() -> None:

@@ -20,7 +20,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.sample_paths import PosteriorPaths
 from botorch_drbo.surrogate import FixedHyperparameters
-from tests.recipes import product, robust_set
+from tests.products import product, robust_set
 
 PRIOR = FixedHyperparameters(lengthscale=(0.3, 0.25), noise_variance=1e-3)
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)

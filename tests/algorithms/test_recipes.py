@@ -19,7 +19,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.surrogate.fitting import minimise_in_logarithms
-from tests.recipes import product, robust_set
+from tests.products import exploring, product, robust_set
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
@@ -55,9 +55,7 @@ def ucb(model: SingleTaskGP, X: Tensor, contexts: Tensor) -> Tensor:
 
 
 def values(algorithm: RobustRecipe, data: History, X: Tensor) -> Tensor:
-    acqf = algorithm.acquisition(
-        joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
-    )
+    acqf = exploring(algorithm, joint_model(data), data, SPACE, beta=BETA, seed=4)
     return acqf(X.unsqueeze(-2)).detach()
 
 
@@ -125,7 +123,9 @@ def test_default_radius_follows_the_spread_in_units_of_the_box(name: str) -> Non
         expected = 1.25 * math.sqrt(trace / len(unit))
         assert ball.radius.item() == pytest.approx(expected)
         scaled = make_algorithm(name, radius=SpreadRadius(0.5))
-        assert algorithm_from_dict(scaled.to_dict()).radius == SpreadRadius(0.5)  # pyright: ignore
+        assert algorithm_from_dict(scaled.to_dict()).options["radius"] == SpreadRadius(
+            0.5
+        )
 
 
 def test_wdrbo_is_judged_by_a_ball_in_normalised_units() -> None:
@@ -146,8 +146,14 @@ def test_gp_ucb_hallucinates_pending_decisions() -> None:
     pending = torch.tensor([[0.15], [0.85]], dtype=torch.double)
 
     def evaluate(beta: float, X_pending: Tensor | None) -> Tensor:
-        acqf = product("gp_ucb").acquisition(
-            model, data, SPACE, beta=beta, X_pending=X_pending, seed=0
+        acqf = exploring(
+            product("gp_ucb"),
+            model,
+            data,
+            SPACE,
+            beta=beta,
+            X_pending=X_pending,
+            seed=0,
         )
         acqf.repulsion = 0.0  # pyright: ignore[reportAttributeAccessIssue]
         return acqf(X_TEST.unsqueeze(-2)).detach()
@@ -186,9 +192,7 @@ def test_recommendation_beats_every_decision_tried(name: str) -> None:
     fit_gpytorch_mll(mll, optimizer=minimise_in_logarithms)
     for seed in range(3):
         best = algorithm.recommend(data, SPACE, seed=seed)
-        acqf = algorithm.acquisition(
-            model, data, SPACE, beta=0.0, X_pending=None, seed=seed
-        )
+        acqf = algorithm.exploiting(algorithm.state_of(model, data, SPACE, seed))
         tried = acqf(data.X.unsqueeze(-2)).max().item()
         found = acqf(best.x.reshape(1, 1, -1)).item()
         assert best.objective == pytest.approx(found, rel=1e-6)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.recipes import ALGORITHMS, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes.options import option_fields
 from botorch_drbo.schedules import InverseSquareRoot
 
 
@@ -22,7 +21,7 @@ def test_schedules_survive() -> None:
     recipe = make_algorithm("wdrbo", radius=InverseSquareRoot(0.7), beta=4.0)
     again = algorithm_from_dict(recipe.to_dict())
     assert again.to_dict() == recipe.to_dict()
-    assert again.radius == InverseSquareRoot(0.7)  # pyright: ignore
+    assert again.options["radius"] == InverseSquareRoot(0.7)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +44,9 @@ def test_refused(name: str, options: dict, message: str) -> None:
 
 
 SCHEDULED = [
-    (name, field.name)
+    (name, option)
     for name, recipe in ALGORITHMS.items()
-    for field in fields(recipe)
+    for option, field in option_fields(recipe).items()
     if "Schedule" in str(field.type) or "Rule" in str(field.type)
 ]
 

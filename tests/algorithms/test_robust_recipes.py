@@ -28,7 +28,7 @@ from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
-from tests.recipes import product, robust_set
+from tests.products import exploring, product, robust_set
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
@@ -67,9 +67,7 @@ def ucb(model: SingleTaskGP, contexts: Tensor) -> Tensor:
 
 
 def values(algorithm: RobustRecipe, data: History) -> Tensor:
-    acqf = algorithm.acquisition(
-        joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
-    )
+    acqf = exploring(algorithm, joint_model(data), data, SPACE, beta=BETA, seed=4)
     return acqf(X_TEST.unsqueeze(-2)).detach()
 
 
@@ -107,9 +105,8 @@ def test_drbo_kde_with_radius_zero_is_sbo_kde() -> None:
 
 def test_drbo_kde_gradient_follows_the_lowest_context() -> None:
     data = history()
-    acqf = product("drbo_kde", radius=1.5, num_contexts=16, num_outside=64).acquisition(
-        joint_model(data), data, SPACE, beta=BETA, X_pending=None, seed=4
-    )
+    recipe = product("drbo_kde", radius=1.5, num_contexts=16, num_outside=64)
+    acqf = exploring(recipe, joint_model(data), data, SPACE, beta=BETA, seed=4)
     X = X_TEST.unsqueeze(-2).clone().requires_grad_()
     assert torch.autograd.gradcheck(acqf, X)
 
@@ -320,8 +317,14 @@ def test_sobol_contexts_follow_the_seed() -> None:
 def test_pending_decisions_lower_the_acquisition_function(recipe) -> None:
     data = history()
     free, pending = (
-        recipe(radius=0.1).acquisition(
-            joint_model(data), data, SPACE, beta=BETA, X_pending=X, seed=4
+        exploring(
+            recipe(radius=0.1),
+            joint_model(data),
+            data,
+            SPACE,
+            beta=BETA,
+            X_pending=X,
+            seed=4,
         )(X_TEST.unsqueeze(-2))
         for X in (None, X_TEST)
     )
@@ -357,7 +360,7 @@ def test_dro_resumes_with_its_set(tmp_path) -> None:
         opt.tell(x, x / 2, x.item())
     opt.close()
     resumed = RobustOptimizer.resume(path)
-    ambiguity = resumed.algorithm.ambiguity_set
+    ambiguity = resumed.algorithm.options["ambiguity_set"]
     assert isinstance(ambiguity, KullbackLeibler)
     assert ambiguity.radius.item() == 0.1
     again = algorithm_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))

@@ -141,7 +141,7 @@ def test_a_run_goes_on_from_its_journal(tmp_path: Path) -> None:
         events = opt.state_dict()
     with RobustOptimizer.resume(journal) as again:
         assert again.algorithm.name == "dro"
-        ball = again.algorithm.ambiguity_set
+        ball = again.algorithm.options["ambiguity_set"]
         assert type(ball) is Contamination and ball.radius.item() == EPS
         asked = again.ask()
     assert torch.equal(RobustOptimizer.from_state_dict(events).ask(), asked)

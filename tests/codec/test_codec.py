@@ -20,7 +20,7 @@ from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Spac
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.codec import decode, encode, register, tag_of
 from botorch_drbo.codec import tags as tags_module
-from botorch_drbo.recipes import ConfidenceWidth
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.schedules import Constant, Rule, Schedule
 from botorch_drbo.surrogate import FixedHyperparameters
 

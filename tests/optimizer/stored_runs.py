@@ -37,7 +37,7 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
     Wasserstein,
 )
-from botorch_drbo.recipes import ConfidenceWidth
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.schedules import (
     BOCUBeta,
     Constant,

@@ -54,7 +54,7 @@ def test_old_balls_of_mmd_keep_their_numbers(name: str) -> None:
     """Their records have no kernel matrix, but what was made of it."""
     balls = []
     for opt in (of_old(STATES[name]), of_today(name)):
-        modules = opt.algorithm.ambiguity_set.modules()  # pyright: ignore[reportAttributeAccessIssue]
+        modules = opt.algorithm.options["ambiguity_set"].modules()
         balls += [m for m in modules if isinstance(m, MaximumMeanDiscrepancy)]
     old, new = balls
     for held in ("radius", "spectrum", "factor"):

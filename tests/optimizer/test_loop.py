@@ -219,6 +219,6 @@ def test_algorithm_of_the_user_must_be_registered_to_be_saved(
     with pytest.raises(InputDataError, match="Register"):
         RobustOptimizer(*arguments, journal=tmp_path / "run.jsonl")
     assert not (tmp_path / "run.jsonl").exists()
-    monkeypatch.setitem(ALGORITHMS, "centre", Centre)
+    monkeypatch.setitem(ALGORITHMS, "centre", Centre())
     again = RobustOptimizer.from_state_dict(opt.state_dict())
     assert isinstance(again.algorithm, Centre)

@@ -9,7 +9,7 @@ import pytest
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import Category, RobustOptimizer
-from botorch_drbo.recipes import WDRBOExact
+from tests.products import robust_set
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -66,10 +66,10 @@ def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
     biased = sum(v * (c - mean) ** 2 for v, c in zip(w, places, strict=True))
     squares = sum(v**2 for v in w)
     by_hand = 1.25 * math.sqrt(biased / (1 - squares) * squares)
-    recipe = opt.algorithm
-    assert isinstance(recipe, WDRBOExact)
     history = opt._run.ledger.history
-    assert recipe.radius_of(recipe.radius, history, opt.space) == pytest.approx(by_hand)
+    model = opt.algorithm.fitted_model(history, opt.space)
+    ball = robust_set(opt.algorithm, model, history, opt.space, 0)[1]
+    assert ball.radius.item() == pytest.approx(by_hand)
 
 
 def test_the_default_recipe_takes_every_kind_of_context() -> None:

@@ -22,8 +22,9 @@ from botorch_drbo.ambiguity import (
     NoAmbiguity,
     Wasserstein,
 )
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, ConfidenceWidth, make_algorithm
+from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -220,7 +221,7 @@ def pinned(name: str, **options: Any) -> Algorithm:
 
 
 def takes(name: str, *options: str) -> bool:
-    return set(options) <= set(ALGORITHMS[name].__dataclass_fields__)
+    return set(options) <= set(ALGORITHMS[name].options)
 
 
 Answer = list[str] | str

@@ -10,7 +10,7 @@ from benchmarks.experiments.ablations import (
 )
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
-from tests.recipes import robust_set
+from tests.products import robust_set
 
 GENERATOR = torch.Generator().manual_seed(0)
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()

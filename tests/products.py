@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from botorch.acquisition import AcquisitionFunction
 from botorch.models import SingleTaskGP
+from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -10,7 +14,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Algorithm, RobustRecipe, make_algorithm
 
 
-def product(name: str, **options: object) -> RobustRecipe:
+def product(name: str, **options: Any) -> RobustRecipe:
     """A recipe of the table."""
     recipe = make_algorithm(name, **options)
     assert isinstance(recipe, RobustRecipe)
@@ -29,3 +33,19 @@ def robust_set(
     state = recipe.state_of(model, history, space, seed)
     problem = recipe.adversary.search_problem(state)
     return problem.listed(), problem.ambiguity_set
+
+
+def exploring(
+    recipe: Algorithm,
+    model: SingleTaskGP,
+    history: History,
+    space: SearchSpace,
+    *,
+    beta: float,
+    seed: int,
+    X_pending: Tensor | None = None,
+) -> AcquisitionFunction:
+    """What the search of a recipe maximises with a given ``beta``."""
+    assert isinstance(recipe, RobustRecipe)
+    recipe = recipe.with_options(beta=beta)
+    return recipe.exploring(recipe.state_of(model, history, space, seed), X_pending)
