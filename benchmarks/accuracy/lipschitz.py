@@ -13,7 +13,7 @@ from torch import Tensor
 
 from benchmarks.run.display import working
 from benchmarks.run.runner import one_thread
-from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
+from botorch_drbo.acquisition.confidence_score import ConfidenceScore
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
 from botorch_drbo.posterior.view import ALL
@@ -24,7 +24,7 @@ ONE_STEP = "RBF, one step"  # what WDRBO asks for with one context column
 DECISIONS = 12
 NOISES = (1e-4, 1e-2, 1e-1, 1e-6)
 
-BOUND = ConfidenceBound(torch.tensor(1.5, dtype=torch.double), 1e-12)
+BOUND = ConfidenceScore(torch.tensor(1.5, dtype=torch.double), 1e-12)
 
 
 def run_lipschitz(out: Path, *, models: int) -> int:

@@ -22,7 +22,7 @@ from torch.nn import Module
 
 from botorch_drbo import _device
 from botorch_drbo._validation import check_count, check_nonnegative, check_scalar
-from botorch_drbo.acquisition.confidence_bound import ConfidenceBound
+from botorch_drbo.acquisition.confidence_score import ConfidenceScore
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.confidence import noise_precision
 from botorch_drbo.contexts import ContextSet
@@ -214,8 +214,8 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return self._both_views()[1]
 
     @property
-    def _bound(self) -> ConfidenceBound:
-        return ConfidenceBound(self._width(), self.min_variance)
+    def _bound(self) -> ConfidenceScore:
+        return ConfidenceScore(self._width(), self.min_variance)
 
     def _both_views(self) -> tuple[View, View]:
         if self._views is None:
@@ -226,7 +226,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return self._views
 
     @property
-    def bound(self) -> ConfidenceBound:
+    def bound(self) -> ConfidenceScore:
         """The score ``mu + w sigma`` as it is now."""
         self._refresh()
         return self._bound

@@ -170,7 +170,7 @@ def recommended(
 def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
     """What ``recommended`` says for each context, ``m x d_c`` to ``m x d_x``."""
     configuration = run.configuration
-    return configuration.algorithm.policy(
+    return configuration.algorithm.recommend_for(
         _history_to_maximise(run),
         configuration.space,
         contexts,

@@ -201,7 +201,7 @@ class Algorithm(ABC):
         known = ContextSet(space.with_known(shown.points), shown.weights)
         return replace(best, context_set=known)
 
-    def policy(
+    def recommend_for(
         self,
         history: History,
         space: SearchSpace,

@@ -189,8 +189,7 @@ def test_a_search_starts_from_the_few_known_that_reach_the_level(
     best = made.recommend(data, space)
     assert best.feasible and best.feasibility >= 0.95
     assert constraint.probability(best.x.unsqueeze(0)) >= 0.95
-    model = made.fitted_model(data, space)
-    values = score(made.exploiting(model, data, space, seed=0), known)
+    values = score(made.exploiting(state), known)
     assert (best.objective >= values[reached]).all()
 
 
@@ -285,7 +284,7 @@ def test_a_context_that_is_known_before_the_choice() -> None:
         assert best.feasible
         assert best.x.norm().item() == pytest.approx(min(room, 1.27), abs=0.15)
     contexts = torch.tensor([[0.2], [0.9]]).double()
-    table = recipe().policy(HISTORY, SPACE, contexts)
+    table = recipe().recommend_for(HISTORY, SPACE, contexts)
     assert torch.allclose(table, torch.stack([best.x for best in found]), atol=2e-2)
 
 

@@ -305,7 +305,9 @@ def _in_boxes(name: str, d: int) -> dict[str, Question]:
             )
         ),
         "policy": _or_refused(
-            lambda: exactly(one.policy(to.history, to.space, reference(d).points[:2]))
+            lambda: exactly(
+                one.recommend_for(to.history, to.space, reference(d).points[:2])
+            )
         ),
     }
     for key, this_round in rounds(name, d).items():

@@ -9,7 +9,7 @@ from torch import Tensor
 from botorch_drbo.posterior import MomentSlopes
 
 
-class ConfidenceBound(NamedTuple):
+class ConfidenceScore(NamedTuple):
     r"""An upper confidence bound, and its slope in the context.
 
     .. math:: s = \mu + w \sigma, \qquad
