@@ -141,6 +141,11 @@ class DRBOKDE(KernelDensityBall, AcquisitionAlgorithm):
 
     name: ClassVar[str] = "drbo_kde"
 
+    @property
+    def maximises_its_worst_case(self) -> bool:
+        """That of the ball, as its two relatives with sample paths."""
+        return True
+
     def acquisition(
         self,
         model: SingleTaskGP,
