@@ -133,6 +133,11 @@ class SearchSpace:
         return torch.where(known.isnan(), contexts, known)
 
     @property
+    def context_diameter(self) -> float:
+        """The largest of ``context_distances``: one for each column that may vary."""
+        return float(self.d_c - len(self.known_columns)) ** 0.5
+
+    @property
     def joint_bounds(self) -> Tensor:
         """Bounds of ``[x, c]``, ``2 x (d_x + d_c)``."""
         return torch.cat([self.bounds, self.context_bounds], dim=-1)

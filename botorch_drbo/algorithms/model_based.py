@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_inside, check_positive
 from botorch_drbo.acquisition import DistributionallyRobustUCB, FeasibilityWeighted
-from botorch_drbo.algorithms.base import Algorithm
+from botorch_drbo.algorithms.base import Algorithm, warn_beyond
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.chance_constraint import (
     ChanceConstraint,
@@ -331,6 +331,11 @@ class ModelBasedAlgorithm(Algorithm):
         recipe, history, space = self.facing(this_round, history, space, decides=False)
         with isolated_rng(seed, space.bounds.device):
             model = recipe._model(history, space, True)
+            if radii is not None and radii.numel():
+                diameter, unit = recipe.diameter(space), recipe.radius_unit
+                if ambiguity_set is not None:
+                    diameter, unit = ambiguity_set.diameter, Algorithm.radius_unit
+                warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
                 judge = recipe.judge(model, history, space, seed=seed)
             else:

@@ -90,6 +90,16 @@ class AmbiguityOptions(ModelBasedAlgorithm):
         if self.radius is not None:
             as_schedule(self.radius, "radius")
 
+    @property
+    def fixed_radius(self) -> float | None:
+        """The radius if it is a number: by default that of the set."""
+        own = self.ambiguity_set.radius.item()
+        return own if self.radius is None else super().fixed_radius
+
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""That of the set."""
+        return self.ambiguity_set.diameter
+
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
