@@ -68,7 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_workers(run)
 
     report = kinds.add_parser(
-        "report", help="tables, tests, ranks and pictures of results: one HTML page"
+        "report", help="tables, tests, ranks and pictures of results"
     )
     report.set_defaults(command=commands.report)
     report.add_argument(

@@ -24,7 +24,7 @@ from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.laws import discretised_normal, grid_side
 from botorch_drbo.test_functions.plant_growth import PlantGrowth
-from botorch_drbo.test_functions.synthetic import Hartmann3
+from botorch_drbo.test_functions.problems import closed_form
 
 ObjectiveFunction = Callable[[Tensor, Tensor], Tensor]
 """Scores ``... x n`` and reference weights ``n`` to a number ``...`` to maximise."""
@@ -139,7 +139,7 @@ class BOCUProblem:
 
     _PRESETS: ClassVar[dict[str, Callable[..., RobustTestFunction]]] = {
         "gp_prior_2_2": GPPriorSample,
-        "hartmann_2_1": Hartmann3,
+        "hartmann_2_1": partial(closed_form, "hartmann_2_1"),
         "plant_growth": partial(PlantGrowth, standardise=True),
         "covid_testing": COVIDTesting,
     }
@@ -234,7 +234,8 @@ class BOCUProblem:
 
         Example:
             >>> from botorch_drbo.ambiguity import TotalVariation
-            >>> problem = BOCUProblem(Hartmann3())
+            >>> from botorch_drbo.test_functions import closed_form
+            >>> problem = BOCUProblem(closed_form("hartmann_2_1"))
             >>> round(problem.radius(TotalVariation(0.0).distance), 4)
             0.1576
         """

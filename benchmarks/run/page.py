@@ -1,12 +1,7 @@
-"""Reports on one benchmark or several: a page to look at, a summary to commit.
-
-``report.html`` carries its pictures inside and opens without a server and without the
-net; ``table.md``, ``regret.png`` and ``ranks.png`` are for the repository.
-"""
+"""The report on benchmarks: ``table.md``, ``regret.png`` and ``ranks.png``."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +15,7 @@ from benchmarks.run.report import LAST, Row, summarise, title_of, warning_notes
 from benchmarks.run.statistics import Ranks, rank
 from benchmarks.run.storage import load
 
-PAGE, SUMMARY = "report.html", "table.md"
+SUMMARY = "table.md"
 
 
 def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> Path:
@@ -33,7 +28,7 @@ def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> P
             config if empty.
 
     Returns:
-        The page.
+        The Markdown file; the pictures are beside it.
 
     Raises:
         ConfigError: There are no results, one problem stands in two of them, or no
@@ -47,7 +42,7 @@ def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> P
     labels = list(rows.algorithm.unique())
     if baseline not in labels:
         raise ConfigError(f"The baseline {baseline!r} is not among {labels}.")
-    config_of = _config_of(loaded)
+    config_of, rankings = _config_of(loaded), _rankings(rows)
     context = {
         "title": ", ".join(dict.fromkeys(title_of(a["config"]) for a in abouts)),
         "command": "python -m benchmarks report " + " ".join(map(_shown, results)),
@@ -58,24 +53,21 @@ def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> P
             _table(group, recommended, baseline, config_of[str(problem)])
             for problem, group in rows.groupby("problem", sort=False)
         ],
-        "rankings": _rankings(rows),
+        "rankings": rankings,
         "provenance": _provenance(abouts),
     }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=jinja2.select_autoescape(["html.j2"]),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
     out.mkdir(parents=True, exist_ok=True)
-    for name in (PAGE, SUMMARY):
-        text = environment.get_template(f"{name}.j2").render(context)
-        (out / name).write_text(text, encoding="utf-8")
+    text = environment.get_template(f"{SUMMARY}.j2").render(context)
+    (out / SUMMARY).write_text(text, encoding="utf-8")
     (out / "regret.png").write_bytes(png(regret_figure(rows)))
-    if context["rankings"]:
-        picture = context["rankings"][0]["picture"]
-        (out / "ranks.png").write_bytes(base64.b64decode(picture))
-    return out / PAGE
+    if rankings:
+        (out / "ranks.png").write_bytes(png(rank_figure(rankings[0]["ranks"])))
+    return out / SUMMARY
 
 
 def _shown(path: Path) -> str:
@@ -109,7 +101,6 @@ def _table(
         "title": title_of(config, rows.problem.iloc[0]),
         "cells": [_cells(row) for row in summary],
         "notes": warning_notes(summary, config["iterations"]),
-        "picture": base64.b64encode(png(regret_figure(rows))).decode(),
     }
 
 
@@ -142,9 +133,8 @@ def _rankings(rows: pd.DataFrame) -> list[dict[str, Any]]:
         rankings.append(
             {
                 "title": f"Ranks by {name} regret, {len(scores)} problems",
-                "mean": list(ranks.mean.items()),
                 "verdict": _verdict(ranks, left_out),
-                "picture": base64.b64encode(png(rank_figure(ranks))).decode(),
+                "ranks": ranks,
             }
         )
     return rankings

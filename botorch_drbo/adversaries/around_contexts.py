@@ -6,11 +6,14 @@ import copy
 from dataclasses import dataclass, field
 from typing import final
 
+from botorch.exceptions.errors import InputDataError
+
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.judge import Judge
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.ambiguity.base import check_ambiguity_set
-from botorch_drbo.schedules import Schedule, as_schedule
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.schedules import Constant, Schedule, as_rule, as_schedule
 
 
 @final
@@ -27,6 +30,12 @@ class AroundContexts(Adversary):
             contexts.
         radius: A number, or a schedule in the number of contexts seen; None for the
             radius of the set.
+        contexts_complete: Whether the contexts of the ``reference``, or else those
+            seen, are all that there are. Otherwise a set that lets mass go anywhere
+            (``TotalVariation``, ``ChiSquared``) has the whole box of contexts in reach:
+            in the search a list that fills it, in the worst case of a recommendation
+            every context. Contexts of which each column takes some values only
+            (integers, ordinals, categories) are listed by the space itself.
 
     Raises:
         InputDataError: An option outside its range.
@@ -34,22 +43,48 @@ class AroundContexts(Adversary):
 
     ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
     radius: Schedule | float | None = None
+    contexts_complete: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_ambiguity_set(self.ambiguity_set)
+        if not isinstance(self.contexts_complete, bool):
+            raise InputDataError(
+                "`contexts_complete` must be True or False, got "
+                f"{self.contexts_complete!r}."
+            )
         if self.radius is not None:
             as_schedule(self.radius, "radius")
 
+    @property
+    def fixed_radius(self) -> float | None:
+        """The radius if it is a number: by default that of the set."""
+        if self.radius is None:
+            return self.ambiguity_set.radius.item()
+        rule = as_rule(self.radius)
+        return rule.value if isinstance(rule, Constant) else None
+
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""That of the set."""
+        return self.ambiguity_set.diameter
+
     def search_problem(self, state: FittedRound) -> SearchProblem:
-        r"""The contexts seen, or the reference, and the set."""
-        return SearchProblem(
-            contexts=state.contexts(), ambiguity_set=self.sized_set(state)
-        )
+        r"""The contexts seen, or the reference, others in reach, and the set."""
+        contexts, _ = self.judge(state).on_a_full_list(state.seed)
+        return SearchProblem(contexts=contexts, ambiguity_set=self.sized_set(state))
 
     def judge(self, state: FittedRound) -> Judge:
-        r"""The same, and the whole box of contexts if the set reaches it."""
-        return Judge.of(state.contexts(), self.sized_set(state), state.space)
+        r"""The same set, with the box in reach unless the contexts are complete."""
+        return self.judge_of(self.sized_set(state), state)
+
+    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+        r"""Another set around the same contexts, and the same contexts in reach."""
+        return Judge.of(
+            state.contexts(),
+            ambiguity_set,
+            state.space,
+            contexts_complete=self.contexts_complete,
+        )
 
     def sized_set(self, state: FittedRound) -> AmbiguitySet:
         """The set with the radius of this round."""

@@ -134,6 +134,30 @@ class Adversary(ABC):
 
     context_order: ClassVar[str | None] = None
     """What needs contexts that are numbers, in words; None if categories will do."""
+    approximates: ClassVar[bool] = False
+    """Whether the search sees something else than the worst case that is promised."""
+    uses_model_kernel: ClassVar[bool] = False
+    """Whether its distance is made of the kernel of the model."""
+    radius_unit: ClassVar[str] = "the distance of its set"
+    """What a radius is measured in, in words."""
+
+    @property
+    def fixed_radius(self) -> float | None:
+        """The radius if it is a number; None if it follows from data, or is none."""
+        rule = getattr(self, "radius", None)
+        rule = None if rule is None else as_rule(rule)
+        return rule.value if isinstance(rule, Constant) else None
+
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""The largest distance between two distributions of the context.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Returns:
+            In the unit of the radius; None if there is none, or none is known.
+        """
+        return None
 
     @abstractmethod
     def search_problem(self, state: FittedRound) -> SearchProblem:
@@ -156,6 +180,18 @@ class Adversary(ABC):
         Returns:
             The reference distribution, the set around it, and where mass may go.
         """
+
+    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+        r"""What the worst case over another set is a minimum over.
+
+        Args:
+            ambiguity_set: The set, around the contexts seen or the reference.
+            state: The round.
+
+        Returns:
+            The reference distribution, the set around it, and where mass may go.
+        """
+        return Judge.of(state.contexts(), ambiguity_set, state.space)
 
     def chance_judge(self, state: FittedRound) -> Judge:
         r"""What the least probability of meeting constraints is a minimum over.

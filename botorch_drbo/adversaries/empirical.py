@@ -35,12 +35,14 @@ class EveryDistribution(Adversary):
     .. math:: \min_i s(x, c_i)
 
     Contexts that are not among them do not count, also not for the worst case of a
-    recommendation.
+    recommendation, unless each context column takes some values only: then every
+    combination counts.
     """
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The lowest score of the contexts."""
-        return SearchProblem(contexts=state.contexts(), ambiguity_set=FullSimplex())
+        contexts, simplex = self.judge(state).on_its_list()
+        return SearchProblem(contexts=contexts, ambiguity_set=simplex)
 
     def judge(self, state: FittedRound) -> Judge:
         r"""The same."""

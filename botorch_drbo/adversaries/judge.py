@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace, Values
@@ -41,11 +43,30 @@ class Judge:
 
     @classmethod
     def of(
-        cls, contexts: ContextSet, ambiguity: AmbiguitySet, space: SearchSpace
+        cls,
+        contexts: ContextSet,
+        ambiguity: AmbiguitySet,
+        space: SearchSpace,
+        *,
+        contexts_complete: bool = False,
     ) -> Judge:
-        """Let the adversary use what the definition of the set lets it use."""
+        r"""Let the adversary use what the definition of the set lets it use.
+
+        Args:
+            contexts: The reference distribution.
+            ambiguity: The set around it.
+            space: The contexts that there are. Where each column takes some values
+                only, these are on the list, for every set that may give them mass.
+            contexts_complete: Whether no context is off the list, whatever the set.
+        """
         ball = ambiguity.original()
-        box = space.context_reach if ball.reaches_unseen else None
+        listed = space.listed_contexts
+        box = None
+        if listed is not None:
+            if not (ball.keeps_support or ball.knows_positions):
+                contexts = with_unlisted(contexts, listed)
+        elif ball.reaches_unseen and not contexts_complete:
+            box = space.context_reach
         return cls(
             contexts=contexts,
             ball=lambda points: ball,
@@ -76,3 +97,35 @@ class Judge:
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
         """The contexts, and the set on these alone."""
         return self.contexts, self.ball(self.contexts.points)
+
+    def on_a_full_list(self, seed: int) -> tuple[ContextSet, AmbiguitySet]:
+        """The contexts and those that fill the box, and the set on all of these.
+
+        Args:
+            seed: Decides the Sobol set.
+        """
+        contexts = with_unlisted(self.contexts, listed(self, seed))
+        return contexts, self.ball(contexts.points)
+
+
+def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
+    """Add those of other contexts, ``m x d_c``, that are missing, with weight zero."""
+    points, weights = contexts.points, contexts.weights
+    missing = (torch.cdist(others, points, p=torch.inf) > 0).all(-1)
+    if not missing.any():
+        return contexts
+    points = torch.cat([points, others[missing]])
+    return ContextSet(points, pad(weights, (0, len(points) - len(weights))))
+
+
+def listed(judge: Judge, seed: int) -> Tensor:
+    """The contexts of a judge, and those that fill its box beside them, ``m x d_c``.
+
+    Args:
+        judge: The ball, and where its adversary may go.
+        seed: Decides the Sobol set.
+    """
+    given = judge.contexts.points
+    if judge.box is None or judge.fills_box:
+        return given
+    return torch.cat([given, filling(judge.box, judge.values, seed)])

@@ -12,6 +12,7 @@ from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.judge import Judge
 from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
 
@@ -73,6 +74,7 @@ class KernelDensityBall(Adversary):
     """
 
     context_order: ClassVar[str | None] = _DENSITY
+    radius_unit: ClassVar[str] = "total variation, twice the share of mass that moves"
 
     radius: Schedule | float | None = None
     num_contexts: int = 1024
@@ -84,6 +86,10 @@ class KernelDensityBall(Adversary):
             as_schedule(self.radius, "radius")
         check_count(self.num_contexts, "num_contexts")
         check_count(self.num_outside, "num_outside")
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""That of total variation."""
+        return TotalVariation(0.0).diameter
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The draws and the ball; the Sobol contexts outside."""

@@ -24,6 +24,8 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
 
 _GRID = "it puts a grid of equal steps over them"
+_UNIT = "the kernel of the model, scaled to one, far apart"
+_DIAMETER = 2.0**0.5  # sqrt(k(c, c) + k(c', c') - 2 k(c, c')) at most
 _CHANCE_CONTEXTS = 100  # as many as the plain ball has
 
 
@@ -52,6 +54,8 @@ class MMDBall(Adversary):
     """
 
     context_order: ClassVar[str | None] = _GRID
+    uses_model_kernel: ClassVar[bool] = True
+    radius_unit: ClassVar[str] = _UNIT
 
     radius: Schedule | float = MMDRadius()
     num_contexts: int = 100
@@ -60,6 +64,10 @@ class MMDBall(Adversary):
         """Check the options."""
         as_schedule(self.radius, "radius")
         check_count(self.num_contexts, "num_contexts")
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""What it would be of a kernel that is zero at a distance."""
+        return _DIAMETER
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The grid and the ball."""
@@ -90,6 +98,9 @@ class MinimaxMMDBall(Adversary):
     """
 
     context_order: ClassVar[str | None] = _GRID
+    approximates: ClassVar[bool] = True
+    uses_model_kernel: ClassVar[bool] = True
+    radius_unit: ClassVar[str] = _UNIT
 
     radius: Schedule | float = MMDRadius()
     num_contexts: int = 1024
@@ -100,6 +111,10 @@ class MinimaxMMDBall(Adversary):
         as_schedule(self.radius, "radius")
         check_nonnegative(self.jitter, "jitter")
         check_count(self.num_contexts, "num_contexts")
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""What it would be of a kernel that is zero at a distance."""
+        return _DIAMETER
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The grid, and two lines in place of the ball with the jitter."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.judge import Judge
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import ContextRule, SpreadRadius, as_rule
 
@@ -41,6 +42,8 @@ class WassersteinBall(Adversary):
         InputDataError: An option outside its range.
     """
 
+    radius_unit: ClassVar[str] = "widths of `context_bounds`, whose diagonal it is"
+
     radius: ContextRule | float = SpreadRadius()
     num_candidates: int = 0
 
@@ -48,6 +51,10 @@ class WassersteinBall(Adversary):
         """Check the options."""
         as_rule(self.radius, "radius")
         check_count(self.num_candidates, "num_candidates", minimum=0)
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""The diagonal of the context box, in its sides."""
+        return space.context_diameter
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The data, the Sobol contexts with weight zero, and the ball."""

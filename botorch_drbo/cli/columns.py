@@ -23,9 +23,8 @@ HELP = (
 )
 
 
-_NUMBER = re.compile(
-    r"[+-]?(?P<size>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)", re.IGNORECASE | re.ASCII
-)
+_SIZE = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_NUMBER = re.compile(f"[+-]?{_SIZE}", re.IGNORECASE | re.ASCII)
 _WITH_COMMA = re.compile(r"[+-]?[\d.' ]*,[\d., ]*\d|[+-]?\d+,", re.ASCII)
 
 
@@ -101,8 +100,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     known = list(names)
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
-    number = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-    term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{number})\s*\*?\s*)?(?P<name>{name})\s*"
+    term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
     left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
     coefficients: dict[str, float] = {}
     place = 0

@@ -163,7 +163,7 @@ class Reader:
             try:
                 y = self._outcome(value, owner, decision, context, remedy)
             except InputDataError as error:
-                refuse_or_warn(error, self.outside, _FAILED)
+                refuse_or_warn(error, self.outside, FAILED)
         usable = not (x.isnan().any() or c.isnan().any())
         pending = pending and not x.isnan().any()
         return _trial_of(number, x, c, y if usable else None, pending=pending)
@@ -186,7 +186,7 @@ class Reader:
         return outcome(value, f"the outcome of {owner}")
 
 
-_FAILED = (
+FAILED = (
     "As long as this stands the trial counts as failed. With `outside='raise'` it is "
     "an error."
 )
@@ -264,7 +264,7 @@ def encode(
         except InputDataError as error:
             end = _end_of_range(value, variable) if outside == "clip" else None
             if end is None:
-                refuse_or_warn(error, outside, _FAILED)
+                refuse_or_warn(error, outside, FAILED)
             else:
                 numbers[j] = end
                 (taken,) = variable.decode(numbers[j : j + 1])

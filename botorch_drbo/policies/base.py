@@ -38,6 +38,15 @@ class Policy(ABC):
         """
         return
 
+    @property
+    @abstractmethod
+    def maximises_worst_case(self) -> bool:
+        """Whether a recommendation is the decision with the best worst case.
+
+        If so it is sought on the contexts on which its worst case is promised, and
+        ``exploiting`` serves the search alone.
+        """
+
     @abstractmethod
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

@@ -61,6 +61,11 @@ class DecisionBound(Policy):
         check_beta(self.beta)
         check_misspecification(self.misspecification)
 
+    @property
+    def maximises_worst_case(self) -> bool:
+        """It knows of no contexts."""
+        return False
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

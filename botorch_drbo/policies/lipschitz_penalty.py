@@ -78,6 +78,11 @@ class LipschitzPenalty(Policy):
                 "the policy `confidence_bound`."
             )
 
+    @property
+    def maximises_worst_case(self) -> bool:
+        """It maximises a bound below it."""
+        return False
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

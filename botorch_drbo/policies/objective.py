@@ -56,6 +56,11 @@ class ObjectivePolicy(Policy):
         if not isinstance(size, Schedule) and float(size) == 0.0:
             UncertaintyObjective.wcs(ball)
 
+    @property
+    def maximises_worst_case(self) -> bool:
+        """Not where the sensitivity counts too."""
+        return (self.value_weight, self.sensitivity_weight) == (1.0, 0.0)
+
     def objective(self, problem: SearchProblem) -> UncertaintyObjective:
         """The general objective over the set of a search problem."""
         return UncertaintyObjective(

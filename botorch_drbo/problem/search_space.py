@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -20,6 +22,8 @@ Values = Mapping[int, Sequence[float]]
 whole numbers, which may be too many to be listed."""
 Categories = Mapping[int, int]
 """Columns that are categories ``0, ..., k - 1``, which know no order, and their k."""
+
+_MAX_LISTED = 4096  # combinations of values that are all looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +130,11 @@ class SearchSpace:
         return torch.where(known.isnan(), contexts, known)
 
     @property
+    def context_diameter(self) -> float:
+        """The largest of ``context_distances``: one for each column that may vary."""
+        return float(self.d_c - len(self.known_columns)) ** 0.5
+
+    @property
     def joint_bounds(self) -> Tensor:
         """Bounds of ``[x, c]``, ``2 x (d_x + d_c)``."""
         return torch.cat([self.bounds, self.context_bounds], dim=-1)
@@ -169,6 +178,21 @@ class SearchSpace:
             return values
         fixed = {j: (known[j].item(),) for j in self.known_columns if j in values}
         return {**values, **fixed}
+
+    @property
+    def listed_contexts(self) -> Tensor | None:
+        """All contexts of this round, ``n x d_c``, if they are finitely many and few.
+
+        That is so where each column that is not known takes some values only, of which
+        there are at most 4,096 combinations: there are no other contexts then.
+        """
+        known = {j: (self.context_reach[0, j].item(),) for j in self.known_columns}
+        columns = {**self.context_values, **known}
+        count = prod(len(values) for values in columns.values())
+        if len(columns) < self.d_c or count > _MAX_LISTED:
+            return None
+        ordered = [columns[j] for j in range(self.d_c)]
+        return self.context_bounds.new_tensor(list(product(*ordered)))
 
     @property
     def joint_categories(self) -> Categories:

@@ -7,6 +7,7 @@ subclass in a file of its own, and one line in the registry.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -17,11 +18,13 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
+from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import FunctionName, encode, tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
@@ -56,6 +59,8 @@ _TAKE_CATEGORIES = (
     "random",
 )
 
+_ROUNDED_UP = 1.0 + 1e-6
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Algorithm(ABC):
@@ -79,6 +84,8 @@ class Algorithm(ABC):
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
+    adversary: ClassVar[Adversary | None] = None
+    """Whose contexts, and what may become of them; None if nothing may."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -351,10 +358,13 @@ class Algorithm(ABC):
                 "and `dro`."
             )
         recipe = self.with_options(**options) if options else self
+        if this_round.known_context is not None:
+            self.check_uses_contexts("context")
+            space = replace(space, known_context=this_round.known_context)
+        if this_round.radius is not None:
+            recipe.check_radius(space, this_round.radius)
         if this_round.known_context is None:
             return recipe, history, space
-        self.check_uses_contexts("context")
-        space = replace(space, known_context=this_round.known_context)
         seen = space.with_known(history.contexts)
         return recipe, replace(history, contexts=seen), space
 
@@ -450,6 +460,38 @@ class Algorithm(ABC):
                 "`ec_gp_ucb`, or give it a box and the decisions as `candidates`."
             )
 
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""The largest distance between two distributions of the context.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Returns:
+            In the unit of the recipe's radius; None if there is none, or none is known.
+        """
+        adversary = self.adversary
+        if adversary is None:
+            return None
+        if adversary.uses_model_kernel and self.options.get("model") is not None:
+            return None
+        return adversary.diameter(space)
+
+    def check_radius(self, space: SearchSpace, radius: float | None = None) -> None:
+        r"""Warn of a radius beyond which there is nothing.
+
+        Args:
+            space: The decisions and the contexts.
+            radius: The radius; None for the recipe's own, if that is a number.
+
+        Warns:
+            InputDataWarning: It exceeds the largest distance there is.
+        """
+        if self.adversary is None:
+            return
+        radius = self.adversary.fixed_radius if radius is None else radius
+        if radius is not None:
+            warn_beyond(radius, self.diameter(space), self.adversary.radius_unit)
+
     def check_takes_constraints(self) -> None:
         r"""Refuse outcome constraints where they would not be heeded.
 
@@ -500,3 +542,29 @@ class Algorithm(ABC):
             "class": tag_of(type(self)),
             "options": {name: encode(value, name) for name, value in options.items()},
         }
+
+
+def warn_beyond(
+    radius: float, diameter: float | None, unit: str, name: str = "radius"
+) -> None:
+    r"""Warn of a radius that is larger than every distance.
+
+    Args:
+        radius: What was given.
+        diameter: The largest distance of two distributions; None if none is known.
+        unit: What both are measured in, in words.
+        name: What the user calls the radius.
+
+    Warns:
+        InputDataWarning: Every distribution is inside.
+    """
+    if diameter is None or radius <= diameter * _ROUNDED_UP:
+        return
+    warnings.warn(
+        f"`{name}` of {radius:g} is larger than the largest distance between two "
+        f"distributions of the context, {diameter:.4g} (in {unit}): every distribution "
+        "is plausible then, whatever contexts were seen. Give a smaller radius; the "
+        "page *Which radius?* of the documentation says how to find one.",
+        InputDataWarning,
+        stacklevel=2,
+    )

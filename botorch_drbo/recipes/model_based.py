@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -16,18 +16,20 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_positive
-from botorch_drbo.acquisition import FeasibilityWeighted
-from botorch_drbo.adversaries import FittedRound, Judge
+from botorch_drbo.acquisition import DistributionallyRobustUCB, FeasibilityWeighted
+from botorch_drbo.adversaries import Adversary, FittedRound, Judge
+from botorch_drbo.adversaries.judge import with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior import joint_moments
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
-from botorch_drbo.recipes.base import Algorithm
+from botorch_drbo.recipes.base import Algorithm, warn_beyond
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     best_feasible,
@@ -47,6 +49,8 @@ from botorch_drbo.surrogate.fit import (
 from botorch_drbo.surrogate.given_model import ModelMaker, check_model_maker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
+_MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
+_GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round
 _PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
 _CARRIES = 1e-6  # less mass in a worst case is a rounding error
 
@@ -95,7 +99,9 @@ class ModelBasedAlgorithm(Algorithm):
         InputDataError: An option outside its range.
     """
 
-    takes_constraints = True
+    takes_constraints: ClassVar[bool] = True
+    maximises_worst_case: ClassVar[bool] = False
+    """Whether a recommendation is the decision with the best worst case."""
 
     reference: ContextSet | None = None
     half_life: float | None = None
@@ -176,6 +182,18 @@ class ModelBasedAlgorithm(Algorithm):
         r"""What the worst case of a recommendation is a minimum over.
 
         Args:
+            state: The round, with a model of ``[x, c]``.
+
+        Returns:
+            The reference distribution, the set around it, and where mass may go.
+        """
+
+    @abstractmethod
+    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+        r"""What the worst case over another set is a minimum over.
+
+        Args:
+            ambiguity_set: The set, around the contexts seen or the reference.
             state: The round, with a model of ``[x, c]``.
 
         Returns:
@@ -273,15 +291,18 @@ class ModelBasedAlgorithm(Algorithm):
         with isolated_rng(seed, space.bounds.device):
             model = recipe._fit(history, space)
             state = recipe.state_of(model, history, space, seed)
+            if radii is not None and radii.numel():
+                diameter, unit = recipe.diameter(space), Adversary.radius_unit
+                if ambiguity_set is not None:
+                    diameter = ambiguity_set.diameter
+                elif recipe.adversary is not None:
+                    unit = recipe.adversary.radius_unit
+                warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
                 judge = recipe.judge(state)
             else:
-                judge = Judge.of(state.contexts(), ambiguity_set, space)
-
-            def mean_at(row: Tensor) -> Score:
-                return lambda contexts: moments_at(model, row, contexts)[0]
-
-            means = [mean_at(row) for row in (x, other) if row is not None]
+                judge = recipe.judge_of(ambiguity_set, state)
+            means = [_mean_at(model, row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
 
     def _propose(
@@ -340,12 +361,9 @@ class ModelBasedAlgorithm(Algorithm):
         state = self.state_of(model, history, space, seed)
         of_contexts = replace(state, model=joint)
         chance = self._chance(None, of_contexts)
-        x, value, feasible = self._best(state, chance, candidates)
-
-        def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
-            return moments_at(joint, x, contexts)[0]
-
         judge = self.judge(of_contexts)
+        x, value, feasible, listed = self._best(state, judge, chance, candidates)
+        mean = _mean_at(joint, x)
         with torch.no_grad():
             reference = judge.contexts
             expected = (reference.weights * mean(reference.points)).sum()
@@ -380,7 +398,7 @@ class ModelBasedAlgorithm(Algorithm):
             feasibility=feasible,
             feasible=reached,
             stability=against_rivals(
-                judge, contexts, joint, x, rivals, origin, seed=seed
+                judge, listed or contexts, joint, x, rivals, origin, seed=seed
             ),
             searched=judge.searched(space),
             num_outcomes=history.t,
@@ -390,16 +408,48 @@ class ModelBasedAlgorithm(Algorithm):
     def _best(
         self,
         state: FittedRound,
+        judge: Judge,
+        chance: ChanceConstraint | None,
+        candidates: Tensor | None,
+    ) -> tuple[Tensor, Tensor, float | None, ContextSet | None]:
+        """The decision with the best objective of the mean among those that may be.
+
+        A search needs a list of contexts. If the worst case over the box is lower than
+        on the list, the contexts that make it so are added, and the search starts
+        again.
+
+        Returns:
+            The decision, ``d_x``, its value, how surely it meets the constraints, and
+            the contexts on which it has the best worst case; None if it maximises
+            something else.
+        """
+        if not self.maximises_worst_case:
+            acqf = self.exploiting(state)
+            return *self._maximum(acqf, state, chance, candidates), None
+        contexts, ball = judge.on_a_full_list(state.seed)
+        for _ in range(_MAX_ROUNDS):
+            objective = UncertaintyObjective(ball)
+            acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
+            x, value, feasible = self._maximum(acqf, state, chance, candidates)
+            mean = _mean_at(state.model, x)
+            with torch.no_grad():
+                values = mean(contexts.points)
+            harder, robust = worst_case(judge, mean, seed=state.seed)
+            if value - robust.value <= _GAIN * (values.max() - values.min()):
+                break
+            contexts = with_unlisted(contexts, harder.points)
+            ball = judge.ball(contexts.points)
+        return x, value, feasible, contexts
+
+    def _maximum(
+        self,
+        acqf: AcquisitionFunction,
+        state: FittedRound,
         chance: ChanceConstraint | None,
         candidates: Tensor | None,
     ) -> tuple[Tensor, Tensor, float | None]:
-        """The decision with the best objective of the mean among those that may be.
-
-        Returns:
-            The decision, ``d_x``, its value, and how surely it meets the constraints.
-        """
-        history, space = state.history, state.space
-        acqf, effort = self.exploiting(state), self.effort(state.seed)
+        """The best decision for a function, its value, and how surely it is allowed."""
+        history, space, effort = state.history, state.space, self.effort(state.seed)
         if chance is not None:
             if candidates is not None:
                 return best_feasible(acqf, chance, space, candidates, None)
@@ -478,7 +528,8 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> Tensor:
         known = with_known_context(model, space)
         state = self.state_of(known, history, space, seed)
-        return self._best(state, self._chance(constraints, state), None)[0]
+        chance = self._chance(constraints, state)
+        return self._best(state, self.judge(state), chance, None)[0]
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
@@ -513,6 +564,11 @@ def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
     told = told[feasible(space, told)]
     lower, upper = space.bounds
     return told[((told - x).abs() > SEPARATION * (upper - lower)).any(-1)]
+
+
+def _mean_at(model: Model, x: Tensor) -> Score:
+    """The mean at one decision ``d_x``: contexts ``n x d_c`` to ``n``."""
+    return lambda contexts: moments_at(model, x, contexts)[0]
 
 
 def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.adversaries import Empirical, FittedRound, Judge
+from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.confidence import confidence_width
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
@@ -286,6 +287,10 @@ class RegretBalancing(ModelBasedAlgorithm):
     def judge(self, state: FittedRound) -> Judge:
         r"""The empirical contexts, taken at their word."""
         return Empirical().judge(state)
+
+    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+        r"""Another set around the same contexts."""
+        return Empirical().judge_of(ambiguity_set, state)
 
     def chance_judge(self, state: FittedRound) -> Judge:
         r"""The same."""

@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, Judge
+from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.policies import ConfidenceBound, Policy
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
@@ -74,6 +75,11 @@ class RobustRecipe(ModelBasedAlgorithm):
         """What needs contexts that are numbers, in words; None if nothing does."""
         return self.policy.context_order or self.adversary.context_order
 
+    @property
+    def maximises_worst_case(self) -> bool:
+        """Whether a recommendation is the decision with the best worst case."""
+        return self.policy.maximises_worst_case and not self.adversary.approximates
+
     def exploring(
         self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:
@@ -87,6 +93,10 @@ class RobustRecipe(ModelBasedAlgorithm):
     def judge(self, state: FittedRound) -> Judge:
         r"""The adversary's."""
         return self.adversary.judge(state)
+
+    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+        r"""The adversary's."""
+        return self.adversary.judge_of(ambiguity_set, state)
 
     def chance_judge(self, state: FittedRound) -> Judge:
         r"""The adversary's."""

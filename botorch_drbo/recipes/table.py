@@ -146,12 +146,14 @@ _row(
     ConfidenceBound(),
     "The worst case over any ambiguity set around the contexts seen.",
     r"\min \{ E_q[\mathrm{ucb}(x, c)] : d(p, q) \le \epsilon_s \}",
-    remarks="A set that knows its contexts needs a ``reference`` on those: for data "
-    "that grow there are ``drbo_mmd`` and ``wdrbo_exact``.",
+    remarks="Search and recommendation have one adversary: if the set lets mass go "
+    "anywhere it may use the whole box of contexts, with ``contexts_complete=True`` "
+    "the contexts of ``p`` alone. A set that knows its contexts needs a ``reference`` "
+    "on those: for data that grow there are ``drbo_mmd`` and ``wdrbo_exact``.",
 )
 _row(
     "ts_bocu",
-    AroundContexts(),
+    AroundContexts(contexts_complete=True),  # the paper's are a finite list
     Thompson(),
     "The decision that is best for one posterior sample path.",
     r"\arg\max_x g\big( f(x, c_1), \dots, f(x, c_n);\ p \big), \qquad"
@@ -219,7 +221,7 @@ _row(
 )
 _row(
     "ucb_bocu_1",
-    AroundContexts(),
+    AroundContexts(contexts_complete=True),  # the paper's are a finite list
     FiniteDifference(beta=_BOCU_BETA),
     "An upper bound of the general objective.",
     r"a\, v(u; \epsilon) + b\, \frac{v(u; \epsilon + h) - v(l; \epsilon)}{h}",
@@ -227,7 +229,7 @@ _row(
 )
 _row(
     "ucb_bocu_2",
-    AroundContexts(),
+    AroundContexts(contexts_complete=True),  # the paper's are a finite list
     ConfidenceBound(beta=_BOCU_BETA),
     "The general objective of the upper confidence bound.",
     r"a\, v(u; \epsilon) + b\, \delta(u; \epsilon)",

@@ -19,11 +19,12 @@ from torch.nn.functional import pad
 from botorch_drbo.acquisition import RobustFeasibility
 from botorch_drbo.acquisition.feasibility import log_probability_of_feasibility
 from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries.judge import listed
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recommendation.worst_case import listed, worst_case
+from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.search.candidates import score
 from botorch_drbo.search.maximise import Effort
 from botorch_drbo.search.mixed_search import climb

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.adversaries.judge import Between, Judge
+from botorch_drbo.adversaries.judge import Between, Judge, listed
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.search_space import Values, snapped
-from botorch_drbo.sampling import sobol
+from botorch_drbo.problem.search_space import snapped
 
 Score = Callable[[Tensor], Tensor]
 """From contexts ``m x d_c`` to scores ``m``; it can be differentiated."""
-_MAX_CORNER_DIMENSIONS = 6
-_MAX_LISTED = 4096  # combinations of values that are all looked at
-_MAX_COMBINED = 64  # the same, each with a sample of the other columns
 _MAX_ROUNDS = 8
 _NUM_STARTS = 32  # contexts that descend; at least one for each reduced cost
 _NUM_STEPS = 12  # of a descent; the last ones are far below the spacing of the sample
@@ -88,19 +82,6 @@ def worst_case(
             points = torch.cat([points, new])
             values = torch.cat([values, score(new)])
     return found
-
-
-def listed(judge: Judge, seed: int) -> Tensor:
-    """The contexts of a judge, and those that fill its box beside them, ``m x d_c``.
-
-    Args:
-        judge: The ball, and where its adversary may go.
-        seed: Decides the Sobol set.
-    """
-    given = judge.contexts.points
-    if judge.box is None or judge.fills_box:
-        return given
-    return torch.cat([given, filling(judge.box, judge.values, seed)])
 
 
 @dataclass(frozen=True)
@@ -187,32 +168,3 @@ def _apart(unit: Tensor) -> Tensor:
     first = cell.new_full((len(unit),), len(unit))
     first = first.scatter_reduce(0, cell, torch.arange(len(unit)).to(cell), "amin")
     return unit[first[first < len(unit)].sort().values]
-
-
-def filling(box: Tensor, values: Values, seed: int) -> Tensor:
-    """Contexts that fill a box, ``m x d_c``.
-
-    Sobol points and corners of the columns in between whose values there is something,
-    with each combination of the values of the others. Where these are too many, the
-    column with the most values takes the nearest ones of the Sobol points, then the
-    next one.
-    """
-    d_c = box.shape[-1]
-    listed = dict(values)
-    while prod(map(len, listed.values())) > (
-        _MAX_LISTED if len(listed) == d_c else _MAX_COMBINED
-    ):
-        del listed[max(listed, key=lambda j: len(listed[j]))]
-    free = [j for j in range(d_c) if j not in listed]
-    unit = sobol(64 * 2 ** min(len(free), 3), len(free), seed) if free else None
-    if unit is None:
-        unit = torch.empty(1, 0)
-    elif len(free) <= _MAX_CORNER_DIMENSIONS:
-        corners = torch.tensor(list(product((0.0, 1.0), repeat=len(free))))
-        unit = torch.cat([unit, corners.to(unit)])
-    points = torch.lerp(box[0, free], box[1, free], unit.to(box))  # m x f
-    combinations = box.new_tensor(list(product(*listed.values())))  # l x v
-    filled = box.new_empty(len(combinations), len(points), d_c)
-    filled[..., free] = points
-    filled[..., list(listed)] = combinations.unsqueeze(1)
-    return snapped(filled.flatten(0, 1), values)

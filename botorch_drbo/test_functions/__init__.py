@@ -17,39 +17,19 @@ from typing import Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
 from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
-from botorch_drbo.test_functions.one_dimensional import (
-    Newsvendor,
-    SixHumpCamel,
-    ThreeHumpCamel,
-    WassersteinFigure1,
-)
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
 from botorch_drbo.test_functions.plant_growth import PlantGrowth
+from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
 from botorch_drbo.test_functions.surrogates import Portfolio
-from botorch_drbo.test_functions.synthetic import (
-    Ackley,
-    Hartmann,
-    Hartmann3,
-    ModifiedBranin,
-)
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
-    "ackley_1_1": partial(Ackley, 1, d_x=1),
-    "ackley_2_1": partial(Ackley, 1),
-    "ackley_2_4": partial(Ackley, 4),
-    "branin_2_2": ModifiedBranin,
-    "hartmann_5_1": Hartmann,
-    "complicated_hartmann": partial(Hartmann, preset="complicated"),
-    "newsvendor": Newsvendor,
-    "three_hump_camel": ThreeHumpCamel,
-    "six_hump_camel": SixHumpCamel,
-    "wdrbo_figure1": WassersteinFigure1,
+    **{name: partial(closed_form, name) for name in PROBLEMS},
     "portfolio_normal": partial(Portfolio, "normal"),
     "portfolio_uniform": partial(Portfolio, "uniform"),
     "gp_prior_2_2": GPPriorSample,
-    "hartmann_2_1": Hartmann3,
     "plant_growth": PlantGrowth,
     "covid_testing": COVIDTesting,
 }
@@ -80,21 +60,17 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 
 
 __all__ = [
+    "PROBLEMS",
     "TEST_FUNCTIONS",
-    "Ackley",
     "COVIDTesting",
+    "ClosedForm",
     "GPPriorSample",
-    "Hartmann",
-    "Hartmann3",
-    "ModifiedBranin",
-    "Newsvendor",
     "Optimum",
     "PlantGrowth",
     "Portfolio",
+    "Problem",
     "RobustTestFunction",
-    "SixHumpCamel",
-    "ThreeHumpCamel",
-    "WassersteinFigure1",
+    "closed_form",
     "find_optimum",
     "make_test_function",
 ]

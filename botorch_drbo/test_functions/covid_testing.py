@@ -12,6 +12,7 @@ from torch.distributions import Distribution
 
 from botorch_drbo._validation import check_finite, check_points
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.closed_form import unit_bounds
 from botorch_drbo.test_functions.data_files import (
     digest,
     find_data_file,
@@ -20,7 +21,6 @@ from botorch_drbo.test_functions.data_files import (
 from botorch_drbo.test_functions.gaussian_process import GaussianProcessMean
 from botorch_drbo.test_functions.laws import discretised_normal, uniform_law
 from botorch_drbo.test_functions.optimum import Optimum
-from botorch_drbo.test_functions.synthetic import unit_bounds
 
 _LENGTHSCALE = 0.1
 _RIDGE = 1e-6  # that of the public code of the paper

@@ -12,6 +12,7 @@ from torch.distributions import Distribution
 
 from botorch_drbo._validation import check_points
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.closed_form import of_preset, unit_bounds
 from botorch_drbo.test_functions.data_files import (
     digest,
     find_data_file,
@@ -20,7 +21,6 @@ from botorch_drbo.test_functions.data_files import (
 from botorch_drbo.test_functions.gaussian_process import GaussianProcessMean
 from botorch_drbo.test_functions.laws import normal_law, uniform_law
 from botorch_drbo.test_functions.optimum import Optimum
-from botorch_drbo.test_functions.synthetic import check_preset, unit_bounds
 
 _PORTFOLIO_KEYS = (
     "X",
@@ -100,11 +100,11 @@ class Portfolio(RobustTestFunction):
         negate: bool = False,
         noise_std: float = 0.0,
     ) -> None:
-        check_preset(preset, tuple(self._DEVIATIONS))
+        deviation = of_preset(self._DEVIATIONS, preset)
         data = _load_portfolio(path)
         law_name = context_law if isinstance(context_law, str) else "own"
         if isinstance(context_law, str):
-            context_law = self._law(context_law, self._DEVIATIONS[preset])
+            context_law = self._law(context_law, deviation)
         known = None
         if digest(data, _PORTFOLIO_KEYS) == self._DIGEST:
             known = self._OPTIMA.get((law_name, preset, negate))

@@ -38,7 +38,7 @@ def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):
     line += ["--seeds", "2", "--iterations", "2", "--initial", "2", "--workers", "1"]
     assert main([*line, "--out", str(tmp_path)]) == 0
     names = {path.name for path in tmp_path.iterdir()}
-    report = {"report.html", "table.md", "regret.png"}
+    report = {"table.md", "regret.png"}
     assert names == {"runs", "results.parquet"} | report
     printed = capsys.readouterr().out
     assert "gp_ucb" in printed

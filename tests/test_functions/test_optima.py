@@ -31,8 +31,8 @@ from botorch_drbo.test_functions import (
     RobustTestFunction,
     find_optimum,
 )
+from botorch_drbo.test_functions.closed_form import unit_bounds
 from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.synthetic import unit_bounds
 from tests.data import FILES, needs
 
 # Relative; four contexts are summed over Sobol points, the portfolios by fewer nodes.

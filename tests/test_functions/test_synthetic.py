@@ -20,15 +20,8 @@ from torch.distributions import Gamma, Independent, MultivariateNormal
 
 from benchmarks.problems import factories, make
 from botorch_drbo.test_functions import (
-    Ackley,
-    Hartmann,
-    Hartmann3,
-    ModifiedBranin,
-    Newsvendor,
+    ClosedForm,
     RobustTestFunction,
-    SixHumpCamel,
-    ThreeHumpCamel,
-    WassersteinFigure1,
     find_optimum,
     make_test_function,
 )
@@ -152,18 +145,18 @@ def at(function: RobustTestFunction, x: list[float], c: list[float]) -> float:
 
 def test_published_optima_of_f() -> None:
     """The optima of the formulas as the literature prints them."""
-    assert at(Ackley(4), [0.5, 0.5], [0.5] * 4) == pytest.approx(0, abs=1e-12)
+    assert at(make("ackley_2_4"), [0.5, 0.5], [0.5] * 4) == pytest.approx(0, abs=1e-12)
     # Branin's minimum .397887 is met at (-pi, 12.275) and (pi, 2.275), among others.
     x, c = [(5 - math.pi) / 15, 2.275 / 15], [12.275 / 15, (math.pi + 5) / 15]
-    assert at(ModifiedBranin(), x, c) == pytest.approx(-0.397887, abs=1e-6)
+    assert at(make("branin_2_2"), x, c) == pytest.approx(-0.397887, abs=1e-6)
     z = [0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]
-    assert at(Hartmann(), z[:5], z[5:]) == pytest.approx(3.32237, abs=1e-5)
+    assert at(make("hartmann_5_1"), z[:5], z[5:]) == pytest.approx(3.32237, abs=1e-5)
     z = [0.114614, 0.555649, 0.852547]
-    assert at(Hartmann3(), z[:2], z[2:]) == pytest.approx(3.86278, abs=1e-5)
+    assert at(make("hartmann_2_1"), z[:2], z[2:]) == pytest.approx(3.86278, abs=1e-5)
     x, c = [(0.0898 + 2) / 4], [(-0.7126 + 1) / 2]
-    assert at(SixHumpCamel(), x, c) == pytest.approx(1.0316, abs=1e-4)
-    assert at(ThreeHumpCamel(), [0.0], [0.0]) == 0
-    assert at(WassersteinFigure1(), [0.0], [0.5]) == pytest.approx(1 - 0.05**0.5)
+    assert at(make("six_hump_camel"), x, c) == pytest.approx(1.0316, abs=1e-4)
+    assert at(make("three_hump_camel"), [0.0], [0.0]) == 0
+    assert at(make("wdrbo_figure1"), [0.0], [0.5]) == pytest.approx(1 - 0.05**0.5)
 
 
 # -- optima by another route -----------------------------------------------------------
@@ -261,7 +254,7 @@ def test_one_decision_grids(name: str) -> None:
 def test_ackley_with_four_contexts_by_separation() -> None:
     """The ripple factorises over coordinates; the radius is summed by Monte Carlo."""
     for preset, std in (("wdrbo", 0.2), ("sbo_kde", 0.15)):
-        function = Ackley(4, preset=preset)
+        function = make("ackley_2_4", preset=preset)
         x = function.optimal_decision.numpy()
         np.testing.assert_allclose(x, 0.5, atol=1e-4)  # by symmetry
         u = (np.arange(50_000) + 0.5) / 50_000
@@ -304,13 +297,13 @@ def test_no_random_decision_beats_the_optimum(
 
 def test_optima_in_closed_form() -> None:
     """Newsvendor: the critical fractile is (9 - 5) / (9 - 1) = 1/2, the median."""
-    function = Newsvendor()
+    function = make("newsvendor")
     median = math.sqrt(2 ** (1 / 20) - 1)
     assert function.optimal_decision.item() == pytest.approx(median, abs=2e-5)
-    assert Ackley().optimal_value == pytest.approx(-12.531, abs=1e-3)
-    assert Ackley(d_x=1).optimal_value == pytest.approx(-13.854, abs=1e-3)
+    assert make("ackley_2_1").optimal_value == pytest.approx(-12.531, abs=1e-3)
+    assert make("ackley_1_1").optimal_value == pytest.approx(-13.854, abs=1e-3)
     # Three-hump camel at x = 0 leaves -E[c^2] = -1/3 for a uniform c.
-    camel = ThreeHumpCamel()
+    camel = make("three_hump_camel")
     assert camel.optimal_value == -1 / 3 and camel.optimal_decision.item() == 0.0
     assert camel.bounds.tolist() == camel.context_bounds.tolist() == [[-1.0], [1.0]]
 
@@ -324,7 +317,7 @@ def test_search_finds_the_stored_optimum(name: str) -> None:
 
 
 def test_own_law_is_searched_on_demand() -> None:
-    function = SixHumpCamel(context_law=normal_law(0.4, 0.1, 1))
+    function = make("six_hump_camel", context_law=normal_law(0.4, 0.1, 1))
     contexts = np.clip(stats.norm(0.4, 0.1).ppf((np.arange(4000) + 0.5) / 4000), 0, 1)
     grid = np.linspace(0, 1, 1001)
     values = [
@@ -384,11 +377,11 @@ def test_expected_value_is_differentiable(name: str) -> None:
 
 
 def test_chunks_do_not_change_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    function = Ackley(4)
+    function = make("ackley_2_4")
     x, c = random_pairs(function, 33)
     whole, mean = function.evaluate(x, c), function.expected_value(x, num=50)
     for size in (7, 120):  # contexts split; then decisions split
-        monkeypatch.setattr(Ackley, "_pairs_at_once", size)
+        monkeypatch.setattr(ClosedForm, "_pairs_at_once", size)
         torch.testing.assert_close(function.evaluate(x, c), whole)
         torch.testing.assert_close(function.expected_value(x, num=50), mean)
 
@@ -461,20 +454,23 @@ def test_noise() -> None:
     assert noise.mean().item() == pytest.approx(0, abs=0.02)
     again = function.observe(x, c, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(again - function.evaluate(x, c), noise)
-    clean = Newsvendor()
+    clean = make("newsvendor")
     torch.testing.assert_close(clean.observe(x, c), clean.evaluate(x, c))
 
 
 def test_reference_of_the_general_setting() -> None:
-    reference = WassersteinFigure1().reference
+    reference = make("wdrbo_figure1").reference
     assert reference is not None
     assert reference.mean.item() == pytest.approx(0.5, abs=2e-3)
     assert reference.std.item() == pytest.approx(0.1, abs=5e-3)
-    assert Ackley().reference is None
+    assert make("ackley_2_1").reference is None
 
 
 def test_presets_differ() -> None:
-    wide, narrow = Ackley(), Ackley(preset="sbo_kde")
+    wide, narrow = (
+        make("ackley_2_1"),
+        make("ackley_2_1", preset="sbo_kde"),
+    )
     assert wide.true_contexts(1024).std() > narrow.true_contexts(1024).std() + 0.03
 
 
@@ -485,17 +481,17 @@ def test_errors_name_the_cure() -> None:
     with pytest.raises(InputDataError, match="Choose one of"):
         make_test_function("rosenbrock")
     with pytest.raises(InputDataError, match="`preset` must be one of"):
-        Ackley(preset="mine")
+        make("ackley_2_1", preset="mine")
     with pytest.raises(InputDataError, match="noise_std"):
-        Newsvendor(noise_std=-1.0)
+        make("newsvendor", noise_std=-1.0)
     with pytest.raises(UnsupportedError, match="independent coordinates"):
-        Ackley(context_law=MultivariateNormal(torch.zeros(1), torch.eye(1)))
+        make("ackley_2_1", context_law=MultivariateNormal(torch.zeros(1), torch.eye(1)))
     law = Independent(Gamma(torch.ones(1), torch.ones(1)), 1)
     with pytest.raises(UnsupportedError, match="inverse cdf"):
-        Ackley(context_law=law)
+        make("ackley_2_1", context_law=law)
     with pytest.raises(BotorchTensorDimensionError, match="event shape"):
-        Ackley(context_law=normal_law(0.5, 0.1, 2))
-    function = Ackley()
+        make("ackley_2_1", context_law=normal_law(0.5, 0.1, 2))
+    function = make("ackley_2_1")
     x, c = random_pairs(function, 3)
     with pytest.raises(BotorchTensorDimensionError, match="2 columns"):
         function.evaluate(c, c)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -12,10 +14,17 @@ from hypothesis import strategies as st
 from benchmarks.problems import BOCUProblem, objective_regret
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions import Ackley, Hartmann3, Newsvendor
-from botorch_drbo.test_functions.laws import discretised_normal, grid_side
+from botorch_drbo.test_functions import ClosedForm, Problem, closed_form
+from botorch_drbo.test_functions.formulas import ackley
+from botorch_drbo.test_functions.laws import (
+    discretised_normal,
+    grid_side,
+    normal_law,
+)
 from tests.data import with_data
+from tests.models import UNIT
 
+hartmann = partial(closed_form, "hartmann_2_1")
 PRESETS = ["gp_prior_2_2", "hartmann_2_1"]
 
 
@@ -41,7 +50,10 @@ def test_setting_of_the_paper(name: str) -> None:
 @pytest.mark.parametrize(("dim", "side"), [(1, 64), (2, 8), (3, 4)])
 def test_reference_and_radius(dim: int, side: int) -> None:
     """Against loops in numpy: .2 is a variance, and the grid has the box's ends."""
-    function = Ackley(dim)
+    law = normal_law(0.5, 0.2, dim)
+    function = ClosedForm(
+        Problem("ackley", ackley, UNIT.expand(2, 2), UNIT.expand(2, dim), law)
+    )
     problem = BOCUProblem(function)
     axis = [i / (side - 1) for i in range(side)]
     points = np.array(np.meshgrid(*[axis] * dim, indexing="ij")).reshape(dim, -1).T
@@ -75,17 +87,20 @@ def test_grid_side_is_the_rounded_up_root(dim: int, side: int) -> None:
 
 
 def test_decisions() -> None:
-    sobol, other = BOCUProblem(Hartmann3(), 0), BOCUProblem(Hartmann3(), 1)
+    sobol, other = (
+        BOCUProblem(hartmann(), 0),
+        BOCUProblem(hartmann(), 1),
+    )
     assert not torch.equal(sobol.candidates, other.candidates)
     # Sobol: every cell of an 8 x 8 partition has its share of 16.
     cells = (sobol.candidates * 8).long().clamp_max(7)
     counts = torch.bincount(cells[:, 0] * 8 + cells[:, 1], minlength=64)
     assert (counts == 16).all()
-    grid = BOCUProblem(Hartmann3(), decisions="grid").candidates
-    assert torch.equal(grid, BOCUProblem(Hartmann3(), 1, decisions="grid").candidates)
+    grid = BOCUProblem(hartmann(), decisions="grid").candidates
+    assert torch.equal(grid, BOCUProblem(hartmann(), 1, decisions="grid").candidates)
     axis = torch.linspace(0, 1, 32).double()
     torch.testing.assert_close(grid, torch.cartesian_prod(axis, axis))
-    line = BOCUProblem(Newsvendor()).candidates
+    line = BOCUProblem(closed_form("newsvendor")).candidates
     torch.testing.assert_close(line[:, 0], torch.linspace(0, 1, 1024).double())
 
 
@@ -96,7 +111,7 @@ def test_contexts_and_noise_are_paired() -> None:
     contexts = problem.sample_contexts(30)
     assert torch.equal(contexts[:10], twin.sample_contexts(10))
     assert not torch.equal(contexts, problem.sample_contexts(30, seed=1))
-    assert not torch.equal(contexts, BOCUProblem(Hartmann3(), 5).sample_contexts(30))
+    assert not torch.equal(contexts, BOCUProblem(hartmann(), 5).sample_contexts(30))
     x, other = problem.candidates[:30], problem.candidates[30:60]
     noise = problem.observe(x, contexts, step=2).squeeze(-1)
     noise = noise - problem.function.evaluate(x, contexts)
@@ -120,7 +135,7 @@ def test_contexts_follow_the_truth() -> None:
 
 
 def test_noise_has_the_stated_deviation() -> None:
-    problem = BOCUProblem(Hartmann3(), noise_std=0.5)
+    problem = BOCUProblem(hartmann(), noise_std=0.5)
     x, c = problem.candidates, problem.sample_contexts(1024)
     noise = problem.observe(x, c, step=0).squeeze(-1) - problem.function.evaluate(x, c)
     assert noise.std().item() == pytest.approx(0.5, abs=4 * 0.5 / 2048**0.5)
@@ -129,7 +144,7 @@ def test_noise_has_the_stated_deviation() -> None:
 
 
 def test_observe_takes_positions_or_decisions() -> None:
-    problem = BOCUProblem(Hartmann3())
+    problem = BOCUProblem(hartmann())
     c = problem.sample_contexts(3)
     places = torch.tensor([4, 0, 1023])
     by_place = problem.observe(places, c, step=7)
@@ -138,12 +153,12 @@ def test_observe_takes_positions_or_decisions() -> None:
 
 
 def test_initial_data() -> None:
-    x, c, y = BOCUProblem(Hartmann3(), num_initial=6).initial()
+    x, c, y = BOCUProblem(hartmann(), num_initial=6).initial()
     assert (x.shape, c.shape, y.shape) == ((6, 2), (6, 1), (6, 1))
-    value = Hartmann3().evaluate(x, c)
+    value = hartmann().evaluate(x, c)
     assert 0 < (y.squeeze(-1) - value).abs().max() < 0.06
     # Without replacement: all pairs of a tiny problem, each once.
-    tiny = BOCUProblem(Hartmann3(), num_decisions=4, num_contexts=3, num_initial=12)
+    tiny = BOCUProblem(hartmann(), num_decisions=4, num_contexts=3, num_initial=12)
     x, c, _ = tiny.initial()
     assert len(torch.cat([x, c], -1).unique(dim=0)) == 12
 
@@ -164,7 +179,7 @@ def objectives(problem: BOCUProblem) -> dict[str, UncertaintyObjective]:
 
 @pytest.mark.parametrize("kind", ["so", "ro", "dro", "wcs", "gen"])
 def test_regret_of_objectives_by_a_loop(kind: str) -> None:
-    problem = BOCUProblem(Hartmann3(), num_decisions=40, num_contexts=9)
+    problem = BOCUProblem(hartmann(), num_decisions=40, num_contexts=9)
     objective = objectives(problem)[kind]
     weights = problem.context_set.weights
     one_by_one = np.array([objective(row, weights).item() for row in problem.table])
@@ -179,13 +194,13 @@ def test_regret_of_objectives_by_a_loop(kind: str) -> None:
 
 def test_regret_of_known_objectives() -> None:
     """Expectation and worst case, by hand; decisions off the set may do better."""
-    problem = BOCUProblem(Hartmann3(), num_decisions=16)
+    problem = BOCUProblem(hartmann(), num_decisions=16)
     table, p = problem.table.numpy(), problem.context_set.weights.numpy()
     mean = problem.regret(UncertaintyObjective.so())
     np.testing.assert_allclose(mean, (table @ p).max() - table @ p, atol=1e-12)
     worst = problem.regret(UncertaintyObjective.ro())
     np.testing.assert_allclose(worst, table.min(1).max() - table.min(1), atol=1e-12)
-    best = Hartmann3().optimal_decision
+    best = hartmann().optimal_decision
     assert problem.regret(UncertaintyObjective.so(), best).shape == ()
     assert problem.regret(UncertaintyObjective.so(), best).item() < 0
 
@@ -224,16 +239,16 @@ def test_errors_name_the_cure() -> None:
     with pytest.raises(InputDataError, match="Choose one of"):
         BOCUProblem.preset("portfolio_normal")
     with pytest.raises(InputDataError, match='"sobol" or "grid"'):
-        BOCUProblem(Hartmann3(), decisions="random")
+        BOCUProblem(hartmann(), decisions="random")
     with pytest.raises(InputDataError, match="Take 1024"):
-        BOCUProblem(Hartmann3(), num_decisions=1000, decisions="grid")
+        BOCUProblem(hartmann(), num_decisions=1000, decisions="grid")
     with pytest.raises(InputDataError, match="num_contexts"):
-        BOCUProblem(Hartmann3(), num_contexts=0)
+        BOCUProblem(hartmann(), num_contexts=0)
     with pytest.raises(InputDataError, match="at most the 6 pairs"):
-        BOCUProblem(Hartmann3(), num_decisions=2, num_contexts=3, num_initial=7)
+        BOCUProblem(hartmann(), num_decisions=2, num_contexts=3, num_initial=7)
     with pytest.raises(FileNotFoundError, match=r"nowhere\.npz"):
         BOCUProblem.preset("plant_growth", path="nowhere.npz")
-    problem = BOCUProblem(Hartmann3())
+    problem = BOCUProblem(hartmann())
     so, c = UncertaintyObjective.so(), problem.sample_contexts(2)
     with pytest.raises(InputDataError, match="from 0 to 1023"):
         problem.observe(torch.tensor([0, 1024]), c, step=0)

@@ -43,7 +43,7 @@ def test_the_worked_example_of_contributing(tmp_path: Path):
     assert set(rows.problem) == {"seesaw"}
     assert list(rows.algorithm.unique()) == ["half_variation", "erbo", "random"]
     assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
-    assert (tmp_path / "report" / "report.html").exists()
+    assert (tmp_path / "report" / "table.md").exists()
 
 
 @pytest.mark.parametrize("name", ["no_such.py", "no_such_module"])
