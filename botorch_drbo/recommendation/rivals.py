@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.recommendation.stability import Stability, overtaken
-from botorch_drbo.recommendation.worst_case import filling
 
 _MOST_RIVALS = 32
 
@@ -67,8 +67,9 @@ def against_rivals(
     best = _most_dangerous(values[1:], weights)
     total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
     compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
-    others = values[1:][best].double()
-    stability = overtaken(ball, weights, values[0], others, rivals[best])
+    stability = overtaken(
+        ball, weights, values[0], values[1:][best].double(), rivals[best]
+    )
     return replace(stability, compared=compared)
 
 
