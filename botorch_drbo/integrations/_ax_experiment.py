@@ -20,6 +20,7 @@ _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
 
 _OUTCOME = "botorch_drbo_outcome"  # in the metadata of a trial
+_NONE = (None, None)
 _LOST = 1e-9  # more than what is lost by ten decimals
 
 ON_THE_WAY = {
@@ -120,9 +121,11 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
     table = table[table["metric_name"] == metric]
     columns = (table[name] for name in ("trial_index", "arm_name", "mean", "sem"))
     for index, arm, mean, error in zip(*columns, strict=True):
-        told = experiment.trials[index].run_metadata.get(_OUTCOME)
-        if told is not None and abs(told[0] - mean) < _LOST:  # else it came later
-            mean, error = told[0], math.nan if told[1] is None else told[1]
+        told, told_error = experiment.trials[index].run_metadata.get(_OUTCOME, _NONE)
+        if told is not None and abs(told - mean) < _LOST:  # else it came later
+            mean = told
+        if told_error is not None and abs(told_error - error) < _LOST:
+            error = told_error
         variance = None if math.isnan(error) else float(error) ** 2
         found[index, arm] = float(mean), variance
     lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})
@@ -130,7 +133,8 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
         raise InputDataError(
             f"The trials {lacking} have no standard error of {metric!r}, and others "
             "have one. A model either knows the noise of every outcome or learns one "
-            "size of it for all: give it with each outcome, or with none."
+            "size of it for all: give it with each outcome, or with none. To add it: "
+            f"`client.attach_data({lacking[0]}, {{{metric!r}: (mean, error)}})`."
         )
     return found
 

@@ -163,7 +163,7 @@ def tell(
     Args:
         client: The client.
         trial_index: The trial, from ``get_next_trials`` or from an earlier ``tell``.
-        context: The value of each context.
+        context: The value of each context; those that the trial has may be left out.
         raw_data: The outcome by the name of its metric, a number or a pair of a number
             and its standard error; None if it is still out.
 
@@ -187,21 +187,23 @@ def tell(
     measured = None
     if raw_data is not None:
         measured = _measured(raw_data, objective_of(experiment)[0])
+    parameters = trial.arms[0].parameters
+    before = {name: v for name, v in parameters.items() if name in names}
+    known: TParameterization = {**before, **context}
     whose = f"the context of trial {trial_index}"
-    kept = node.words(experiment).as_kept(context, whose, node.outside)
+    kept = node.words(experiment).as_kept(known, whose, node.outside)
     _check_goes_on(trial, names, kept)
-    missing = [name for name in names if name not in context]
+    missing = [name for name in names if name not in known]
     if missing:
         error = InputDataError(f"`context` lacks {missing}: tell all of {names}.")
         refuse_or_warn(error, node.outside, FAILED)
     of_use = measured is not None and _is_of_use(*measured, node.outside)
     if len(kept) < len(names):
         if raw_data is not None:
-            _close(client, trial, f"it was {dict(context)}, {dict(raw_data)}")
+            _close(client, trial, f"it was {known}, {dict(raw_data)}")
         return trial_index
-    parameters = {**trial.arms[0].parameters, **kept}
-    if parameters != trial.arms[0].parameters:
-        told = client.attach_trial(parameters)  # pyright: ignore[reportArgumentType]
+    if (whole := {**parameters, **kept}) != parameters:
+        told = client.attach_trial(whole)  # pyright: ignore[reportArgumentType]
         _close(client, trial, f"its context came: see trial {told}")
         trial_index, trial = told, experiment.trials[told]
     if raw_data is not None and measured is not None and of_use:

@@ -164,9 +164,10 @@ class RobustSampler(BaseSampler):
         if space or study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             raise UnsupportedError(
                 f"The parameter {param_name!r} ({param_distribution}) is not among "
-                f"those that all complete trials have, {space}: a robust decision "
-                "leaves none to chance. Suggest the same parameters with the same "
-                "ranges in every trial, or pass them as `search_space`."
+                f"those that are modelled, {space}: the `search_space`, or what all "
+                "complete trials have in common. A robust decision leaves none to "
+                "chance. Suggest the same parameters with the same ranges in every "
+                "trial, or pass them as `search_space`."
             )
         self._check_apart(Columns({param_name: param_distribution}, "search_space"))
         seed = derive_seed(self._seed, trial.number, zlib.crc32(param_name.encode()))
