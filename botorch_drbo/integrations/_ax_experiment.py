@@ -13,7 +13,7 @@ from ax.core.trial_status import TrialStatus
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo.integrations._ax_parameters import Translation
-from botorch_drbo.integrations._host import FAILED, Outside, refuse_or_warn
+from botorch_drbo.integrations._host import FAILED, Rule
 from botorch_drbo.integrations._host import outcome as check_outcome
 
 _Arm = tuple[int, str]  # the index of its trial, its name
@@ -41,7 +41,7 @@ def events_of(
     experiment: Experiment,
     words: Translation,
     outcomes: Mapping[_Arm, _Outcome],
-    outside: Outside,
+    rule: Rule,
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
     events: list[dict[str, Any]] = []
@@ -57,10 +57,10 @@ def events_of(
             outcome = None if failed else outcomes.get((trial.index, arm.name))
             pending = outcome is None and trial.status in ON_THE_WAY
             where = f"trial {trial.index}"
-            x = words.decisions(arm.parameters, where, outside)
+            x = words.decisions(arm.parameters, where, rule)
             if x is None:
                 continue
-            c = words.contexts(arm.parameters, where, outside)
+            c = words.contexts(arm.parameters, where, rule)
             if asked:
                 some_known = any(value is not None for value in c)
                 record("ask", x=[x], **({"context": c} if some_known else {}))
@@ -71,7 +71,7 @@ def events_of(
                 if failed:  # what happened, if anything, is a trial of its own
                     continue
             if outcome is not None:
-                outcome = _of_use(trial, arm.parameters, outcome, words, outside)
+                outcome = _of_use(trial, arm.parameters, outcome, words, rule)
             if None in c:
                 continue
             told = {"x": [x], "c": [c], "closes_pending": False}
@@ -92,7 +92,7 @@ def _of_use(
     parameters: Mapping[str, Any],
     outcome: _Outcome,
     words: Translation,
-    outside: Outside,
+    rule: Rule,
 ) -> _Outcome | None:
     """An outcome that says something of a decision and a context."""
     missing = [name for name in words.space.contexts if name not in parameters]
@@ -104,7 +104,7 @@ def _of_use(
             )
         check_outcome(outcome[0], f"the outcome of trial {trial.index}")
     except InputDataError as error:
-        refuse_or_warn(error, outside, FAILED)
+        rule.refuse_or_warn(error, FAILED)
         return None
     return outcome
 
