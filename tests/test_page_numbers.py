@@ -14,23 +14,22 @@ from benchmarks.run.config import from_toml
 from benchmarks.run.problems import make_problem
 from tests.page_numbers import (
     PAGES,
-    RESULTS,
     ROOT,
-    SOURCES,
-    WORLDS,
     Passage,
     Printed,
     numbers,
     passages,
+    text_of,
     wrong_numbers,
 )
+from tests.page_sources import RESULTS, SOURCES, WORLDS
 
 NOT_MEASURED = "not measured: "  # and why a test need not compute it again
 
 
 @cache
 def found(page: str) -> list[Passage]:
-    return list(passages((ROOT / page).read_text()))
+    return list(passages(text_of(page)))
 
 
 @cache

@@ -263,6 +263,8 @@ def test_no_two_of_many_curves_look_alike_in_grey_print_either():
     first = ax.get_lines()[:7]
     assert {line.get_marker() for line in first} == {"None"}
     assert len({line.get_color() for line in first}) == 7
+    in_colour = [(li.get_color(), str(li._dash_pattern)) for li in ax.get_lines()]
+    assert len(set(in_colour[:21])) == 21  # also without looking at the markers
     for line in ax.get_lines()[7:]:
         at, apart = line.get_markevery()
         assert len(range(at, 30, apart)) >= 7  # markers are there to be seen

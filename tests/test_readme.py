@@ -107,17 +107,29 @@ SHOP = """price,stock,demand,profit
 """
 
 
+CATEGORIES = """price,stock,demand,profit
+20,10,low,12
+30,20,high,160
+45,15,high,240
+60,25,high,410
+80,30,low,120
+"""
+
+
 @pytest.mark.slow
-def test_the_first_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("table", [SHOP, CATEGORIES], ids=["numbers", "categories"])
+def test_the_first_commands_run(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data.csv").write_text(SHOP)
+    (tmp_path / "data.csv").write_text(table)
     text = "".join(text for _, text in BLOCKS)
     lines = [line for line in text.splitlines() if line.startswith("botorch-drbo ")]
     assert [line.split()[1] for line in lines] == ["suggest", "recommend"]
     for line in lines:
         done = CliRunner().invoke(app, shlex.split(line)[1:])
         assert done.exit_code == 0, done.output
-    assert (tmp_path / "data.csv").read_text().count("\n") == SHOP.count("\n") + 1
+    assert (tmp_path / "data.csv").read_text().count("\n") == table.count("\n") + 1
 
 
 def commands_of(page: str) -> list[str]:

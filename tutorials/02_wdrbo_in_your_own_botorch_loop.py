@@ -273,11 +273,11 @@ plt.show()
 # %% [markdown]
 # ## Found, and certified
 #
-# `lipschitz_constant` *finds* $L(x)$: it looks at the contexts seen, a Sobol set and
-# the corners, and climbs from the best. That is attained, so never too large, but it
-# could in principle miss a steeper spot. `lipschitz_upper_bound` *proves* a number from
-# the kernel (in the manner of Lemma 3 of the paper). It holds for every decision at
-# once, and that makes it large.
+# `lipschitz_constant` *finds* $L(x)$: it looks at the contexts seen and at a set that
+# fills the box, and goes uphill from the best. That is attained, so never too large,
+# but it could in principle miss a steeper spot. `lipschitz_upper_bound` *proves* a
+# number from the kernel (in the manner of Lemma 3 of the paper). It holds for every
+# decision at once, and that makes it large.
 
 # %%
 certified = acqf.lipschitz_upper_bound().item()
@@ -285,10 +285,10 @@ print(f"steepest slope found on the diagonal  {slopes.max():6.1f}")
 print(f"certified for every decision          {certified:6.1f}")
 
 # %% [markdown]
-# And the penalty itself is a bound: no distribution within the radius can push the
-# expected score below the acquisition value. The exact worst case over the contexts
-# seen lies between the two. `DistributionallyRobustUCB` computes it for any ambiguity
-# set:
+# And the penalty itself is a bound: if $L(x)$ was found, no distribution within the
+# radius can push the expected score below the acquisition value. The exact worst case
+# over the contexts seen lies between the two. `DistributionallyRobustUCB` computes it
+# for any ambiguity set:
 
 # %%
 unit = acqf.context_set.normalised(c_bounds)  # n x 1
@@ -370,15 +370,17 @@ for name, x in {
 
 # %% [markdown]
 # On this problem the penalty does not pay. While it searched, WDRBO collected more
-# regret; at the end both recommend about the same place. The reason is in the last two
-# lines: the decision that is best on average is best in the worst case too, because
-# away from its peak Ackley's function is flatter, but bad everywhere. The peak is also
-# where $L(x)$ is largest, so the penalty holds the search back from the very place to
-# be. Nor did the law shift: regret is measured under the law of the data.
+# regret, and what it recommends at the end is worse under both laws. The last two lines
+# say why there was nothing to gain: the decision that is best on average is best in the
+# worst case too, because away from its peak Ackley's function is flatter, but bad
+# everywhere. On the diagonal above, $L(x)$ is large near the peak, so the penalty holds
+# the search back from the very place to be. Nor did the law shift: regret is measured
+# under the law of the data.
 #
-# Expect a gain where the best decision on average is fragile and another one, nearly as
-# good, is not, and where the law of the future is not the law of the data. And run
-# `scale=0` beside it: it is one argument away. (One run each, so read no more into it.)
+# There is something to gain only where the best decision on average is fragile and
+# another one, nearly as good, is not, and where the law of the future is not the law of
+# the data. So run `scale=0` beside it: it is one argument away. (This is one run of
+# each, no measurement; the page *Benchmarks* of the documentation has those.)
 
 # %% [markdown]
 # ## Several decisions at a time

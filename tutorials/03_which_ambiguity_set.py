@@ -24,6 +24,7 @@
 #
 # ## The answer first
 #
+# <!-- numbers: not measured: names -->
 # | your situation | take |
 # |---|---|
 # | contexts on a scale; the world may drift a bit | `Wasserstein` |
@@ -345,8 +346,8 @@ pd.DataFrame(
 
 # %% [markdown]
 # Every set advises fewer cones than the list does, and at equal damage they advise
-# nearly the same here. The radius matters more than the set. That is one example, with
-# one decision; look at your own before you rely on it.
+# nearly the same here. That is one example, with one decision; look at your own before
+# you rely on it.
 #
 # ## Why each of them?
 #
@@ -358,7 +359,8 @@ pd.DataFrame(
 #   radius means "the mean less so many standard deviations".
 # - `ConditionalValueAtRisk`: one number to explain, the level; no distance to choose.
 # - `MaximumMeanDiscrepancy`: the radius that $t$ data need does not grow with the
-#   dimension, and it compares contexts as the model's kernel does. It is the slowest.
+#   dimension, and it compares contexts as the model's kernel does. It is the slowest of
+#   the built-in sets.
 #
 # ## Put to work
 #
@@ -408,6 +410,7 @@ print(f"days above 33 degrees among the {ROUNDS} so far: {hot}")
 #
 # $$v(\varepsilon) = \min \{ q^\top f : q \in \Delta,\ d(p, q) \le \varepsilon \}.$$
 #
+# <!-- numbers: not measured: formulas -->
 # | set | $d(p, q)$ |
 # |---|---|
 # | `TotalVariation` | $\sum_i \lvert p_i - q_i \rvert$ (no factor 1/2) |

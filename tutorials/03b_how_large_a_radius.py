@@ -292,8 +292,8 @@ pd.DataFrame(rows).set_index(["set", "reference", "rule"])[
 
 # %% [markdown]
 # - **No radius**: the promise is broken about every other summer.
-# - **Proven radii** keep it always, since they hold for *every* law on 0 to 40 degrees.
-#   The price is steep, and here they are far larger than needed.
+# - **Proven radii** promise 90% for *every* law on 0 to 40 degrees. Here they kept the
+#   promise in every summer: the price is steep, and they are far larger than needed.
 # - **`KernelDensityRadius`** covers the law too rarely for a guarantee, and costs less.
 # - **Halves** need no law and no proof. For Wasserstein and MMD they come near the 90%
 #   at a fraction of the price. For total variation they cover too rarely: the rare

@@ -182,10 +182,10 @@ for _ in range(ROUNDS):
 print(lab.recommend())
 
 # %% [markdown]
-# That is the recipe to print on the box: crisp on ordinary days, and still good when
-# the air is damper than the lab has seen on average. The line *answer holds* says how
-# much damper (in widths of the range of the humidity) before another recipe that was
-# tried would be the better one.
+# That is the recipe to print on the box, if you trust the model: it expects crisp
+# crackers on days as they were, and nearly as crisp ones when the humidity shifts. The
+# line *answer holds* says how far it may shift on average (in widths of the range of
+# the humidity) before another recipe that was tried has the better worst case.
 #
 # ## Back to the spreadsheet
 

@@ -144,7 +144,7 @@ pd.DataFrame(rows).T
 
 # %% [markdown]
 # One number for all days cannot be right for a cool and for a hot one. The forecast
-# alone brings most of what perfect knowledge would.
+# alone brings most of what perfect knowledge would, on these days.
 #
 # What is *known* is certain: it is put into every context of the reference, and the
 # adversary moves in the other columns only. What is *forecast* is not: the radius says

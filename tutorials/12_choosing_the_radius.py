@@ -17,7 +17,7 @@
 # *Fifteen minutes; you have run the loop of the first tutorial once.*
 #
 # A robust method asks one thing of you: how far may the world be from what your data
-# say? That number is the *radius*. After this page you know three honest ways to find
+# say? That number is the *radius*. After this page you know three ways to find
 # it, from your data, from what you fear, and from what you would pay; what each of them
 # guarantees, and what not; and how to ask the question the other way round: here is a
 # decision, how much shift does it bear?

@@ -25,6 +25,7 @@ from rich.console import Console
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from benchmarks.experiments.improvement import PlainExpectedImprovement
 from benchmarks.run.markdown import markdown_table
 from benchmarks.run.parallel import in_parallel
 from benchmarks.run.problems import World
@@ -32,7 +33,6 @@ from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     best_robust_value,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.ambiguity import TotalVariation
@@ -198,7 +198,7 @@ def maximise(
         "seed": seed,
         "maxiter": MAX_ITERATIONS,
     }
-    if isinstance(acqf, qDistributionallyRobustExpectedImprovement):
+    if isinstance(acqf, PlainExpectedImprovement):
         options["nonnegative"] = True
     X, value = optimize_acqf(
         acqf,
@@ -233,7 +233,7 @@ def _improvement(
     model: SingleTaskGP, setting: Setting, tried: Tensor, seed: int
 ) -> AcquisitionFunction:
     best = best_robust_value(model, tried, setting.context_set, setting.objective)
-    return qDistributionallyRobustExpectedImprovement(
+    return PlainExpectedImprovement(
         model,
         best,
         setting.context_set,

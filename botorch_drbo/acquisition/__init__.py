@@ -4,13 +4,10 @@ Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
-from botorch_drbo.acquisition.batch_expected_improvement import (
-    best_robust_value,
-    qDistributionallyRobustExpectedImprovement,
-)
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
+from botorch_drbo.acquisition.best_robust_value import best_robust_value
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.feasibility import RobustFeasibility
@@ -22,10 +19,18 @@ from botorch_drbo.acquisition.log_expected_improvement import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
+from botorch_drbo.acquisition.options import (
+    ConfidenceBoundOptions,
+    ContextOptions,
+    PathOptions,
+    PosteriorOptions,
+)
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
 __all__ = [
+    "ConfidenceBoundOptions",
+    "ContextOptions",
     "DecisionAcquisitionFunction",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
@@ -33,12 +38,13 @@ __all__ = [
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
     "OverJointInputs",
+    "PathOptions",
     "PathwiseBatchAcquisitionFunction",
+    "PosteriorOptions",
     "RobustAcquisitionFunction",
     "RobustFeasibility",
     "RobustThompsonSampling",
     "best_robust_value",
-    "qDistributionallyRobustExpectedImprovement",
     "qDistributionallyRobustUCB",
     "qLogDistributionallyRobustNoisyExpectedImprovement",
 ]

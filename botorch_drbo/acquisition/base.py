@@ -102,16 +102,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution of the context.
-        misspecification: By how much the outcome may differ from every function that
-            the model can represent, in the units of y.
-        context_indices: The model's input columns that hold the context; by default
-            the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        num_pending_contexts: Contexts that stand for each pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-        method: How moments are computed; see ``marginal_posterior``.
-        memory_budget: Bytes for the temporaries of the posterior.
+        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta or misspecification, or a context set that is

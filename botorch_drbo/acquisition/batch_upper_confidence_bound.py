@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Unpack
 
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_nonnegative, check_scalar
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
+from botorch_drbo.acquisition.options import PathOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, marginal_posterior
+from botorch_drbo.posterior import marginal_posterior
 
 
 class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
@@ -45,15 +45,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
-        num_paths: The number of sample paths ``S``.
-        num_features: Random features of each path's prior part.
-        seed: The seed of the paths; None draws one from torch's generator.
-        context_indices: The model's input columns that hold the context; by
-            default the last ``d_c``.
-        posterior_transform: A weight and an offset for the outcome; a weight of -1
-            minimises it.
         X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        memory_budget: Bytes for the temporaries of paths and posterior.
+        options: Those of every average over paths; see ``PathOptions``.
 
     Raises:
         InputDataError: A negative beta, a wrong context set or objective, or a
@@ -92,25 +85,10 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         context_set: ContextSet,
         objective: Objective,
         *,
-        num_paths: int = 128,
-        num_features: int = 64,
-        seed: int | None = None,
-        context_indices: Sequence[int] | None = None,
-        posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        **options: Unpack[PathOptions],
     ) -> None:
-        super().__init__(
-            model,
-            context_set,
-            objective,
-            num_paths=num_paths,
-            num_features=num_features,
-            seed=seed,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-            memory_budget=memory_budget,
-        )
+        super().__init__(model, context_set, objective, **options)
         beta = check_scalar(check_nonnegative(beta, "beta"), "beta")
         self.register_buffer("beta", beta)
         self.set_X_pending(X_pending)

@@ -6,6 +6,7 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from inspect import Signature
 from typing import Any, ClassVar, Self
 
 import torch
@@ -26,6 +27,7 @@ from botorch_drbo.acquisition.inputs import (
     context_columns,
     count_inputs,
 )
+from botorch_drbo.acquisition.options import with_options
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import only_model
 from botorch_drbo.posterior.models import without_inference_tensors
@@ -62,6 +64,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         UnsupportedError: A model that does not tell its inputs.
     """
 
+    __signature__: ClassVar[Signature]
     batched_pending: ClassVar[bool] = False
     """Whether there may be other pending decisions for each t-batch of ``X``."""
 
@@ -86,10 +89,14 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         self._X_pending: Tensor | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Whatever is built is built outside inference mode, for later gradients."""
+        """Whatever is built is built outside inference mode, for later gradients.
+
+        Tools and hosts read off the signature which options a class takes.
+        """
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = torch.inference_mode(False)(cls.__init__)
+            cls.__signature__ = with_options(cls)
 
     def __call__(self, X: Tensor) -> Tensor:
         """Evaluate outside inference mode too: what is cached on the way stays."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from typing import Unpack
 
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.acquisition.inputs import empty_context_set
-from botorch_drbo.acquisition.upper_confidence_bound import (
-    ObjectiveUpperConfidenceBound,
-)
+from botorch_drbo.acquisition.options import PosteriorOptions
+from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method
 
 
-@final
-class EnlargedConfidenceUCB(ObjectiveUpperConfidenceBound):
+def EnlargedConfidenceUCB(
+    model: Model,
+    beta: float | Tensor,
+    misspecification: float | Tensor,
+    context_set: ContextSet | None = None,
+    objective: Objective | None = None,
+    **options: Unpack[PosteriorOptions],
+) -> DistributionallyRobustUCB:
     r"""An upper confidence bound for a model that is wrong by at most ``epsilon``.
 
     The outcome need not be a function that the kernel can represent: it is one plus a
@@ -55,7 +57,7 @@ class EnlargedConfidenceUCB(ObjectiveUpperConfidenceBound):
     :math:`\lVert \Sigma^{1/2} (K + \Sigma)^{-1} k(Z, z) \rVert \,
     \lVert \Sigma^{-1/2} p \rVert`. The first norm is at most :math:`\sigma(z)`, the
     second at most :math:`\epsilon (\sum_i 1 / \sigma_i^2)^{1/2}`. This holds for
-    unequal noise as well and is what the class computes; with equal noise it is the
+    unequal noise as well and is what is computed; with equal noise it is the
     formula above.
 
     Pending decisions shrink :math:`\sigma` and do not count in ``t``. With a
@@ -72,14 +74,11 @@ class EnlargedConfidenceUCB(ObjectiveUpperConfidenceBound):
             for a model of decisions alone.
         objective: Collapses ``... x n`` scores and the weights to ``...``. It goes with
             a context set.
-        context_indices: The model's input columns that hold the context; by default
-            the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        num_pending_contexts: Contexts that stand for a pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-        method: How moments are computed; see ``marginal_posterior``.
-        memory_budget: Bytes for the temporaries of the posterior.
+        options: Those of every confidence bound; see ``PosteriorOptions``.
+
+    Returns:
+        ``DistributionallyRobustUCB(..., misspecification=misspecification)``; without a
+        context set it is of one context that has no columns.
 
     Raises:
         InputDataError: A negative beta or misspecification, a wrong context set or
@@ -101,44 +100,21 @@ class EnlargedConfidenceUCB(ObjectiveUpperConfidenceBound):
 
     [Bogunovic2021misspecified]_, eq. 14. There beta multiplies sigma itself.
     """
-
-    def __init__(
-        self,
-        model: Model,
-        beta: float | Tensor,
-        misspecification: float | Tensor,
-        context_set: ContextSet | None = None,
-        objective: Objective | None = None,
-        *,
-        context_indices: Sequence[int] | None = None,
-        posterior_transform: PosteriorTransform | None = None,
-        X_pending: Tensor | None = None,
-        num_pending_contexts: int = 8,
-        num_inputs: int | None = None,
-        method: Method = "auto",
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    ) -> None:
-        if (context_set is None) != (objective is None):
-            given, missing = "context_set", "objective"
-            if context_set is None:
-                given, missing = missing, given
-            raise InputDataError(
-                f"Got `{given}` without `{missing}`. Pass both, or neither for a model "
-                "of decisions alone."
-            )
-        if context_set is None or objective is None:
-            context_set, objective = empty_context_set(), UncertaintyObjective.so()
-        super().__init__(
-            model,
-            beta,
-            context_set,
-            objective,
-            misspecification=misspecification,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-            X_pending=X_pending,
-            num_pending_contexts=num_pending_contexts,
-            num_inputs=num_inputs,
-            method=method,
-            memory_budget=memory_budget,
+    if (context_set is None) != (objective is None):
+        given, missing = "context_set", "objective"
+        if context_set is None:
+            given, missing = missing, given
+        raise InputDataError(
+            f"Got `{given}` without `{missing}`. Pass both, or neither for a model of "
+            "decisions alone."
         )
+    if context_set is None or objective is None:
+        context_set, objective = empty_context_set(), UncertaintyObjective.so()
+    return DistributionallyRobustUCB(
+        model,
+        beta,
+        context_set,
+        objective,
+        misspecification=misspecification,
+        **options,
+    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
@@ -12,9 +11,9 @@ from torch import Tensor
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
+from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method
 
 
 class FiniteDifferenceUCB(RobustAcquisitionFunction):
@@ -26,7 +25,8 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         u, l = \mu \pm \sqrt\beta\, \sigma
 
     ``v`` is the worst-case expectation of the scores over the ball of a radius, ``u``
-    and ``l`` are the confidence bounds at each context. The difference quotient of any
+    and ``l`` are the confidence bounds at each context (with ``misspecification`` the
+    enlarged ones). The difference quotient of any
     function between ``l`` and ``u`` is at most the second term, whatever ``h``. It is a
     loose bound: ``u - l`` is divided by a small ``h``, so that the second term is
     nearly ``2 sqrt(beta) / h`` times a mean standard deviation until little is left to
@@ -39,14 +39,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: The ambiguity set and the weights ``a`` and ``b``.
         step: ``h``, in units of the radius.
-        context_indices: The model's input columns that hold the context; by
-            default the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        num_pending_contexts: Contexts that stand for a pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-        method: How moments are computed; see ``marginal_posterior``.
-        memory_budget: Bytes for the temporaries of the posterior.
+        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, a step that is not positive, a wrong
@@ -80,25 +73,13 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         objective: UncertaintyObjective,
         *,
         step: float = 1e-3,
-        context_indices: Sequence[int] | None = None,
-        posterior_transform: PosteriorTransform | None = None,
-        X_pending: Tensor | None = None,
-        num_pending_contexts: int = 8,
-        num_inputs: int | None = None,
-        method: Method = "auto",
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
         super().__init__(
             model,
             beta,
             context_set,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-            X_pending=X_pending,
-            num_pending_contexts=num_pending_contexts,
-            num_inputs=num_inputs,
-            method=method,
-            memory_budget=memory_budget,
+            **options,
         )
         if not isinstance(objective, UncertaintyObjective):
             raise InputDataError(

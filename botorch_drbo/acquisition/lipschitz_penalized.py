@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import final
+from collections.abc import Callable
+from typing import Unpack, final
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
@@ -22,9 +21,10 @@ from botorch_drbo._validation import (
     check_scalar,
 )
 from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
+from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, LocalMoments, Method
+from botorch_drbo.posterior import LocalMoments
 from botorch_drbo.posterior.models import without_inference_tensors
 
 _FINE_GRID = 384  # contexts on a line
@@ -69,17 +69,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             ``LipschitzConstant(context_bounds, support=...)`` with the points of
             the context set, or 128 that represent a larger one; in one context
             column, with a kernel that is RBF in it, one step on a grid of 384.
-        misspecification: By how much the outcome may differ from every function
-            that the model can represent, in the units of y; see
-            ``EnlargedConfidenceUCB``.
-        context_indices: The model's input columns that hold the context; by
-            default the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        num_pending_contexts: Contexts that stand for a pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-        method: How moments are computed; see ``marginal_posterior``.
-        memory_budget: Bytes for the temporaries of the posterior.
+        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, misspecification or radius, bounds
@@ -118,27 +108,13 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         context_bounds: Tensor,
         *,
         lipschitz: LipschitzConstant | None = None,
-        misspecification: float | Tensor = 0.0,
-        context_indices: Sequence[int] | None = None,
-        posterior_transform: PosteriorTransform | None = None,
-        X_pending: Tensor | None = None,
-        num_pending_contexts: int = 8,
-        num_inputs: int | None = None,
-        method: Method = "auto",
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
         super().__init__(
             model,
             beta,
             context_set,
-            misspecification=misspecification,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-            X_pending=X_pending,
-            num_pending_contexts=num_pending_contexts,
-            num_inputs=num_inputs,
-            method=method,
-            memory_budget=memory_budget,
+            **options,
         )
         bounds = check_bounds(
             context_bounds, "context_bounds", num_columns=context_set.dim

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from botorch.utils.safe_math import log_fatplus, logmeanexp
 from torch import Tensor
 
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
+from botorch_drbo.acquisition.options import PathOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, prior_variance
+from botorch_drbo.posterior import prior_variance
 
 # In prior standard deviations:
 _SMOOTHING = 1e-6  # BoTorch's TAU_RELU
@@ -40,8 +40,8 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
     outcome was seen at one context, and the worst distribution looks at others. A path
     that is high everywhere is then high at the decisions tried too, and improves on
     nothing. Against one bar for all paths, the best robust value of the posterior mean
-    (``qDistributionallyRobustExpectedImprovement``), it would count as an improvement
-    of every decision, so that what is unknown about the past passes for hope.
+    (``best_robust_value``), it would count as an improvement of every decision, so that
+    what is unknown about the past passes for hope.
 
     *The penalty rewards ignorance; this does not.* Far from data a Gaussian process is
     flat in the context, and so is any bound ``mu + w sigma``: a decision that was never
@@ -65,15 +65,8 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         X_baseline: The decisions tried, ``t x d_x``.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
-        num_paths: The number of sample paths ``S``.
-        num_features: Random features of each path's prior part.
-        seed: The seed of the paths; None draws one from torch's generator.
-        context_indices: The model's input columns that hold the context; by
-            default the last ``d_c``.
-        posterior_transform: A weight and an offset for the outcome; a weight of -1
-            minimises it.
         X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        memory_budget: Bytes for the temporaries of the paths.
+        options: Those of every average over paths; see ``PathOptions``.
 
     Raises:
         InputDataError: No decisions tried or bad entries, a wrong context set or
@@ -113,25 +106,10 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         context_set: ContextSet,
         objective: Objective,
         *,
-        num_paths: int = 128,
-        num_features: int = 64,
-        seed: int | None = None,
-        context_indices: Sequence[int] | None = None,
-        posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        **options: Unpack[PathOptions],
     ) -> None:
-        super().__init__(
-            model,
-            context_set,
-            objective,
-            num_paths=num_paths,
-            num_features=num_features,
-            seed=seed,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-            memory_budget=memory_budget,
-        )
+        super().__init__(model, context_set, objective, **options)
         check_points(X_baseline, "X_baseline", num_columns=self.num_decision_columns)
         self.register_buffer("X_baseline", X_baseline.detach().clone())
         self.set_X_pending(X_pending)

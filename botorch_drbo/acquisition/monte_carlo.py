@@ -23,7 +23,7 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import in_blocks, only_model
+from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, in_blocks, only_model
 from botorch_drbo.posterior.blocks import CACHE_BYTES
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
@@ -66,12 +66,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
-        num_paths: The number of sample paths ``S``.
-        num_features: Random features of each path's prior part.
-        seed: The seed of the paths; None draws one from torch's generator.
-        context_indices: The model's input columns that hold the context.
-        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-        memory_budget: Bytes for the temporaries of paths and posterior.
+        options: Those of every average over paths; see ``PathOptions``.
 
     Raises:
         InputDataError: A wrong context set or objective, or a count below one.
@@ -89,12 +84,12 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         context_set: ContextSet,
         objective: Objective,
         *,
-        num_paths: int,
-        num_features: int,
-        seed: int | None,
-        context_indices: Sequence[int] | None,
-        posterior_transform: PosteriorTransform | None,
-        memory_budget: int,
+        num_paths: int = 128,
+        num_features: int = 64,
+        seed: int | None = None,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         reason = supports_paths(only_model(model), posterior_transform)
         if reason is not None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Sequence
-from typing import Any, final
+from typing import Unpack, final
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
@@ -15,24 +12,62 @@ from torch import Tensor
 from botorch_drbo._validation import check_points
 from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
+from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method
 
 
-class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
-    r"""An objective of the confidence bounds at all contexts.
+@final
+class DistributionallyRobustUCB(RobustAcquisitionFunction):
+    r"""An upper confidence bound that is good under every plausible distribution.
 
-    .. math:: \alpha(x) = g\big( s(x, c_1), \dots, s(x, c_n);\ w \big)
+    .. math::
+        \alpha(x) = g\big( \mu(x, c_1) + \sqrt\beta\,\sigma(x, c_1), \dots,
+                           \mu(x, c_n) + \sqrt\beta\,\sigma(x, c_n);\ w \big)
+
+    ``g`` is the objective: with ``NoAmbiguity`` the expectation under the reference
+    weights ``w``, with ``FullSimplex`` the worst case, with any other ambiguity set
+    the worst expectation over that set. It is applied to the confidence bound, not to
+    samples: the value is optimistic about ``f`` and pessimistic about the context. With
+    ``misspecification`` the confidence bound is enlarged, see
+    ``EnlargedConfidenceUCB``.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
-        outside_contexts: Contexts ``m x d_c`` of weight zero, or None.
-        options: Of ``RobustAcquisitionFunction``.
+        outside_contexts: Contexts ``m x d_c`` beside the context set, of weight zero,
+            to which the adversary may move probability as well. Of these only the one
+            with the lowest score counts, decision by decision: so only for sets that
+            know no distance between contexts (``knows_positions`` is false).
+        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
+
+    Raises:
+        InputDataError: A negative beta, a wrong context set or objective, or outside
+            contexts with a set that knows distances.
+        BotorchTensorDimensionError: Context columns that do not fit the model, or an
+            ambiguity set of other contexts.
+        UnsupportedError: A model that is not single-output.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.ambiguity import FullSimplex
+        >>> from botorch_drbo.objectives import UncertaintyObjective
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
+        >>> acqf = DistributionallyRobustUCB(
+        ...     model,
+        ...     beta=2.25,
+        ...     context_set=ContextSet.empirical(Z[:, 1:]),
+        ...     objective=UncertaintyObjective(FullSimplex()),
+        ... )
+        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
+        torch.Size([5])
+
+    [Kirschner2020drbo]_; the confidence bound is that of [Srinivas2010gpucb]_.
     """
 
     outside_contexts: Tensor | None
@@ -44,8 +79,9 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
         beta: float | Tensor,
         context_set: ContextSet,
         objective: Objective,
+        *,
         outside_contexts: Tensor | None = None,
-        **options: Any,
+        **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
         super().__init__(model, beta, context_set, **options)
         self.objective = check_objective(objective, context_set)
@@ -103,96 +139,3 @@ class ObjectiveUpperConfidenceBound(RobustAcquisitionFunction, ABC):
         self._refresh()
         ball = self.objective.ambiguity_set
         return ball.worst_case(self._scores(X), self.weights.to(X))
-
-
-@final
-class DistributionallyRobustUCB(ObjectiveUpperConfidenceBound):
-    r"""An upper confidence bound that is good under every plausible distribution.
-
-    .. math::
-        \alpha(x) = g\big( \mu(x, c_1) + \sqrt\beta\,\sigma(x, c_1), \dots,
-                           \mu(x, c_n) + \sqrt\beta\,\sigma(x, c_n);\ w \big)
-
-    ``g`` is the objective: with ``NoAmbiguity`` the expectation under the reference
-    weights ``w``, with ``FullSimplex`` the worst case, with any other ambiguity set
-    the worst expectation over that set. It is applied to the confidence bound, not to
-    samples: the value is optimistic about ``f`` and pessimistic about the context.
-
-    Args:
-        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
-        beta: The squared width of the confidence bound, BoTorch's convention.
-        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
-        objective: Collapses ``... x n`` scores and the weights to ``...``.
-        outside_contexts: Contexts ``m x d_c`` beside the context set, of weight zero,
-            to which the adversary may move probability as well. Of these only the one
-            with the lowest score counts, decision by decision: so only for sets that
-            know no distance between contexts (``knows_positions`` is false).
-        misspecification: By how much the outcome may differ from every function that
-            the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
-        context_indices: The model's input columns that hold the context; by default
-            the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        num_pending_contexts: Contexts that stand for a pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
-        method: How moments are computed; see ``marginal_posterior``.
-        memory_budget: Bytes for the temporaries of the posterior.
-
-    Raises:
-        InputDataError: A negative beta, a wrong context set or objective, or outside
-            contexts with a set that knows distances.
-        BotorchTensorDimensionError: Context columns that do not fit the model, or an
-            ambiguity set of other contexts.
-        UnsupportedError: A model that is not single-output.
-
-    Example:
-        >>> import torch
-        >>> from botorch.models import SingleTaskGP
-        >>> from botorch_drbo.ambiguity import FullSimplex
-        >>> from botorch_drbo.objectives import UncertaintyObjective
-        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
-        >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
-        >>> acqf = DistributionallyRobustUCB(
-        ...     model,
-        ...     beta=2.25,
-        ...     context_set=ContextSet.empirical(Z[:, 1:]),
-        ...     objective=UncertaintyObjective(FullSimplex()),
-        ... )
-        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
-        torch.Size([5])
-
-    [Kirschner2020drbo]_; the confidence bound is that of [Srinivas2010gpucb]_.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        beta: float | Tensor,
-        context_set: ContextSet,
-        objective: Objective,
-        *,
-        outside_contexts: Tensor | None = None,
-        misspecification: float | Tensor = 0.0,
-        context_indices: Sequence[int] | None = None,
-        posterior_transform: PosteriorTransform | None = None,
-        X_pending: Tensor | None = None,
-        num_pending_contexts: int = 8,
-        num_inputs: int | None = None,
-        method: Method = "auto",
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    ) -> None:
-        super().__init__(
-            model,
-            beta,
-            context_set,
-            objective,
-            outside_contexts,
-            misspecification=misspecification,
-            context_indices=context_indices,
-            posterior_transform=posterior_transform,
-            X_pending=X_pending,
-            num_pending_contexts=num_pending_contexts,
-            num_inputs=num_inputs,
-            method=method,
-            memory_budget=memory_budget,
-        )

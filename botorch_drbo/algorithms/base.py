@@ -7,6 +7,7 @@ subclass in a file of its own, and one line in the registry.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -17,6 +18,7 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
@@ -28,6 +30,7 @@ from botorch_drbo.algorithms.randomness import isolated_rng
 from botorch_drbo.algorithms.round import Round
 from botorch_drbo.codec import FunctionName, encode, tag_of
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.schedules import Constant, as_rule
 
 # Said to those whose recipe cannot; a test compares it with the registry.
 _TAKE_CATEGORIES = (
@@ -47,6 +50,8 @@ _TAKE_CATEGORIES = (
     "ec_gp_ucb",
     "random",
 )
+
+_ROUNDED_UP = 1.0 + 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +76,8 @@ class Algorithm(ABC):
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
+    radius_unit: ClassVar[str] = "the distance of its set"
+    """What a radius is measured in, in words."""
 
     def propose(
         self,
@@ -323,10 +330,13 @@ class Algorithm(ABC):
                 "and `dro`."
             )
         recipe = replace(self, **options) if options else self
+        if this_round.known_context is not None:
+            self.check_uses_contexts("context")
+            space = replace(space, known_context=this_round.known_context)
+        if this_round.radius is not None:
+            recipe.check_radius(space, this_round.radius)
         if this_round.known_context is None:
             return recipe, history, space
-        self.check_uses_contexts("context")
-        space = replace(space, known_context=this_round.known_context)
         seen = space.with_known(history.contexts)
         return recipe, replace(history, contexts=seen), space
 
@@ -422,6 +432,38 @@ class Algorithm(ABC):
                 "`ec_gp_ucb`, or give it a box and the decisions as `candidates`."
             )
 
+    @property
+    def fixed_radius(self) -> float | None:
+        """The radius if it is a number; None if it follows from data, or is none."""
+        rule = getattr(self, "radius", None)
+        rule = None if rule is None else as_rule(rule)
+        return rule.value if isinstance(rule, Constant) else None
+
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""The largest distance between two distributions of the context.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Returns:
+            In the unit of the recipe's radius; None if there is none, or none is known.
+        """
+        return None
+
+    def check_radius(self, space: SearchSpace, radius: float | None = None) -> None:
+        r"""Warn of a radius beyond which there is nothing.
+
+        Args:
+            space: The decisions and the contexts.
+            radius: The radius; None for the recipe's own, if that is a number.
+
+        Warns:
+            InputDataWarning: It exceeds the largest distance there is.
+        """
+        radius = self.fixed_radius if radius is None else radius
+        if radius is not None:
+            warn_beyond(radius, self.diameter(space), self.radius_unit)
+
     def check_takes_constraints(self) -> None:
         r"""Refuse outcome constraints where they would not be heeded.
 
@@ -472,3 +514,29 @@ class Algorithm(ABC):
             "class": tag_of(type(self)),
             "options": {name: encode(value, name) for name, value in options.items()},
         }
+
+
+def warn_beyond(
+    radius: float, diameter: float | None, unit: str, name: str = "radius"
+) -> None:
+    r"""Warn of a radius that is larger than every distance.
+
+    Args:
+        radius: What was given.
+        diameter: The largest distance of two distributions; None if none is known.
+        unit: What both are measured in, in words.
+        name: What the user calls the radius.
+
+    Warns:
+        InputDataWarning: Every distribution is inside.
+    """
+    if diameter is None or radius <= diameter * _ROUNDED_UP:
+        return
+    warnings.warn(
+        f"`{name}` of {radius:g} is larger than the largest distance between two "
+        f"distributions of the context, {diameter:.4g} (in {unit}): every distribution "
+        "is plausible then, whatever contexts were seen. Give a smaller radius; the "
+        "page *Which radius?* of the documentation says how to find one.",
+        InputDataWarning,
+        stacklevel=2,
+    )

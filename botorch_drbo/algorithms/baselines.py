@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -105,8 +106,11 @@ class StableOpt(RobustSetAlgorithm):
         high = space.with_known((data.mean + data.std).clamp(lower, upper))
         unit = sobol(self.num_contexts, space.d_c, seed).to(low)
         box = space.snap_contexts(torch.stack([low, high]))
+        ends = box.tolist()
         values = {
-            j: tuple(v for v in column if box[0, j] <= v <= box[1, j])
+            j: column[
+                bisect_left(column, ends[0][j]) : bisect_right(column, ends[1][j])
+            ]
             for j, column in space.context_values.items()
         }
         return Judge(

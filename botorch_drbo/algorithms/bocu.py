@@ -20,6 +20,7 @@ from botorch_drbo.algorithms.data import History, SearchSpace
 from botorch_drbo.algorithms.exploration import ConfidenceWidth
 from botorch_drbo.algorithms.path_search import ThompsonSearch
 from botorch_drbo.algorithms.robust_set import AmbiguityOptions, RobustSetAlgorithm
+from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
@@ -42,6 +43,8 @@ class UncertaintyObjectiveOptions(AmbiguityOptions):
     radius 0, and GEN ``(1, 1)``; see ``UncertaintyObjective``.
 
     Args:
+        contexts_complete: As for ``dro``, but True by default: the paper's contexts are
+            a finite list, and probability moves among them.
         value_weight: ``a``, the weight of the worst-case value.
         sensitivity_weight: ``b``, the weight of the sensitivity to the radius.
 
@@ -49,6 +52,7 @@ class UncertaintyObjectiveOptions(AmbiguityOptions):
         InputDataError: An option outside its range.
     """
 
+    contexts_complete: bool = True  # the paper's contexts are a finite list
     value_weight: float = 1.0
     sensitivity_weight: float = 0.0
 
@@ -68,13 +72,19 @@ class UncertaintyObjectiveOptions(AmbiguityOptions):
             if float(size) == 0.0:  # some sets have no finite sensitivity there
                 UncertaintyObjective.wcs(self.ambiguity_set)
 
+    @property
+    def maximises_its_worst_case(self) -> bool:
+        """Not where the sensitivity counts too."""
+        return (self.value_weight, self.sensitivity_weight) == (1.0, 0.0)
+
     def _contexts_and_objective(
-        self, history: History, space: SearchSpace
+        self, model: SingleTaskGP, history: History, space: SearchSpace, seed: int
     ) -> tuple[ContextSet, UncertaintyObjective]:
+        contexts, ball = self.robust_set(model, history, space, seed=seed)
         objective = UncertaintyObjective(
-            self.sized_set(history, space), self.value_weight, self.sensitivity_weight
+            ball, self.value_weight, self.sensitivity_weight
         )
-        return self.data_contexts(history, space), objective
+        return contexts, objective
 
 
 @final
@@ -114,7 +124,7 @@ class ThompsonSampling(UncertaintyObjectiveOptions, ThompsonSearch):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, Objective]:
         r"""The general objective, around the contexts seen or the reference."""
-        return self._contexts_and_objective(history, space)
+        return self._contexts_and_objective(model, history, space, seed)
 
 
 @final
@@ -156,7 +166,7 @@ class UCBBOCU1(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The value of the upper bound, and the difference of both bounds."""
-        contexts, objective = self._contexts_and_objective(history, space)
+        contexts, objective = self._contexts_and_objective(model, history, space, seed)
         return FiniteDifferenceUCB(
             model, beta, contexts, objective, step=self.step, X_pending=X_pending
         )
@@ -193,7 +203,7 @@ class UCBBOCU2(UncertaintyObjectiveOptions, AcquisitionAlgorithm):
         seed: int,
     ) -> AcquisitionFunction:
         r"""The objective of the upper confidence bound."""
-        contexts, objective = self._contexts_and_objective(history, space)
+        contexts, objective = self._contexts_and_objective(model, history, space, seed)
         return DistributionallyRobustUCB(
             model, beta, contexts, objective, X_pending=X_pending
         )
@@ -230,7 +240,8 @@ class UCBRO(RobustSetAlgorithm):
 
     over the contexts seen so far, or those of ``reference``, whatever their weights;
     ``beta`` is 2 by default. Contexts that are not among them do not count,
-    also not for the worst case of a recommendation. [Tay2024bocu]_, Appendix C.2.
+    also not for the worst case of a recommendation, unless each context column takes
+    some values only: then every combination counts. [Tay2024bocu]_, Appendix C.2.
     """
 
     name: ClassVar[str] = "ucb_ro"
@@ -241,4 +252,5 @@ class UCBRO(RobustSetAlgorithm):
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, AmbiguitySet]:
         r"""Every distribution on the contexts."""
-        return self.data_contexts(history, space), FullSimplex()
+        contexts = self.data_contexts(history, space)
+        return Judge.of(contexts, FullSimplex(), space).on_its_list()

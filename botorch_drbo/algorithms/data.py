@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -20,10 +22,13 @@ from botorch_drbo.algorithms.summary import Held, summary
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 
-Values = Mapping[int, tuple[float, ...]]
-"""Columns that take these values only, in increasing order."""
+Values = Mapping[int, Sequence[float]]
+"""Columns that take these values only, in increasing order: a tuple, or a ``range`` of
+whole numbers, which may be too many to be listed."""
 Categories = Mapping[int, int]
 """Columns that are categories ``0, ..., k - 1``, which know no order, and their k."""
+
+_MAX_LISTED = 4096  # combinations of values that are all looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +45,8 @@ class SearchSpace:
         known_context: What is known of this round's context, ``d_c``, NaN where it is
             not known; None if nothing is.
         discrete: Decision columns that are integers or ordinals, and their values in
-            increasing order, from the lower bound to the upper one.
+            increasing order, from the lower bound to the upper one; of whole numbers a
+            ``range``, which nobody lists.
         categories: Decision columns that are categories, and how many there are; their
             bounds are 0 and ``k - 1``.
         context_discrete: The same of the contexts.
@@ -129,6 +135,11 @@ class SearchSpace:
         return torch.where(known.isnan(), contexts, known)
 
     @property
+    def context_diameter(self) -> float:
+        """The largest of ``context_distances``: one for each column that may vary."""
+        return float(self.d_c - len(self.known_columns)) ** 0.5
+
+    @property
     def joint_bounds(self) -> Tensor:
         """Bounds of ``[x, c]``, ``2 x (d_x + d_c)``."""
         return torch.cat([self.bounds, self.context_bounds], dim=-1)
@@ -172,6 +183,21 @@ class SearchSpace:
             return values
         fixed = {j: (known[j].item(),) for j in self.known_columns if j in values}
         return {**values, **fixed}
+
+    @property
+    def listed_contexts(self) -> Tensor | None:
+        """All contexts of this round, ``n x d_c``, if they are finitely many and few.
+
+        That is so where each column that is not known takes some values only, of which
+        there are at most 4,096 combinations: there are no other contexts then.
+        """
+        known = {j: (self.context_reach[0, j].item(),) for j in self.known_columns}
+        columns = {**self.context_values, **known}
+        count = prod(len(values) for values in columns.values())
+        if len(columns) < self.d_c or count > _MAX_LISTED:
+            return None
+        ordered = [columns[j] for j in range(self.d_c)]
+        return self.context_bounds.new_tensor(list(product(*ordered)))
 
     @property
     def joint_categories(self) -> Categories:
@@ -252,6 +278,10 @@ def snapped(points: Tensor, values: Values) -> Tensor:
         return points
     columns = list(points.unbind(-1))
     for j, allowed in values.items():
+        if isinstance(allowed, range):  # of two equally near ones the lower, as below
+            nearest = (columns[j].detach() - 0.5).ceil().clamp(allowed[0], allowed[-1])
+            columns[j] = nearest + 0.0  # a zero without a sign
+            continue
         choices = torch.tensor(allowed, dtype=points.dtype, device=points.device)
         middles = (choices[1:] + choices[:-1]) / 2
         columns[j] = choices[torch.bucketize(columns[j].detach().contiguous(), middles)]
@@ -268,8 +298,10 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
     gaps = (points - snapped(points, values)).abs() > slack
     if gaps.any():
         row, j = gaps.nonzero()[0].tolist()
-        allowed = [f"{v:g}" for v in values[j]]
-        shown = ", ".join(allowed if len(allowed) < 9 else [*allowed[:6], "..."])
+        allowed = values[j]
+        few = allowed if len(allowed) < 9 else allowed[:6]
+        dots = [] if len(allowed) < 9 else ["..."]
+        shown = ", ".join([*(f"{v:g}" for v in few), *dots])
         raise InputDataError(
             f"`{name}` has {points[row, j].item():g} in row {row}, column {j}, which "
             f"takes the values {shown} only. Correct it."
@@ -277,8 +309,7 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
 
 
 def _all_values(discrete: Values, categories: Categories) -> Values:
-    indices = {j: tuple(map(float, range(k))) for j, k in categories.items()}
-    return {**discrete, **indices}
+    return {**discrete, **{j: range(k) for j, k in categories.items()}}
 
 
 def _check_kinds(
@@ -297,11 +328,14 @@ def _check_kinds(
                 "counted from 0."
             )
         ends = bounds.new_tensor([allowed[0], allowed[-1]])
-        rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
+        if isinstance(allowed, range):
+            rising = allowed.step == 1
+        else:
+            rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
         if not rising or not torch.equal(ends, bounds[:, j]):
             raise InputDataError(
                 f"The values of column {j} must increase from its lower bound to its "
-                f"upper one, {bounds[:, j].tolist()}, got {list(allowed)[:6]}."
+                f"upper one, {bounds[:, j].tolist()}, got {list(allowed[:6])}."
             )
 
 
@@ -433,6 +467,10 @@ class Recommendation:
       was searched for the contexts that lower the value most, and those that carry
       mass stand at the end of ``context_set``, with reference weight zero. A search is
       finite: the value is an upper bound of the infimum over the box, and close to it.
+      With ``contexts_complete=True`` (``dro``; by default ``ts_bocu`` and
+      ``ucb_bocu_1`` and ``_2``) there are no contexts but those of the reference, and
+      ``worst_case_box`` is None. Where each column takes some values only, total
+      variation, Neyman chi-squared and ``FullSimplex`` have all of them on the list.
     - For all other sets the list of contexts is part of the definition, and
       ``worst_case_box`` is None: ``NoAmbiguity``, Kullback-Leibler, modified
       chi-squared and CVaR give mass to no context without reference weight,

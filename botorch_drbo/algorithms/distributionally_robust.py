@@ -21,10 +21,14 @@ class DistributionallyRobust(AmbiguityOptions, RobustSetAlgorithm):
     cvxpy) needs a ``reference`` on those contexts: for data that grow there are
     ``drbo_mmd`` and ``wdrbo_exact``.
 
-    The search looks at the contexts of ``p``. The worst case of a recommendation is
-    over the whole box of contexts if the set lets mass go anywhere
-    (``TotalVariation``, ``ChiSquared``), and over the contexts of ``p`` for all others
-    (see ``Recommendation``).
+    Search and recommendation have one adversary. If the set lets mass go anywhere
+    (``TotalVariation``, ``ChiSquared``) it may use the whole box of contexts: a Sobol
+    set and the corners beside the contexts of ``p`` in the search, and in a
+    recommendation also those that hurt more, which are added until none does. With
+    ``contexts_complete=True`` the contexts of ``p`` are all there are. Where each
+    context column takes some values only, there are no contexts but these. For all
+    other sets the contexts of ``p`` are part of the definition (see
+    ``Recommendation``).
 
     Example:
         >>> import torch

@@ -72,6 +72,7 @@ class KernelDensityBall(ModelBasedAlgorithm):
     """
 
     context_order: ClassVar[str | None] = _DENSITY
+    radius_unit: ClassVar[str] = "total variation, twice the share of mass that moves"
 
     radius: Schedule | float | None = None
     num_contexts: int = 1024
@@ -84,6 +85,10 @@ class KernelDensityBall(ModelBasedAlgorithm):
             as_schedule(self.radius, "radius")
         check_count(self.num_contexts, "num_contexts")
         check_count(self.num_outside, "num_outside")
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""That of total variation."""
+        return TotalVariation(0.0).diameter
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -140,6 +145,11 @@ class DRBOKDE(KernelDensityBall, AcquisitionAlgorithm):
     """
 
     name: ClassVar[str] = "drbo_kde"
+
+    @property
+    def maximises_its_worst_case(self) -> bool:
+        """That of the ball, as its two relatives with sample paths."""
+        return True
 
     def acquisition(
         self,

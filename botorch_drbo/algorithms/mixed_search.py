@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import torch
 from botorch.exceptions.warnings import OptimizationWarning
@@ -15,6 +16,8 @@ from botorch_drbo.algorithms.feasible import all_decisions, feasible
 from botorch_drbo.algorithms.unit_cube import InUnitCube
 
 _HALVINGS = 20  # of the way from a start inside to an end outside
+_MOST_STEPS = 256  # from a value to the next: BoTorch takes no more in a search
+_MOST_ROUNDED = 6  # wide columns of which all combinations of sides are looked at
 
 
 def climb(
@@ -33,6 +36,9 @@ def climb(
     - With functions as constraints each start keeps its discrete values, and
       SLSQP climbs in the others.
 
+    Whole numbers of a range that steps cannot cross are climbed as if all numbers in
+    between could be taken; those on both sides of an end are decisions.
+
     Args:
         cube: The acquisition function in the unit cube.
         space: The space.
@@ -47,7 +53,14 @@ def climb(
     if listed is not None:
         return listed
     linear = _linear_in_cube(space) or None
-    if space.values and not space.nonlinear_inequality_constraints:
+    wide = [
+        j
+        for j, values in space.discrete.items()
+        if isinstance(values, range) and len(values) > _MOST_STEPS
+    ]
+    steps = {j: v for j, v in space.discrete.items() if j not in wide}
+    stepwise = [*steps, *space.categories]
+    if stepwise and not space.nonlinear_inequality_constraints:
         with warnings.catch_warnings():
             # Robust objectives have kinks, at which a line search may give up. Where it
             # stopped is a candidate all the same.
@@ -55,12 +68,9 @@ def climb(
             found, _ = optimize_acqf_mixed_alternating(
                 cube,
                 bounds=cube.bounds,
-                discrete_dims={
-                    j: _in_cube(space, j, v) for j, v in space.discrete.items()
-                },
+                discrete_dims={j: _in_cube(space, j, v) for j, v in steps.items()},
                 cat_dims={
-                    j: _in_cube(space, j, tuple(map(float, range(k))))
-                    for j, k in space.categories.items()
+                    j: _in_cube(space, j, range(k)) for j, k in space.categories.items()
                 },
                 q=1,
                 raw_samples=raw_samples,
@@ -76,12 +86,14 @@ def climb(
             )
         found = found.reshape(-1, space.d_x)
     else:
-        groups = _by_discrete_values(starts, list(space.values))
+        groups = _by_discrete_values(starts, stepwise)
         ascents = [
-            _ascent(cube, space, group, linear, max_iterations) for group in groups
+            _ascent(cube, space, group, stepwise, linear, max_iterations)
+            for group in groups
         ]
         found = torch.cat(ascents)
-    X = space.snap(cube.to_box(torch.cat([found, starts.squeeze(-2)])))
+    X = cube.to_box(torch.cat([found, starts.squeeze(-2)]))
+    X = _rounded(space, X, wide)
     return X[feasible(space, X)]
 
 
@@ -89,11 +101,12 @@ def _ascent(
     cube: InUnitCube,
     space: SearchSpace,
     starts: Tensor,
+    stepwise: list[int],
     linear: list[tuple[Tensor, Tensor, float]] | None,
     max_iterations: int,
 ) -> Tensor:
     """From starts with the same discrete values, ``k x 1 x d_x`` to ``k x d_x``."""
-    fixed = {j: starts[0, 0, j].item() for j in space.values}
+    fixed = {j: starts[0, 0, j].item() for j in stepwise}
     if len(fixed) == space.d_x:
         return starts.squeeze(-2)
     nonlinear = [
@@ -121,6 +134,25 @@ def _ascent(
     return _drawn_back(cube, space, starts.squeeze(-2), torch.cat(ends))
 
 
+def _rounded(space: SearchSpace, X: Tensor, wide: list[int]) -> Tensor:
+    """Decisions with values that they may have, ``n x d_x`` to ``m x d_x``.
+
+    Of wide columns the whole numbers on both sides, for the nearest one may violate a
+    constraint: in all combinations, or else all the lower and all the upper ones.
+    """
+    rows = [X]
+    if len(wide) > _MOST_ROUNDED:
+        rows += [X.floor(), X.ceil()]
+        wide = []
+    for j in wide:
+        sides = []
+        for row in rows:
+            sides += [row.clone(), row.clone()]
+            sides[-2][:, j], sides[-1][:, j] = row[:, j].floor(), row[:, j].ceil()
+        rows = sides
+    return space.snap(torch.cat(rows))
+
+
 def _drawn_back(
     cube: InUnitCube, space: SearchSpace, starts: Tensor, ends: Tensor
 ) -> Tensor:
@@ -145,7 +177,7 @@ def _by_discrete_values(starts: Tensor, columns: list[int]) -> list[Tensor]:
     return [starts[group == g] for g in range(int(group.max()) + 1)]
 
 
-def _in_cube(space: SearchSpace, j: int, values: tuple[float, ...]) -> list[float]:
+def _in_cube(space: SearchSpace, j: int, values: Sequence[float]) -> list[float]:
     lower, upper = space.bounds[:, j]
     column = space.bounds.new_tensor(values)
     return ((column - lower) / (upper - lower)).tolist()

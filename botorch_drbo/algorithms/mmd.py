@@ -35,6 +35,7 @@ from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
 _GRID = "it puts a grid of equal steps over them"
 
 
+_UNIT = "the kernel of the model, scaled to one, far apart"
 _CHANCE_CONTEXTS = 100  # as many as `drbo_mmd` has
 
 
@@ -48,6 +49,7 @@ class MMDBall(ModelBasedAlgorithm):
     """
 
     context_order: ClassVar[str | None] = _GRID
+    radius_unit: ClassVar[str] = _UNIT
 
     radius: Schedule | float = MMDRadius()
     num_contexts: int = 100
@@ -57,6 +59,10 @@ class MMDBall(ModelBasedAlgorithm):
         super().__post_init__()
         as_schedule(self.radius, "radius")
         check_count(self.num_contexts, "num_contexts")
+
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""What it would be of a kernel that is zero at a distance."""
+        return _diameter(self)
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -138,6 +144,7 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
 
     name: ClassVar[str] = "drbo_mmd_minimax"
     context_order: ClassVar[str | None] = _GRID
+    radius_unit: ClassVar[str] = _UNIT
 
     radius: Schedule | float = MMDRadius()
     num_contexts: int = 1024
@@ -149,6 +156,10 @@ class DRBOMMDMinimax(AcquisitionAlgorithm):
         as_schedule(self.radius, "radius")
         check_nonnegative(self.jitter, "jitter")
         check_count(self.num_contexts, "num_contexts")
+
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""What it would be of a kernel that is zero at a distance."""
+        return _diameter(self)
 
     def acquisition(
         self,
@@ -229,6 +240,11 @@ def _judge(
         fills_box=True,
         values=space.context_values,
     )
+
+
+def _diameter(algorithm: ModelBasedAlgorithm) -> float | None:
+    """``sqrt(k(c, c) + k(c', c') - 2 k(c, c'))`` of the recipe's own kernel at most."""
+    return None if algorithm.model is not None else 2.0**0.5
 
 
 def context_kernel(

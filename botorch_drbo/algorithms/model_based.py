@@ -20,8 +20,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_inside, check_positive
-from botorch_drbo.acquisition import FeasibilityWeighted
-from botorch_drbo.algorithms.base import Algorithm
+from botorch_drbo.acquisition import DistributionallyRobustUCB, FeasibilityWeighted
+from botorch_drbo.algorithms.base import Algorithm, warn_beyond
 from botorch_drbo.algorithms.candidates import best_row, score, without
 from botorch_drbo.algorithms.chance_constraint import (
     ChanceConstraint,
@@ -52,11 +52,17 @@ from botorch_drbo.algorithms.round import Round
 from botorch_drbo.algorithms.separation import SEPARATION, best_apart
 from botorch_drbo.algorithms.starts import hilltops
 from botorch_drbo.algorithms.unit_cube import InUnitCube
-from botorch_drbo.algorithms.worst_case import Judge, Score, worst_case
+from botorch_drbo.algorithms.worst_case import (
+    Judge,
+    Score,
+    with_unlisted,
+    worst_case,
+)
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
+from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior import (
     joint_moments,
     with_known_columns,
@@ -65,6 +71,8 @@ from botorch_drbo.posterior import (
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Constant, ContextRule, as_rule
 
+_MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
+_GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round
 _PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
 _CARRIES = 1e-6  # less mass in a worst case is a rounding error
 
@@ -117,7 +125,6 @@ class ModelBasedAlgorithm(Algorithm):
     """
 
     takes_constraints: ClassVar[bool] = True
-
     reference: ContextSet | None = None
     half_life: float | None = None
     hyperparameters: FixedHyperparameters | None = None
@@ -189,6 +196,14 @@ class ModelBasedAlgorithm(Algorithm):
             A function of ``b x 1 x d_x`` decisions.
         """
 
+    @property
+    def maximises_its_worst_case(self) -> bool:
+        """Whether a recommendation is the decision with the best ``worst_case_value``.
+
+        If so, both are found on the same contexts; ``exploiting`` serves the search.
+        """
+        return False
+
     @abstractmethod
     def exploiting(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
@@ -259,6 +274,21 @@ class ModelBasedAlgorithm(Algorithm):
         """
         return self.judge(model, history, space, seed=seed)
 
+    def judge_of(
+        self, ambiguity: AmbiguitySet, history: History, space: SearchSpace
+    ) -> Judge:
+        r"""What the worst case over another set is a minimum over.
+
+        Args:
+            ambiguity: The set, around the contexts seen or the reference.
+            history: What has been observed.
+            space: The boxes of decisions and contexts.
+
+        Returns:
+            The reference distribution, the set around it, and where mass may go.
+        """
+        return Judge.of(self.data_contexts(history, space), ambiguity, space)
+
     def robustness_profile(
         self,
         history: History,
@@ -301,16 +331,16 @@ class ModelBasedAlgorithm(Algorithm):
         recipe, history, space = self.facing(this_round, history, space, decides=False)
         with isolated_rng(seed, space.bounds.device):
             model = recipe._model(history, space, True)
+            if radii is not None and radii.numel():
+                diameter, unit = recipe.diameter(space), recipe.radius_unit
+                if ambiguity_set is not None:
+                    diameter, unit = ambiguity_set.diameter, Algorithm.radius_unit
+                warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
                 judge = recipe.judge(model, history, space, seed=seed)
             else:
-                contexts = recipe.data_contexts(history, space)
-                judge = Judge.of(contexts, ambiguity_set, space)
-
-            def mean_at(row: Tensor) -> Score:
-                return lambda contexts: moments_at(model, row, contexts)[0]
-
-            means = [mean_at(row) for row in (x, other) if row is not None]
+                judge = recipe.judge_of(ambiguity_set, history, space)
+            means = [_mean_at(model, row) for row in (x, other) if row is not None]
             return profile(judge, means, radii=radii, target=target, seed=seed)
 
     def data_contexts(self, history: History, space: SearchSpace) -> ContextSet:
@@ -410,12 +440,11 @@ class ModelBasedAlgorithm(Algorithm):
         model = self._model(history, space, self.uses_contexts)
         joint = model if self.uses_contexts else self._model(history, space, True)
         chance = self._chance(joint, None, history, space, seed=seed)
-        x, value, feasible = self._best(model, chance, history, space, seed, candidates)
-
-        def mean(contexts: Tensor) -> Tensor:  # n x d_c -> n, differentiable
-            return moments_at(joint, x, contexts)[0]
-
         judge = self.judge(joint, history, space, seed=seed)
+        x, value, feasible, listed = self._best(
+            model, judge, chance, history, space, seed, candidates
+        )
+        mean = _mean_at(joint, x)
         with torch.no_grad():
             reference = judge.contexts
             expected = (reference.weights * mean(reference.points)).sum()
@@ -450,7 +479,7 @@ class ModelBasedAlgorithm(Algorithm):
             feasibility=feasible,
             feasible=reached,
             stability=against_rivals(
-                judge, contexts, joint, x, rivals, origin, seed=seed
+                judge, listed or contexts, joint, x, rivals, origin, seed=seed
             ),
             searched=judge.searched(space),
             num_outcomes=history.t,
@@ -460,18 +489,54 @@ class ModelBasedAlgorithm(Algorithm):
     def _best(
         self,
         model: SingleTaskGP,
+        judge: Judge,
+        chance: ChanceConstraint | None,
+        history: History,
+        space: SearchSpace,
+        seed: int,
+        candidates: Tensor | None,
+    ) -> tuple[Tensor, Tensor, float | None, ContextSet | None]:
+        """The decision with the best objective of the mean among those that may be.
+
+        A search needs a list of contexts. If the worst case over the box is lower than
+        on the list, the contexts that make it so are added, and the search starts
+        again.
+
+        Returns:
+            The decision, ``d_x``, its value, how surely it meets the constraints, and
+            the contexts on which it has the best worst case; None if it maximises
+            something else.
+        """
+        search = (chance, history, space, seed, candidates)
+        if not self.maximises_its_worst_case:
+            acqf = self.exploiting(model, history, space, seed=seed)
+            x, value, feasible = self._maximum(acqf, *search)
+            return x, value, feasible, None
+        contexts, ball = judge.on_a_full_list(seed)
+        for _ in range(_MAX_ROUNDS):
+            objective = UncertaintyObjective(ball)
+            acqf = DistributionallyRobustUCB(model, 0.0, contexts, objective)
+            x, value, feasible = self._maximum(acqf, *search)
+            mean = _mean_at(model, x)
+            with torch.no_grad():
+                values = mean(contexts.points)
+            harder, robust = worst_case(judge, mean, seed=seed)
+            if value - robust.value <= _GAIN * (values.max() - values.min()):
+                break
+            contexts = with_unlisted(contexts, harder.points)
+            ball = judge.ball(contexts.points)
+        return x, value, feasible, contexts
+
+    def _maximum(
+        self,
+        acqf: AcquisitionFunction,
         chance: ChanceConstraint | None,
         history: History,
         space: SearchSpace,
         seed: int,
         candidates: Tensor | None,
     ) -> tuple[Tensor, Tensor, float | None]:
-        """The decision with the best objective of the mean among those that may be.
-
-        Returns:
-            The decision, ``d_x``, its value, and how surely it meets the constraints.
-        """
-        acqf = self.exploiting(model, history, space, seed=seed)
+        """The best decision for a function, its value, and how surely it is allowed."""
         if chance is not None:
             effort = Effort(
                 self.num_restarts, self.raw_samples, self.max_iterations, seed
@@ -565,7 +630,8 @@ class ModelBasedAlgorithm(Algorithm):
     ) -> Tensor:
         model = _knowing(model, space)
         chance = self._chance(model, constraints, history, space, seed=seed)
-        return self._best(model, chance, history, space, seed, None)[0]
+        judge = self.judge(model, history, space, seed=seed)
+        return self._best(model, judge, chance, history, space, seed, None)[0]
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
@@ -675,6 +741,11 @@ def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
     told = told[feasible(space, told)]
     lower, upper = space.bounds
     return told[((told - x).abs() > SEPARATION * (upper - lower)).any(-1)]
+
+
+def _mean_at(model: Model, x: Tensor) -> Score:
+    """The mean at one decision ``d_x``: contexts ``n x d_c`` to ``n``."""
+    return lambda contexts: moments_at(model, x, contexts)[0]
 
 
 def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,11 @@ class PathSearch(ModelBasedAlgorithm):
     best for the worst case of the posterior mean.
     """
 
+    @property
+    def maximises_its_worst_case(self) -> bool:
+        """Of the posterior mean, in which there are no paths."""
+        return True
+
     def robust_objective(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int
     ) -> tuple[ContextSet, Objective]:

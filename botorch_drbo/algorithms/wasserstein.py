@@ -22,6 +22,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import ContextRule, SpreadRadius, as_rule
 
+_UNIT = "widths of `context_bounds`, whose diagonal it is"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
@@ -45,6 +47,7 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
     """
 
     context_order: ClassVar[str | None] = "it penalises the slope in the context"
+    radius_unit: ClassVar[str] = _UNIT
 
     radius: ContextRule | float = SpreadRadius()
 
@@ -52,6 +55,10 @@ class LipschitzPenaltyAlgorithm(AcquisitionAlgorithm):
         """Check the options."""
         super().__post_init__()
         as_rule(self.radius, "radius")
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""The diagonal of the context box, in its sides."""
+        return space.context_diameter
 
     def acquisition(
         self,
@@ -121,6 +128,8 @@ class WassersteinBall(ModelBasedAlgorithm):
             move, beside the contexts of the distribution itself.
     """
 
+    radius_unit: ClassVar[str] = _UNIT
+
     radius: ContextRule | float = SpreadRadius()
     num_candidates: int = 0
 
@@ -129,6 +138,10 @@ class WassersteinBall(ModelBasedAlgorithm):
         super().__post_init__()
         as_rule(self.radius, "radius")
         check_count(self.num_candidates, "num_candidates", minimum=0)
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""The diagonal of the context box, in its sides."""
+        return space.context_diameter
 
     def robust_set(
         self, model: SingleTaskGP, history: History, space: SearchSpace, *, seed: int

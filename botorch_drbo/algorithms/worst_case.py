@@ -56,11 +56,30 @@ class Judge:
 
     @classmethod
     def of(
-        cls, contexts: ContextSet, ambiguity: AmbiguitySet, space: SearchSpace
+        cls,
+        contexts: ContextSet,
+        ambiguity: AmbiguitySet,
+        space: SearchSpace,
+        *,
+        contexts_complete: bool = False,
     ) -> Judge:
-        """Let the adversary use what the definition of the set lets it use."""
+        r"""Let the adversary use what the definition of the set lets it use.
+
+        Args:
+            contexts: The reference distribution.
+            ambiguity: The set around it.
+            space: The contexts that there are. Where each column takes some values
+                only, these are on the list, for every set that may give them mass.
+            contexts_complete: Whether no context is off the list, whatever the set.
+        """
         ball = ambiguity.original()
-        box = space.context_reach if ball.reaches_unseen else None
+        listed = space.listed_contexts
+        box = None
+        if listed is not None:
+            if not (ball.keeps_support or ball.knows_positions):
+                contexts = with_unlisted(contexts, listed)
+        elif ball.reaches_unseen and not contexts_complete:
+            box = space.context_reach
         return cls(
             contexts=contexts,
             ball=lambda points: ball,
@@ -91,6 +110,25 @@ class Judge:
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
         """The contexts, and the set on these alone."""
         return self.contexts, self.ball(self.contexts.points)
+
+    def on_a_full_list(self, seed: int) -> tuple[ContextSet, AmbiguitySet]:
+        """The contexts and those that fill the box, and the set on all of these.
+
+        Args:
+            seed: Decides the Sobol set.
+        """
+        contexts = with_unlisted(self.contexts, listed(self, seed))
+        return contexts, self.ball(contexts.points)
+
+
+def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
+    """Add those of other contexts, ``m x d_c``, that are missing, with weight zero."""
+    points, weights = contexts.points, contexts.weights
+    missing = (torch.cdist(others, points, p=torch.inf) > 0).all(-1)
+    if not missing.any():
+        return contexts
+    points = torch.cat([points, others[missing]])
+    return ContextSet(points, pad(weights, (0, len(points) - len(weights))))
 
 
 def worst_case(
@@ -257,14 +295,17 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     """Contexts that fill a box, ``m x d_c``.
 
     Sobol points and corners of the columns in between whose values there is something,
-    with each combination of the values of the others; with the nearest values of a
-    Sobol set where these are too many.
+    with each combination of the values of the others. Where these are too many, the
+    column with the most values takes the nearest ones of the Sobol points, then the
+    next one.
     """
     d_c = box.shape[-1]
-    free = [j for j in range(d_c) if j not in values]
-    listed = prod(len(column) for column in values.values())
-    if listed > (_MAX_LISTED if not free else _MAX_COMBINED):
-        return snapped(filling(box, {}, seed), values)
+    listed = dict(values)
+    while prod(map(len, listed.values())) > (
+        _MAX_LISTED if len(listed) == d_c else _MAX_COMBINED
+    ):
+        del listed[max(listed, key=lambda j: len(listed[j]))]
+    free = [j for j in range(d_c) if j not in listed]
     unit = sobol(64 * 2 ** min(len(free), 3), len(free), seed) if free else None
     if unit is None:
         unit = torch.empty(1, 0)
@@ -272,10 +313,8 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=len(free))))
         unit = torch.cat([unit, corners.to(unit)])
     points = torch.lerp(box[0, free], box[1, free], unit.to(box))  # m x f
-    if not values:
-        return points
-    combinations = box.new_tensor(list(product(*values.values())))  # l x v
+    combinations = box.new_tensor(list(product(*listed.values())))  # l x v
     filled = box.new_empty(len(combinations), len(points), d_c)
     filled[..., free] = points
-    filled[..., list(values)] = combinations.unsqueeze(1)
-    return filled.flatten(0, 1)
+    filled[..., list(listed)] = combinations.unsqueeze(1)
+    return snapped(filled.flatten(0, 1), values)

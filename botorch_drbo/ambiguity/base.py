@@ -76,6 +76,14 @@ class AmbiguitySet(Module, ABC):
         super().__init__()
         self.register_buffer("radius", _as_radius(radius))
 
+    @property
+    def diameter(self) -> float | None:
+        """The largest distance of two distributions; None if none is known.
+
+        With a larger radius the set holds every distribution on the contexts.
+        """
+        return None
+
     def worst_case(
         self,
         values: Tensor,

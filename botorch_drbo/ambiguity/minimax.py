@@ -79,6 +79,11 @@ class MinimaxApproximation(AmbiguitySet):
         """As of the set that is approximated: neither line exceeds the expectation."""
         return self.ambiguity_set.holds_reference
 
+    @property
+    def diameter(self) -> float | None:
+        """That of the set."""
+        return self.ambiguity_set.diameter
+
     def original(self) -> AmbiguitySet:
         r"""The set that is approximated, with the radius of the approximation.
 

@@ -136,6 +136,11 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         """Leave the last problems behind: copies and pickles begin without them."""
         return {k: v for k, v in self.__dict__.items() if k != "_last"}
 
+    @property
+    def diameter(self) -> float:
+        """That of two atoms: the distance is a norm of ``p - q``."""
+        return torch.cdist(self.factor, self.factor).max().item()
+
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row: the multiplier times the slope of the distance, where mass arrives.
 

@@ -84,6 +84,11 @@ class TotalVariation(AmbiguitySet):
             floor = check_finite(floor, "floor").detach().clone()
         self.register_buffer("floor", floor)
 
+    @property
+    def diameter(self) -> float:
+        """All of the mass is in another place: 2."""
+        return 2.0
+
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone; without a sort where weights are equal.
 

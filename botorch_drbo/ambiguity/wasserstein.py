@@ -121,6 +121,11 @@ class Wasserstein(AmbiguitySet):
         """Of square costs, where staying is free."""
         return self.cost.shape[0] == self.cost.shape[1]
 
+    @property
+    def diameter(self) -> float:
+        """All of the mass takes the longest way."""
+        return self.cost.max().item()
+
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row for each atom: the multiplier times the cost of going there.
 

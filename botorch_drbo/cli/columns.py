@@ -23,9 +23,8 @@ HELP = (
 )
 
 
-_NUMBER = re.compile(
-    r"[+-]?(?P<size>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)", re.IGNORECASE | re.ASCII
-)
+_SIZE = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_NUMBER = re.compile(f"[+-]?{_SIZE}", re.IGNORECASE | re.ASCII)
 _WITH_COMMA = re.compile(r"[+-]?[\d.' ]*,[\d., ]*\d|[+-]?\d+,", re.ASCII)
 
 
@@ -101,8 +100,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     known = list(names)
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
-    number = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-    term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{number})\s*\*?\s*)?(?P<name>{name})\s*"
+    term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
     left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
     coefficients: dict[str, float] = {}
     place = 0
@@ -136,7 +134,8 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
         The name, and the value: of a category its name, else a number if it is one.
 
     Raises:
-        InputDataError: Something else, or a column that is no context.
+        InputDataError: Something else, a column that is no context, or a value that it
+            cannot take.
     """
     name, equals, value = (word.strip() for word in text.partition("="))
     if not equals or not value or name not in contexts:
@@ -144,7 +143,10 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
             f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
             f"contexts {list(contexts)}."
         )
-    return name, read_cell(value, contexts[name], f"`--known {text}`: `{name}`")
+    place = f"`--known {text}`: `{name}`"
+    known = read_cell(value, contexts[name], place)
+    contexts[name].encode([known], lambda i: place)  # refuses what it cannot be
+    return name, known
 
 
 def read_cell(word: str, variable: Variable | None, place: str) -> object:

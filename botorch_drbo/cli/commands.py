@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,7 +73,7 @@ Constraints = Annotated[
         "May be given several times.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every random draw.")]
 Forecast = Annotated[
     Path | None,
     typer.Option(
@@ -143,6 +144,7 @@ def recommend(
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        problem.check_outcomes()
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         say(str(best))
 
@@ -168,6 +170,7 @@ def plot(
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        problem.check_outcomes()
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out
         draw(opt.history, best, path)
@@ -194,12 +197,19 @@ def _problem(
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Say what was wrong, without a traceback."""
+    """Say what was wrong and what is worth knowing, without a traceback."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            yield
     except (BotorchError, OSError) as error:
         say(f"Error: {error}", "red", error=True)
         raise typer.Exit(2) from error
+
+
+def _note(message: Warning | str, category: type[Warning], *place: object) -> None:
+    """Show a warning, of which a user of a command needs no line of code."""
+    say(f"Note: {message}", "yellow", error=True)
 
 
 def _waiting() -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo.cli.columns import read_cell
 from botorch_drbo.space import Variable
@@ -127,6 +129,13 @@ class CsvFile:
                 except BlockingIOError:
                     waiting()
                     fcntl.flock(file, fcntl.LOCK_EX)
+                except OSError as error:
+                    warnings.warn(
+                        f"{path} cannot be locked ({error}); make sure that no other "
+                        "`suggest` writes to it.",
+                        BotorchWarning,
+                        stacklevel=3,
+                    )
                 # An editor may have put another file in its place meanwhile.
                 if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                     yield
@@ -198,9 +207,11 @@ def _column(rows: list[tuple[int, list[str]]], j: int) -> str:
 
 
 def _check_separator(path: Path, text: str) -> None:
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    lines = [line for line in text.splitlines() if line.strip()][:2]
+    if lines and "," not in lines[0]:
+        del lines[1:]  # its numbers may have as many decimal commas
     for separator, name in _OTHER_SEPARATORS.items():
-        if first.count(separator) > first.count(","):
+        if lines and all(line.count(separator) > line.count(",") for line in lines):
             raise InputDataError(
                 f"{path} is written with {name}, not with commas, and its numbers "
                 "perhaps with decimal commas, as spreadsheets do in many countries. "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from botorch.exceptions.errors import InputDataError
+
 from botorch_drbo.cli.terminal import plain
 from botorch_drbo.space import NamedRecommendation
 
@@ -19,9 +21,19 @@ def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
         history: The trials.
         best: The recommended decision.
         path: Where the picture is written; its ending decides the format.
+
+    Raises:
+        InputDataError: An ending of which no picture can be made.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # only where a picture is wanted
 
+    formats = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in formats:
+        raise InputDataError(
+            f"`--out {path}` does not end in a format of pictures. The endings are "
+            f"{sorted(formats)}."
+        )
     outcomes = history[best.outcome].dropna()
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = figure.subplots()

@@ -85,6 +85,18 @@ class Problem:
                 seed=seed + len(file.lines),
             )
 
+    def check_outcomes(self) -> None:
+        """Refuse to recommend from a file without an outcome.
+
+        Raises:
+            InputDataError: There is none.
+        """
+        if not any(self.file.column(self.space.outcome).values()):
+            raise InputDataError(
+                f"{self.file.path} has no outcome yet, from which anything could be "
+                f"told. `suggest` decisions, and fill in `{self.space.outcome}`."
+            )
+
     def this_round(
         self, forecast: Path | None, radius: float | None, known: Sequence[str] | None
     ) -> dict[str, Any]:
@@ -99,6 +111,8 @@ class Problem:
 
     def _forecast(self, path: Path) -> ContextSet:
         file = CsvFile.read(path)
+        if not file.lines:
+            raise InputDataError(f"{path} has no row, and so no context that may come.")
         weights = WEIGHT if WEIGHT in file.header else None
         numbers = {} if weights is None else {weights: None}
         with _lines_of(path):
@@ -141,12 +155,12 @@ def _in_words(name: str, variable: Variable) -> str:
 
 @contextmanager
 def _lines_of(path: Path) -> Iterator[None]:
-    """Say of which file a line is, that an error names."""
+    """Say of which file a line or a column is, that an error names."""
     try:
         yield
     except InputDataError as error:
         # The name of a table is that of an argument which nobody has typed here.
-        told = re.sub(r"^`\w+`, (?=line )", "", str(error))
-        if not told.startswith("line "):
+        told = re.sub(r"^`\w+`, (?=line |column )", "", str(error))
+        if not told.startswith(("line ", "column ")):
             raise
         raise InputDataError(f"{path}, {told}") from error

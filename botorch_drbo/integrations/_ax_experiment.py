@@ -13,6 +13,8 @@ from ax.core.trial_status import TrialStatus
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.integrations._host import FAILED, Outside, refuse_or_warn
+from botorch_drbo.integrations._host import outcome as check_outcome
 
 _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
@@ -35,7 +37,10 @@ def is_attached(trial: BaseTrial) -> bool:
 
 
 def events_of(
-    experiment: Experiment, words: Translation, outcomes: Mapping[_Arm, _Outcome]
+    experiment: Experiment,
+    words: Translation,
+    outcomes: Mapping[_Arm, _Outcome],
+    outside: Outside,
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
     events: list[dict[str, Any]] = []
@@ -51,8 +56,10 @@ def events_of(
             outcome = None if failed else outcomes.get((trial.index, arm.name))
             pending = outcome is None and trial.status in ON_THE_WAY
             where = f"trial {trial.index}"
-            x = words.decisions(arm.parameters, where)
-            c = words.contexts(arm.parameters, where)
+            x = words.decisions(arm.parameters, where, outside)
+            if x is None:
+                continue
+            c = words.contexts(arm.parameters, where, outside)
             if asked:
                 some_known = any(value is not None for value in c)
                 record("ask", x=[x], **({"context": c} if some_known else {}))
@@ -62,14 +69,10 @@ def events_of(
                 record("withdraw", trial=num_trials - 1)
                 if failed:  # what happened, if anything, is a trial of its own
                     continue
+            if outcome is not None:
+                outcome = _of_use(trial, arm.parameters, outcome, words, outside)
             if None in c:
-                if outcome is None:
-                    continue
-                raise InputDataError(
-                    f"Trial {trial.index} has an outcome and not its context "
-                    f"({list(words.space.contexts)}). Say which one "
-                    f"came: `tell(client, {trial.index}, context, raw_data)`."
-                )
+                continue
             told = {"x": [x], "c": [c], "closes_pending": False}
             if outcome is not None:
                 mean, variance = outcome
@@ -81,6 +84,28 @@ def events_of(
                 record("fail", **told)
             num_trials += 1
     return events
+
+
+def _of_use(
+    trial: BaseTrial,
+    parameters: Mapping[str, Any],
+    outcome: _Outcome,
+    words: Translation,
+    outside: Outside,
+) -> _Outcome | None:
+    """An outcome that says something of a decision and a context."""
+    missing = [name for name in words.space.contexts if name not in parameters]
+    try:
+        if missing:
+            raise InputDataError(
+                f"Trial {trial.index} has an outcome and not its context ({missing}). "
+                f"Say which one came: `tell(client, {trial.index}, context, raw_data)`."
+            )
+        check_outcome(outcome[0], f"the outcome of trial {trial.index}")
+    except InputDataError as error:
+        refuse_or_warn(error, outside, FAILED)
+        return None
+    return outcome
 
 
 def keep_outcome(trial: BaseTrial, mean: float, error: float | None) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from ax.core.parameter import (
     ChoiceParameter,
     FixedParameter,
@@ -18,6 +20,8 @@ from ax.core.types import TParameterization, TParamValue
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
+from botorch_drbo.integrations._host import Outside, as_plain, encode
+from botorch_drbo.integrations._logarithmic import Logarithmic
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -28,7 +32,6 @@ from botorch_drbo.space import (
     Space,
     Variable,
 )
-from botorch_drbo.space.table import to_tensor
 
 
 @dataclass(frozen=True)
@@ -94,38 +97,72 @@ class Translation:
         ours = Space(decisions, contexts, outcome=outcome, constraints=constraints)
         return cls(ours, fixed, choices)
 
-    def decisions(self, values: Mapping[str, Any], where: str) -> list[float]:
-        """Ax's values as recipes see them, ``d_x``."""
-        mine = {name: values[name] for name in self.space.decisions}
-        return to_tensor(self.named(mine), self.space.decisions, where)[0].tolist()
+    def decisions(
+        self, values: Mapping[str, Any], owner: str, outside: Outside
+    ) -> list[float] | None:
+        """Ax's values as recipes see them, ``d_x``; None if it is no such decision."""
+        # An outcome says nothing of another decision than that which was taken.
+        whole = "raise" if outside == "raise" else "skip"
+        x = encode(self.named(values), self.space.decisions, owner, whole)
+        return None if x.isnan().any() else x.tolist()
 
-    def contexts(self, values: Mapping[str, Any], where: str) -> list[float | None]:
-        """The same of contexts, ``d_c``; None where there is none."""
-        mine = {n: values[n] for n in self.space.contexts if n in values}
-        if not mine:
-            return [None] * len(self.space.contexts)
-        row = to_tensor(self.named(mine), self.space.contexts, where, partly=True)
-        numbers = row[0].tolist()
-        return [
-            number if name in mine else None
-            for name, number in zip(self.space.contexts, numbers, strict=True)
-        ]
+    def contexts(
+        self, values: Mapping[str, Any], owner: str, outside: Outside
+    ) -> list[float | None]:
+        """The same of contexts, ``d_c``; None where there is none of use."""
+        c = encode(self.named(values), self.space.contexts, owner, outside).tolist()
+        return [None if math.isnan(number) else number for number in c]
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Ax's values as those of the space: categories are known by their names."""
-        variables = {**self.space.decisions, **self.space.contexts}
-        return {
-            name: str(value) if isinstance(variables[name], Category) else value
-            for name, value in values.items()
-        }
+        """Ax's values as those of the space: choices are known by their names."""
+        return {name: self._named(name, value) for name, value in values.items()}
+
+    def _named(self, name: str, value: Any) -> Any:
+        value = as_plain(value)
+        for own, choice in self.choices.get(name, {}).items():
+            if choice == value:  # also 1 for True, 16.0 for 16
+                return own
+        return value
+
+    def as_kept(
+        self, context: Mapping[str, Any], owner: str, outside: Outside
+    ) -> TParameterization:
+        """A context as Ax keeps it: 1 is 1.0, or True, where the parameter has that.
+
+        Args:
+            context: By name.
+            owner: Whose it is, for the error message.
+            outside: What to do with a value that the parameter cannot have.
+
+        Returns:
+            What is of use of it.
+        """
+        kept: TParameterization = {}
+        seen = self.contexts(context, owner, outside)
+        for (name, variable), number in zip(
+            self.space.contexts.items(), seen, strict=True
+        ):
+            if number is None:
+                continue
+            (value,) = variable.decode(torch.tensor([number], dtype=torch.double))
+            if isinstance(variable, (Continuous, Log)):  # all its digits
+                given = float(as_plain(context[name]))
+                value = min(max(given, float(variable.lower)), float(variable.upper))
+            kept[name] = self._as_ax(name, value)
+        return kept
 
     def for_ax(self, row: Mapping[str, Any]) -> TParameterization:
         """A decision of the space as Ax has it."""
-        values = {
-            name: self.choices[name][value] if name in self.choices else value
-            for name, value in row.items()
-        }
+        values = {name: self._as_ax(name, value) for name, value in row.items()}
         return {**values, **self.fixed}
+
+    def _as_ax(self, name: str, value: Any) -> TParamValue:
+        """One value of the space as Ax has it."""
+        if name in self.choices:
+            return self.choices[name][value]
+        variable = {**self.space.decisions, **self.space.contexts}[name]
+        whole = variable.plain if isinstance(variable, Logarithmic) else variable
+        return round(value) if isinstance(whole, Integer) else value
 
 
 def _variable(parameter: Parameter) -> Variable:
@@ -139,31 +176,40 @@ def _variable(parameter: Parameter) -> Variable:
         if parameter.parameter_type is not ParameterType.INT:
             kind = Log if parameter.log_scale else Continuous
             return kind(float(parameter.lower), float(parameter.upper))
-        if parameter.log_scale:
-            raise _refused(name, "a whole number on a log scale")
-        return Integer(int(parameter.lower), int(parameter.upper))
+        whole = Integer(int(parameter.lower), int(parameter.upper))
+        return Logarithmic(whole) if parameter.log_scale else whole
     if not isinstance(parameter, ChoiceParameter):
         raise _refused(name, f"a {type(parameter).__name__}")
     if parameter.is_task:
         raise _refused(name, "a task")
-    if not parameter.is_ordered:
-        return Category([str(_as_ours(v, parameter)) for v in parameter.values])
-    if parameter.log_scale:
-        raise _refused(name, "an ordered choice on a log scale")
+    own = [_as_ours(value, parameter) for value in parameter.values]
+    if _is_category(parameter):
+        return Category([str(value) for value in own])
     if not parameter.is_numeric:
-        raise _refused(name, f"an ordered choice among names ({parameter.values})")
-    return Ordinal([float(_as_ours(v, parameter)) for v in parameter.values])
+        raise _refused(
+            name,
+            f"an ordered choice among names ({parameter.values}). Leave "
+            "`is_ordered` out, and it is a choice without order, or number its values",
+        )
+    listed = Ordinal([float(value) for value in own])
+    return Logarithmic(listed) if parameter.log_scale else listed
+
+
+def _is_category(choice: ChoiceParameter) -> bool:
+    """Whether it has no order; Ax gives one to every choice of two values."""
+    two_names = len(choice.values) == 2 and not choice.is_numeric
+    return two_names or not choice.is_ordered
 
 
 def _as_ours(value: TParamValue, choice: ChoiceParameter) -> float | str:
     """A choice as the space has it: Ax also has numbers without order."""
-    if choice.is_ordered and isinstance(value, (int, float)):
-        return float(value)
-    return str(value)
+    if _is_category(choice) or not isinstance(value, (int, float)):
+        return str(value)
+    return float(value)
 
 
 def _refused(name: str, what: str) -> UnsupportedError:
     return UnsupportedError(
         f"The parameter {name!r} is {what}. Recipes know numbers between bounds (on a "
-        "log scale too), whole numbers, ordered numbers, and names without order."
+        "log scale too), whole and listed numbers, and choices without order."
     )

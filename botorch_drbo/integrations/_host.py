@@ -162,7 +162,7 @@ class Reader:
             try:
                 y = self._outcome(value, owner, decision, context, remedy)
             except InputDataError as error:
-                refuse_or_warn(error, self.outside, _FAILED)
+                refuse_or_warn(error, self.outside, FAILED)
         usable = not (x.isnan().any() or c.isnan().any())
         pending = pending and not x.isnan().any()
         return _trial_of(number, x, c, y if usable else None, pending=pending)
@@ -185,7 +185,7 @@ class Reader:
         return outcome(value, f"the outcome of {owner}")
 
 
-_FAILED = (
+FAILED = (
     "As long as this stands the trial counts as failed. With `outside='raise'` it is "
     "an error."
 )
@@ -221,14 +221,7 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
         asked: How many decisions were asked; it decides the next random draws.
     """
     run = Run(configuration)
-    run.ledger = Ledger(
-        space=configuration.space,
-        trials=tuple(trials),
-        seen=tuple(trial.number for trial in trials if trial.c is not None),
-        complete=tuple(trial.number for trial in trials if trial.y is not None),
-        num_asks=asked,
-        num_asked=asked,
-    )
+    run.ledger = Ledger(configuration.space, trials, num_asked=asked)
     return run
 
 
@@ -270,7 +263,7 @@ def encode(
         except InputDataError as error:
             end = _end_of_range(value, variable) if outside == "clip" else None
             if end is None:
-                refuse_or_warn(error, outside, _FAILED)
+                refuse_or_warn(error, outside, FAILED)
             else:
                 numbers[j] = end
                 (taken,) = variable.decode(numbers[j : j + 1])
@@ -294,7 +287,7 @@ def _end_of_range(value: object, variable: Variable) -> float | None:
 def outcome(value: object, what: str) -> float:
     """A finite number that a model can take, or an error that names ``what``."""
     number = finite_numbers([value], lambda _: what)
-    check_can_be_modelled(number, number.new_empty(0), what)
+    check_can_be_modelled(number, number.dtype, name=what)
     return number.item()
 
 

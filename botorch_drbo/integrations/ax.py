@@ -27,14 +27,13 @@ is built anew from the experiment at each call and so is never out of step with 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import pandas as pd
 from ax.adapter.base import Adapter
+from ax.adapter.registry import Generators
 from ax.analysis.analysis import Analysis
 from ax.api.client import Client
 from ax.core.analysis_card import AnalysisCard
@@ -67,6 +66,13 @@ from botorch_drbo.integrations._ax_experiment import (
     outcomes_of,
 )
 from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.integrations._host import (
+    FAILED,
+    Outside,
+    check_outside,
+    outcome,
+    refuse_or_warn,
+)
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
@@ -85,10 +91,11 @@ _NODE = "botorch_drbo"
 
 def generation_strategy(
     context_names: Sequence[str],
-    algorithm: str | Algorithm = "wdrbo",
+    algorithm: str | Algorithm = "wdrbo_exact",
     *,
     num_initial: int = 6,
     seed: int = 0,
+    outside: Outside = "skip",
     **options: Any,
 ) -> GenerationStrategy:
     r"""A strategy for ``Client.set_generation_strategy`` that asks for decisions alone.
@@ -99,11 +106,16 @@ def generation_strategy(
             a recipe.
         num_initial: How many decisions a scrambled Sobol design has.
         seed: Decides every random draw.
+        outside: What becomes of a trial whose context is missing, no number or outside
+            its bounds, or whose outcome is no finite number. "skip" warns, and the
+            trial counts as failed; "clip" does the same, but takes a number beyond the
+            bounds as the end of them; "raise" is an error, and ``tell`` records
+            nothing.
         options: Options of the named recipe. Outcomes are not standardised and
             contexts not normalised before they get there: ``misspecification`` has the
             units of the outcome, the points of a ``reference`` those of the contexts.
-            A radius has the units that the recipe says; that of ``wdrbo`` is a share
-            of the box of contexts, on a logarithmic scale where Ax has one.
+            A radius has the units that the recipe says; that of ``wdrbo_exact`` is a
+            share of the box of contexts, on a logarithmic scale where Ax has one.
 
     Returns:
         The strategy; JSON and SQL storage keep it with the experiment. Import this
@@ -120,12 +132,14 @@ def generation_strategy(
         )
     if len(set(context_names)) < len(context_names):
         raise InputDataError(f"`context_names` must differ, got {list(context_names)}.")
-    recipe = as_algorithm(algorithm, options, ["num_initial", "seed"])
+    recipe = as_algorithm(algorithm, options, ["num_initial", "seed", "outside"])
+    check_outside(outside)
     node = RobustGenerationNode(
         context_names=list(context_names),
         algorithm=recipe.to_dict(),
         num_initial=check_count(num_initial, "num_initial", 0),
         seed=check_count(seed, "seed", 0),
+        outside=outside,
     )
     return GenerationStrategy(name=recipe.name, nodes=[node])
 
@@ -158,8 +172,9 @@ def tell(
 
     Raises:
         InputDataError: An unknown trial, one that has ended or has another context, an
-            unknown or missing context or one out of its bounds, or no outcome of the
-            objective. Nothing is recorded then.
+            unknown context, or no outcome of the objective; with ``outside="raise"``
+            also a missing context or one out of its bounds, or an outcome that is no
+            finite number. Nothing is recorded then.
     """
     experiment, node = _inside(client)
     if trial_index not in experiment.trials:
@@ -167,27 +182,33 @@ def tell(
             f"There is no trial {trial_index!r}. The experiment has the trials "
             f"{list(experiment.trials)}."
         )
-    trial = experiment.trials[trial_index]
-    _check_context(context, node.context_names, experiment)
-    missing = [name for name in node.context_names if name not in context]
-    if missing:
-        raise InputDataError(
-            f"`context` lacks {missing}: tell all of {node.context_names}."
-        )
-    outcome = None
+    trial, names = experiment.trials[trial_index], node.context_names
+    _check_names(context, names)
+    measured = None
     if raw_data is not None:
-        outcome = _checked_outcome(raw_data, objective_of(experiment)[0])
-    _check_goes_on(trial, node.context_names, context)
-    parameters = {**trial.arms[0].parameters, **context}
+        measured = _measured(raw_data, objective_of(experiment)[0])
+    whose = f"the context of trial {trial_index}"
+    kept = node.words(experiment).as_kept(context, whose, node.outside)
+    _check_goes_on(trial, names, kept)
+    missing = [name for name in names if name not in context]
+    if missing:
+        error = InputDataError(f"`context` lacks {missing}: tell all of {names}.")
+        refuse_or_warn(error, node.outside, FAILED)
+    of_use = measured is not None and _is_of_use(*measured, node.outside)
+    if len(kept) < len(names):
+        if raw_data is not None:
+            _close(client, trial, f"it was {dict(context)}, {dict(raw_data)}")
+        return trial_index
+    parameters = {**trial.arms[0].parameters, **kept}
     if parameters != trial.arms[0].parameters:
         told = client.attach_trial(parameters)  # pyright: ignore[reportArgumentType]
-        # `unsafe`: it may have been completed without its context.
-        trial.mark_failed(f"its context came: see trial {told}", unsafe=True)
-        client.mark_trial_failed(trial_index)  # saves it, where there is a database
-        trial_index = told
-    if raw_data is not None and outcome is not None:
-        keep_outcome(experiment.trials[trial_index], *outcome)
+        _close(client, trial, f"its context came: see trial {told}")
+        trial_index, trial = told, experiment.trials[told]
+    if raw_data is not None and measured is not None and of_use:
+        keep_outcome(trial, *measured)
         client.complete_trial(trial_index, dict(raw_data))
+    elif raw_data is not None:
+        _close(client, trial, f"its outcome was {dict(raw_data)}")
     return trial_index
 
 
@@ -243,12 +264,14 @@ class RobustGenerationNode(ExternalGenerationNode):
         algorithm: The recipe, from ``Algorithm.to_dict``.
         num_initial: How many decisions the initial design has.
         seed: Decides every random draw.
+        outside: What becomes of a trial that cannot be used.
     """
 
     context_names: list[str]
     algorithm: dict[str, Any]
     num_initial: int
     seed: int
+    outside: Outside = "skip"
 
     def __init__(
         self,
@@ -256,12 +279,16 @@ class RobustGenerationNode(ExternalGenerationNode):
         algorithm: dict[str, Any],
         num_initial: int,
         seed: int,
+        outside: Outside = "skip",  # files of version 0.2.0 have none
     ) -> None:
         super().__init__(name=_NODE, should_deduplicate=False)
         self.context_names = context_names
         self.algorithm = algorithm
         self.num_initial = num_initial
         self.seed = seed
+        self.outside = outside
+        self._experiment: Experiment | None = None
+        self._surrogate: tuple[pd.DataFrame, Adapter] | None = None
         self._known: TParameterization = {}
         self._current: tuple[Translation, RobustOptimizer] | None = None
 
@@ -275,6 +302,7 @@ class RobustGenerationNode(ExternalGenerationNode):
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         """Read the experiment as it is now."""
+        self._experiment = experiment
         self._current = self.words(experiment), self.optimizer(experiment)
 
     def get_next_candidate(
@@ -290,16 +318,18 @@ class RobustGenerationNode(ExternalGenerationNode):
                     "chooses all of the decision. What can be known before are the "
                     f"contexts {self.context_names}."
                 )
-        x = current.ask(context=words.named(self._known) or None)
-        return {**words.for_ax(x.to_dict("records")[0]), **self._known}
+        known = words.as_kept(self._known, "`fixed_parameters`", "raise")
+        x = current.ask(context=words.named(known) or None)
+        return {**words.for_ax(x.to_dict("records")[0]), **known}
 
     def recommend(
         self, experiment: Experiment, known: Mapping[str, float | str]
     ) -> TParameterization:
         """The decision with the best robust value, given what is known."""
         words = self.words(experiment)
-        _check_context(known, self.context_names, experiment)
-        best = self.optimizer(experiment).recommend(context=words.named(known) or None)
+        _check_names(known, self.context_names)
+        known = words.named(words.as_kept(known, "`context`", "raise"))
+        best = self.optimizer(experiment).recommend(context=known or None)
         return words.for_ax(best.x.to_dict("records")[0])
 
     def words(self, experiment: Experiment) -> Translation:
@@ -326,10 +356,35 @@ class RobustGenerationNode(ExternalGenerationNode):
         outcomes = outcomes_of(experiment, metric)
         if any(variance is not None for _, variance in outcomes.values()):
             recipe.check_uses_contexts("a standard error")
-        events = events_of(experiment, words, outcomes)
+        events = events_of(experiment, words, outcomes, self.outside)
         return RobustOptimizer.from_state_dict(
-            write_state(fresh["config"], fresh["environment"], events)
+            write_state(fresh["config"], fresh["environment"], events),
+            space=words.space,
         )
+
+    @property
+    def _fitted_adapter(self) -> Adapter | None:
+        """Ax's own model of what has happened, for its predictions and analyses.
+
+        It knows decision and context as one parameterization; recipes do not use it.
+        """
+        experiment = self._experiment
+        if experiment is None:
+            return None
+        data = experiment.lookup_data()
+        if self._surrogate is None or not self._surrogate[0].equals(data.df):
+            arms = data.df["arm_name"].unique()
+            whole = [arm for arm in arms if _is_whole(experiment, arm)]
+            # Of fewer Ax has no analysis; a random design says so, none does not.
+            kind = Generators.BOTORCH_MODULAR if len(whole) > 1 else Generators.SOBOL
+            self._surrogate = data.df, kind(experiment=experiment, data=data)
+        return self._surrogate[1]
+
+
+def _is_whole(experiment: Experiment, arm: str) -> bool:
+    """Whether an arm is inside the bounds and has its contexts."""
+    parameters = experiment.arms_by_name[arm].parameters
+    return experiment.search_space.check_membership(parameters)
 
 
 CORE_DECODER_REGISTRY[RobustGenerationNode.__name__] = RobustGenerationNode
@@ -373,29 +428,17 @@ def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
     return experiment, node
 
 
-def _check_context(
-    context: Mapping[str, float | str], names: Sequence[str], experiment: Experiment
-) -> None:
+def _check_names(context: Mapping[str, float | str], names: Sequence[str]) -> None:
     for name in context:
         if name not in names:
             raise InputDataError(
                 f"`context` has {name!r}, which is no context."
                 f"{did_you_mean(name, names)} The contexts are {list(names)}."
             )
-    for name in context:
-        parameter = experiment.search_space.parameters[name]
-        if not parameter.validate(context[name]):
-            raise InputDataError(
-                f"`context` has {name} = {context[name]!r}, outside of {parameter}. "
-                "Tell it in the units of the experiment; if the world can show it, the "
-                "bounds have to be wider."
-            )
 
 
-def _checked_outcome(
-    raw_data: Mapping[str, Any], metric: str
-) -> tuple[float, float | None]:
-    """The outcome and its standard error or None."""
+def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
+    """What was told of the objective: the outcome, and its standard error or None."""
     if metric not in raw_data:
         raise InputDataError(
             f"`raw_data` lacks the objective {metric!r}, got {list(raw_data)}."
@@ -403,22 +446,29 @@ def _checked_outcome(
             "still out."
         )
     told = raw_data[metric]
-    pair: tuple[Any, Any] = (told, None)
-    if isinstance(told, tuple) and len(told) == 2:
-        pair = told
-    mean, error = pair
-    numbers = [mean] if error is None else [mean, error]
-    if not all(isinstance(v, Real) and math.isfinite(v) for v in numbers):
-        raise InputDataError(
-            f"`raw_data` must have a finite number for {metric!r}, or a pair of one "
-            f"and its standard error, got {told!r}. Of a trial that failed tell the "
-            "context alone, then call `client.mark_trial_failed`."
-        )
-    return float(mean), None if error is None else float(error)
+    return told if isinstance(told, tuple) and len(told) == 2 else (told, None)
+
+
+def _is_of_use(mean: object, error: object, outside: Outside) -> bool:
+    """Whether an outcome and its standard error can be learnt from."""
+    try:
+        outcome(mean, "The outcome in `raw_data`")
+        if error is not None:
+            outcome(error, "The standard error in `raw_data`")
+    except InputDataError as wrong:
+        refuse_or_warn(wrong, outside, FAILED)
+        return False
+    return True
+
+
+def _close(client: Client, trial: BaseTrial, reason: str) -> None:
+    """Close a trial as failed, also one that was completed without its context."""
+    trial.mark_failed(reason, unsafe=True)
+    client.mark_trial_failed(trial.index)  # saves it, where there is a database
 
 
 def _check_goes_on(
-    trial: BaseTrial, names: Sequence[str], context: Mapping[str, float | str]
+    trial: BaseTrial, names: Sequence[str], context: Mapping[str, object]
 ) -> None:
     """Raise unless this context can be told of the trial."""
     shown = {n: v for n, v in trial.arms[0].parameters.items() if n in names}

@@ -35,13 +35,10 @@ from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
     DecisionAcquisitionFunction,
     DistributionallyRobustUCB,
-    EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
     OverJointInputs,
     RobustThompsonSampling,
-    best_robust_value,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
@@ -55,11 +52,9 @@ __all__ = ["ACQUISITION_FUNCTIONS", "construct_inputs", "construct_joint"]
 ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     DistributionallyRobustUCB,
     LipschitzPenalizedUCB,
-    EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
-    qDistributionallyRobustExpectedImprovement,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 """The classes that have a constructor."""
@@ -102,8 +97,8 @@ def construct_inputs(
             ``objective`` takes its place.
         constraints_tuple: Outcome constraints, which are refused.
         arguments: Those of the class by their names. ``beta`` is 2.25 by default,
-            ``X_baseline`` the decisions of the data, ``best_value`` their best robust
-            value, ``context_bounds`` those of ``bounds``.
+            ``X_baseline`` the decisions of the data, ``context_bounds`` those of
+            ``bounds``.
 
     Returns:
         What to call the class with.
@@ -163,13 +158,6 @@ def construct_inputs(
         "context_set": context_set,
         "context_indices": columns,
     }
-    if "best_value" in takes and "best_value" not in arguments:
-        shared = ("model", "context_set", "objective", "context_indices")
-        arguments["best_value"] = best_robust_value(
-            X=arguments["X_baseline"],
-            posterior_transform=arguments.get("posterior_transform"),
-            **{name: arguments[name] for name in shared},
-        )
     # A path of Thompson sampling is a new draw each time: nothing else is pending.
     return {name: value for name, value in arguments.items() if name in takes}
 
@@ -205,9 +193,8 @@ def construct_joint(
             f"{did_you_mean(acquisition, kinds)} The choices are {list(kinds)}."
         )
     kind = kinds[acquisition]
-    for name in ("misspecification", "best_value", "objective"):
-        needed = name == "misspecification" and kind is EnlargedConfidenceUCB
-        if needed or arguments.get(name) is not None:
+    for name in ("misspecification", "objective"):
+        if arguments.get(name) is not None:
             raise UnsupportedError(
                 f"`{name}` has the units of the outcome, which Ax has standardised "
                 "before it gets here. Use a recipe, whose outcomes stay as they are: "

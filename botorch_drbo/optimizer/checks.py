@@ -21,6 +21,7 @@ from botorch_drbo._validation import (
 )
 from botorch_drbo.algorithms import Algorithm, make_algorithm
 from botorch_drbo.algorithms.registry import check_options
+from botorch_drbo.optimizer.standing import OutcomeRange
 
 _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 
@@ -113,7 +114,12 @@ def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tens
     return values.reshape(num)
 
 
-def check_can_be_modelled(y: Tensor, earlier: Tensor, name: str = "y") -> None:
+def check_can_be_modelled(
+    y: Tensor,
+    dtype: torch.dtype,
+    earlier: OutcomeRange | None = None,
+    name: str = "y",
+) -> None:
     """Refuse outcomes that no model can take; warn of those that drown all others.
 
     A model works with the variance of the outcomes: their squares, and what is smaller
@@ -121,26 +127,27 @@ def check_can_be_modelled(y: Tensor, earlier: Tensor, name: str = "y") -> None:
 
     Args:
         y: New outcomes, ``m``.
-        earlier: The outcomes so far in the dtype of the run, ``t``.
+        dtype: That of the run.
+        earlier: The outcomes so far; None if they are no matter.
         name: What they were told as.
     """
-    info = torch.finfo(earlier.dtype)
+    info = torch.finfo(dtype)
     limit = 0.1 * (info.max * info.eps) ** 0.5
     if (y.abs() > limit).any():
         worst = y[y.abs().argmax()].item()
         raise InputDataError(
             f"`{name}` has the value {worst}, which cannot be modelled: squares of "
-            f"outcomes beyond {limit:.0e} are too large for {earlier.dtype}. Correct "
+            f"outcomes beyond {limit:.0e} are too large for {dtype}. Correct "
             "it, tell outcomes in other units, or pass `failed=True` if the trial has "
             "no outcome."
         )
-    if len(earlier) < 2 or (spread := (earlier.max() - earlier.min()).item()) == 0.0:
+    if earlier is None or (spread := earlier.highest - earlier.lowest) <= 0.0:
         return
-    far = (y.to(earlier.device) - earlier.double().mean()).abs()
+    far = (y - earlier.lowest).abs()
     if (far * info.eps > spread).any():
         warnings.warn(
-            f"The outcome {y[far.argmax()].item()} is so far from the {len(earlier)} "
-            f"earlier ones, between {earlier.min().item()} and {earlier.max().item()}, "
+            f"The outcome {y[far.argmax()].item()} is so far from the {earlier.num} "
+            f"earlier ones, between {earlier.lowest} and {earlier.highest}, "
             "that the model can no longer tell those apart. If it is a mistake, take "
             "it back with `withdraw`.",
             BotorchWarning,

@@ -93,6 +93,7 @@ class Configuration:
         if perturbation:
             self.space = replace(self.space, perturbation=True)
         algorithm.check_space(self.space)
+        algorithm.check_radius(self.space)
         self.context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
         self.maximize = maximize
         self.seed = check_count(seed, "seed", 0)

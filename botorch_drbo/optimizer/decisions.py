@@ -59,8 +59,9 @@ def next_decisions(
     """
     algorithm, space = run.configuration.algorithm, run.configuration.space
     ledger, seed = run.ledger, run.configuration.seed
+    num_asked = ledger.standing.num_asked
     history = _history_to_maximise(run)
-    call_seed = derive_seed(seed, _PROPOSAL, ledger.num_asks)
+    call_seed = derive_seed(seed, _PROPOSAL, ledger.standing.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
     algorithm.facing(this_round, history, space, decides=True)
     if choose_context:
@@ -71,14 +72,14 @@ def next_decisions(
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
     dtypes: dict[str, Any] = {}
     if candidates is None:
-        x = design.points(ledger.num_asked, num_design)
+        x = design.points(num_asked, num_design)
     else:
         different = max(num_design, 1) if algorithm.may_repeat else q
         listed = check_candidates(candidates, space, different)
         dtypes = coarser_dtypes(space.bounds, x=candidates)
         eps = coarser_eps(candidates, space.bounds)
-        candidates = recognised(listed, ledger.trials, space, eps)
-        x = design.rows(candidates, ledger.num_asked, num_design, ledger.X_pending)
+        candidates = recognised(listed, ledger.pending, space, eps)
+        x = design.rows(candidates, num_asked, num_design, ledger.X_pending)
         if not algorithm.may_repeat:
             candidates = without(candidates, x)
     if num_design < q:
@@ -94,7 +95,7 @@ def next_decisions(
         x = torch.cat([x, proposed])
     if not choose_context:
         return x, None, dtypes
-    contexts = design.chosen_contexts(ledger.num_asked, num_design)
+    contexts = design.chosen_contexts(num_asked, num_design)
     if num_design < q:
         chosen = algorithm.choose_contexts(
             history, space, x[num_design:], seed=call_seed, this_round=this_round
@@ -111,12 +112,11 @@ def pending_with(ledger: Ledger, known: Tensor | None) -> Tensor:
     """
     if known is None:
         return ledger.X_pending
-    pending = [t for t in ledger.trials if t.status == "pending"]
     meets = [
         # NaN is equal to nothing, and contradicts nothing.
         (context := t.c if t.c is not None else t.known_context) is None
         or not ((context < known) | (context > known)).any()
-        for t in pending
+        for t in ledger.pending
     ]
     return ledger.X_pending[torch.tensor(meets, dtype=torch.bool)]
 
@@ -124,7 +124,7 @@ def pending_with(ledger: Ledger, known: Tensor | None) -> Tensor:
 def _check_reference(run: Run, this_round: Round) -> None:
     """Contexts that were chosen say nothing about those that the world shows."""
     own = getattr(run.configuration.algorithm, "reference", None)
-    if own is None and this_round.context_set is None and not run.ledger.seen:
+    if own is None and this_round.context_set is None and not run.ledger.standing.seen:
         raise InputDataError(
             "`choose_context=True`: the world has shown no context yet, and a context "
             "that was chosen says nothing about those that it will show. Give the "
@@ -192,7 +192,7 @@ def fitted(run: Run) -> SingleTaskGP:
 
 def _recommendation_seed(run: Run) -> int:
     seed = run.configuration.seed
-    return derive_seed(seed, _RECOMMENDATION, run.ledger.num_asks)
+    return derive_seed(seed, _RECOMMENDATION, run.ledger.standing.num_asks)
 
 
 def profiled(

@@ -38,10 +38,11 @@ class InitialDesign:
             ledger: What has been asked and told so far.
             needs_data: Whether the algorithm can propose nothing before an outcome.
         """
-        waits = needs_data and ledger.history.t == 0
+        t = len(ledger.standing.complete)
+        waits = needs_data and t == 0
         if waits and self._num_initial > 0:
             return q
-        missing = self._num_initial - ledger.history.t - len(ledger.X_pending)
+        missing = self._num_initial - t - len(ledger.pending)
         return min(max(missing, 0), q)
 
     def points(self, first: int, num: int) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,49 +14,107 @@ from botorch_drbo._validation import rounding
 from botorch_drbo.algorithms import ConstraintData, History, SearchSpace
 from botorch_drbo.optimizer.dtypes import stored_dtype
 from botorch_drbo.optimizer.matching import Told, match
+from botorch_drbo.optimizer.standing import Standing
 from botorch_drbo.optimizer.trials import Trial
 
 
 @dataclass(frozen=True, eq=False)
-class Ledger:
-    """The state of a run. Nothing in it changes: each event makes a new ledger.
+class Change:
+    """What an event changes.
 
     Attributes:
-        space: The boxes of decisions and contexts.
-        trials: All trials, the one with number ``k`` in place ``k``.
-        seen: The numbers of the trials whose context the world has shown, as they
-            became known.
-        complete: The numbers of the trials with an outcome, as they were told.
-        num_asks: How often ``ask`` was called.
-        num_asked: How many decisions it returned.
-        events: Every event so far, in JSON types.
+        event: The event, in JSON types; None for trials that were there from the start.
+        trials: What the trials have become that it is about, in the order of its rows.
+        num_asks: How many asks there were in it.
+        num_asked: How many decisions these returned.
     """
 
-    space: SearchSpace
-    trials: tuple[Trial, ...] = ()
-    seen: tuple[int, ...] = ()
-    complete: tuple[int, ...] = ()
+    event: dict[str, Any] | None
+    trials: tuple[Trial, ...]
     num_asks: int = 0
     num_asked: int = 0
-    events: tuple[dict[str, Any], ...] = ()
 
-    @cached_property
+
+class Ledger:
+    r"""The state of a run: all changes so far, folded.
+
+    An event costs what it changes, however long the run is. ``change`` says what an
+    event would change, or refuses it, and alters nothing; ``accept`` makes it count by
+    a single step, which no interrupt can fall into.
+
+    Args:
+        space: The boxes of decisions and contexts.
+        trials: Those of a run that no events tell of, the one with number ``k`` in
+            place ``k``.
+        num_asked: How many of their decisions were asked, each by itself.
+    """
+
+    def __init__(
+        self, space: SearchSpace, trials: Sequence[Trial] = (), num_asked: int = 0
+    ) -> None:
+        self.space = space
+        self._changes = [Change(None, tuple(trials), num_asked, num_asked)]
+        self._standing = Standing()
+        self._folded: int | None = 0
+        self._history: tuple[int, History] | None = None
+
+    @property
+    def num_events(self) -> int:
+        """How many events there were."""
+        return len(self._changes) - 1
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Every event so far, in JSON types."""
+        return [c.event for c in self._changes if c.event is not None]
+
+    @property
+    def standing(self) -> Standing:
+        """Where the run stands after all changes."""
+        # An interrupt may have left a change half folded: then all are folded anew.
+        folded, self._folded = self._folded, None
+        if folded is None:
+            folded, self._standing = 0, Standing()
+        for place in range(folded, len(self._changes)):
+            change = self._changes[place]
+            self._standing.take(change.trials, change.num_asks, change.num_asked)
+        self._folded = len(self._changes)
+        return self._standing
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All trials, the one with number ``k`` in place ``k``."""
+        return self.standing.trials
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The pending trials, oldest first."""
+        return [t for t in self.standing.open_trials() if t.status == "pending"]
+
+    @property
     def history(self) -> History:
         """The trials with an outcome, and all contexts; in the user's sign."""
-        like, space = self.space.bounds, self.space
-        complete = [self.trials[k] for k in self.complete]
+        known = self._history
+        if known is None or known[0] != len(self._changes):
+            known = self._history = len(self._changes), self._build_history()
+        return known[1]
+
+    def _build_history(self) -> History:
+        like, space, now = self.space.bounds, self.space, self.standing
+        complete = [now.trials[k] for k in now.complete]
         return History(
             X=_rows([t.x for t in complete], like, space.d_x),
             C=_rows([t.c for t in complete], like, space.d_c),
             Y=like.new_tensor([t.y for t in complete]).unsqueeze(-1),
-            contexts=_rows([self.trials[k].c for k in self.seen], like, space.d_c),
+            contexts=_rows([now.trials[k].c for k in now.seen], like, space.d_c),
             Yvar=_column([t.y_variance for t in complete], like),
             constraints=self._constraints(),
         )
 
     def _constraints(self) -> ConstraintData | None:
         """The trials whose constraints were measured, by number; None if none was."""
-        measured = _measured(self.trials)
+        now = self.standing
+        measured = [now.trials[k] for k in sorted(now.measured)]
         if not measured:
             return None
         like, space = self.space.bounds, self.space
@@ -67,46 +124,49 @@ class Ledger:
             G=like.new_tensor([t.constraints for t in measured]),
         )
 
-    @cached_property
+    @property
     def X_pending(self) -> Tensor:
         """The pending decisions, oldest first, ``m x d_x``."""
-        pending = [t.x for t in self.trials if t.status == "pending"]
-        return _rows(pending, self.space.bounds, self.space.d_x)
+        return _rows([t.x for t in self.pending], self.space.bounds, self.space.d_x)
 
-    def after(self, event: dict[str, Any]) -> Ledger:
-        """The ledger after an event that has been checked."""
+    def accept(self, change: Change) -> None:
+        """Let a change count that ``change`` has returned just now."""
+        self._changes.append(change)
+
+    def change(self, event: dict[str, Any]) -> Change:
+        """What an event changes that has been checked.
+
+        Raises:
+            InputDataError: It does not fit what has happened so far.
+        """
         if event["event"] == "withdraw":
-            ledger = self._withdrawn(event["trial"])
-        elif event["event"] == "ask":
+            return Change(event, (self._withdrawn(event["trial"]),))
+        if event["event"] == "ask":
             rows = {
                 name: None if event.get(name) is None else self._tensor(event[name])
                 for name in ("actions", "chosen_contexts")
             }
-            ledger = self._asked(
+            asked = self._asked(
                 self._tensor(event["x"]),
                 self._eps(event, "x"),
                 known=self._known(event.get("context")),
                 chosen=rows["chosen_contexts"],
                 actions=rows["actions"],
             )
-        else:
-            told = Told(
-                x=self._tensor(event["x"]),
-                c=self._tensor(event["c"]),
-                x_eps=self._eps(event, "x"),
-                c_eps=self._eps(event, "c"),
-                closes_pending=event["closes_pending"],
-            )
-            failed = event["event"] == "fail"
-            y = None if failed else event["y"]
-            ledger = self._told(
-                told,
-                y,
-                event.get("y_variance"),
-                event.get("constraints"),
-                failed=failed,
-            )
-        return replace(ledger, events=(*self.events, event))
+            return Change(event, asked, 1, len(asked))
+        told = Told(
+            x=self._tensor(event["x"]),
+            c=self._tensor(event["c"]),
+            x_eps=self._eps(event, "x"),
+            c_eps=self._eps(event, "c"),
+            closes_pending=event["closes_pending"],
+        )
+        failed = event["event"] == "fail"
+        y = None if failed else event["y"]
+        trials = self._told(
+            told, y, event.get("y_variance"), event.get("constraints"), failed=failed
+        )
+        return Change(event, trials)
 
     def _asked(
         self,
@@ -116,9 +176,9 @@ class Ledger:
         known: Tensor | None,
         chosen: Tensor | None,
         actions: Tensor | None,
-    ) -> Ledger:
+    ) -> tuple[Trial, ...]:
         first = len(self.trials)
-        trials = (
+        return tuple(
             Trial(
                 number=first + i,
                 x=row,
@@ -130,12 +190,6 @@ class Ledger:
             )
             for i, row in enumerate(x)
         )
-        return replace(
-            self,
-            trials=(*self.trials, *trials),
-            num_asks=self.num_asks + 1,
-            num_asked=self.num_asked + len(x),
-        )
 
     def _told(
         self,
@@ -145,38 +199,39 @@ class Ledger:
         constraints: Sequence[Sequence[float]] | None,
         *,
         failed: bool,
-    ) -> Ledger:
-        has_outcome = y is not None
-        matches = match(self.trials, told, self.space, completes=has_outcome or failed)
-        trials, seen, complete = list(self.trials), [*self.seen], [*self.complete]
+    ) -> tuple[Trial, ...]:
+        has_outcome, now = y is not None, self.standing
+        candidates = now.open_trials()
+        matches = match(candidates, told, self.space, completes=has_outcome or failed)
+        trials: list[Trial] = []
+        num_trials = len(now.trials)
         for i, found in enumerate(matches):
             x, c = told.x[i], told.c[i]
             if found.number is None:
-                trial = Trial(number=len(trials), x=x, x_eps=told.x_eps)
-                trials.append(trial)
+                trial = Trial(number=num_trials, x=x, x_eps=told.x_eps)
+                num_trials += 1
             else:
-                trial = trials[found.number]
+                trial = now.trials[found.number]
                 if not found.equal:
                     x_eps = max(trial.x_eps, told.x_eps)
                     x = self._action(x, x_eps, trial)
                     trial = replace(trial, x=x, x_eps=x_eps)
             if trial.c is None:
                 trial = replace(trial, c=c, c_eps=told.c_eps)
-                if trial.chosen_context is None:  # else the world had no say
-                    seen.append(trial.number)
             if y is not None:
                 variance = None if y_variance is None else y_variance[i]
                 trial = replace(trial, y=y[i], y_variance=variance)
-                complete.append(trial.number)
             if constraints is not None:
                 trial = replace(trial, constraints=tuple(constraints[i]))
             status = "complete" if has_outcome else "failed" if failed else "pending"
-            trials[trial.number] = replace(trial, status=status)
-        _check_all_or_none([trials[k].y_variance for k in complete])
-        _check_one_number(trials)
-        return replace(
-            self, trials=tuple(trials), seen=tuple(seen), complete=tuple(complete)
-        )
+            trials.append(replace(trial, status=status))
+        if has_outcome:
+            told_variances = 0 if y_variance is None else len(trials)
+            _check_all_or_none(
+                now.num_variances + told_variances, len(now.complete) + len(trials)
+            )
+        _check_one_number(now, trials)
+        return tuple(trials)
 
     def _action(self, x: Tensor, eps: float, trial: Trial) -> Tensor:
         """The action that was executed in place of the asked one, ``d_x``."""
@@ -193,32 +248,26 @@ class Ledger:
         side = self.space.bounds[1] - self.space.bounds[0]
         return trial.actions[(gap / side).norm(dim=-1).argmin()]
 
-    def _withdrawn(self, number: int) -> Ledger:
-        if number >= len(self.trials):
+    def _withdrawn(self, number: int) -> Trial:
+        trials = self.trials
+        if number >= len(trials):
             raise InputDataError(
-                f"There is no trial {number}: the run has {len(self.trials)}, counted "
+                f"There is no trial {number}: the run has {len(trials)}, counted "
                 "from 0. `trials` lists them."
             )
-        trial = self.trials[number]
+        trial = trials[number]
         if trial.status == "withdrawn":
             raise InputDataError(f"Trial {number} has been withdrawn already.")
-        if trial.asked is not None and trial.c is not None:
-            trial = replace(
-                trial,
-                x=trial.asked,
-                c=None,
-                y=None,
-                y_variance=None,
-                constraints=None,
-                status="pending",
-            )
-        else:
-            trial = replace(trial, status="withdrawn")
+        if trial.asked is None or trial.c is None:
+            return replace(trial, status="withdrawn")
         return replace(
-            self,
-            trials=(*self.trials[:number], trial, *self.trials[number + 1 :]),
-            seen=tuple(k for k in self.seen if k != number),
-            complete=tuple(k for k in self.complete if k != number),
+            trial,
+            x=trial.asked,
+            c=None,
+            y=None,
+            y_variance=None,
+            constraints=None,
+            status="pending",
         )
 
     def _known(self, context: list[Any] | None) -> Tensor | None:
@@ -249,13 +298,10 @@ def _column(values: Sequence[float | None], like: Tensor) -> Tensor | None:
     return like.new_tensor(known).unsqueeze(-1) if known else None
 
 
-def _measured(trials: Sequence[Trial]) -> list[Trial]:
-    """Those whose constraints are known, and stand."""
-    return [t for t in trials if t.constraints is not None and t.status != "withdrawn"]
-
-
-def _check_one_number(trials: Sequence[Trial]) -> None:
-    numbers = {len(t.constraints or ()) for t in _measured(trials)}
+def _check_one_number(now: Standing, trials: Sequence[Trial]) -> None:
+    """Every trial that was measured has the same number of constraints."""
+    new = {len(t.constraints) for t in trials if t.constraints is not None}
+    numbers = new | now.constraint_numbers if new else set()
     if len(numbers) > 1:
         raise InputDataError(
             f"`constraints` would have {sorted(numbers)} numbers in different trials: "
@@ -264,12 +310,10 @@ def _check_one_number(trials: Sequence[Trial]) -> None:
         )
 
 
-def _check_all_or_none(variances: Sequence[float | None]) -> None:
-    known = sum(variance is not None for variance in variances)
-    if 0 < known < len(variances):
+def _check_all_or_none(known: int, num: int) -> None:
+    if 0 < known < num:
         raise InputDataError(
             f"`y_variance` would be known of {known} outcomes and not of the other "
-            f"{len(variances) - known}. A model either knows the noise of every "
-            "outcome or learns one size of it for all: tell `y_variance` with each "
-            "outcome, or with none."
+            f"{num - known}. A model either knows the noise of every outcome or learns "
+            "one size of it for all: tell `y_variance` with each outcome, or with none."
         )

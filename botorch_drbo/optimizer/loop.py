@@ -45,7 +45,6 @@ from botorch_drbo.optimizer.decisions import (
 from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.environment import compare_environment, environment
 from botorch_drbo.optimizer.journal import Journal
-from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state, write_state
 from botorch_drbo.optimizer.tables import Tables, read_trials
@@ -127,7 +126,7 @@ class RobustOptimizer:
         torch.Size([1])
     """
 
-    _fitted: tuple[Ledger, SingleTaskGP] | None = None
+    _fitted: tuple[int, SingleTaskGP] | None = None
 
     def __init__(
         self,
@@ -168,9 +167,10 @@ class RobustOptimizer:
 
     def __repr__(self) -> str:
         """Name the recipe and count the trials."""
+        ledger = self._run.ledger
         return (
             f"RobustOptimizer({self.algorithm.name!r}, "
-            f"outcomes={self._run.ledger.history.t}, pending={len(self.pending)})"
+            f"outcomes={len(ledger.standing.complete)}, pending={len(ledger.pending)})"
         )
 
     @property
@@ -204,7 +204,7 @@ class RobustOptimizer:
         Their tensors are as the model sees them: see ``SearchSpace``. ``table`` has
         them in your names and units.
         """
-        return copy.deepcopy(self._run.ledger.trials)
+        return copy.deepcopy(tuple(self._run.ledger.trials))
 
     @property
     def history(self) -> Any:
@@ -381,7 +381,8 @@ class RobustOptimizer:
         x = self._tables.read_decisions(x, "x")
         x = as_rows(x, self.space.bounds, "x", "bounds")
         design = design_of(self._run.configuration)
-        return self._tables.contexts(design.contexts(x, self._run.ledger.num_asked))
+        num_asked = self._run.ledger.standing.num_asked
+        return self._tables.contexts(design.contexts(x, num_asked))
 
     def tell(
         self,
@@ -477,13 +478,16 @@ class RobustOptimizer:
             y_variance = as_variances(y_variance, len(x))
         if y is not None:
             y = as_outcomes(y, len(x))
-            check_can_be_modelled(y, self._run.ledger.history.Y)
+            check_can_be_modelled(
+                y, self.space.bounds.dtype, self._run.ledger.standing.outcomes
+            )
         if constraints is not None:
             constraints = self._tables.read_constraints(constraints)
             constraints = as_constraints(constraints, len(x))
             for column in constraints.T:
-                none = self.space.bounds.new_empty(0)
-                check_can_be_modelled(column, none, "constraints")
+                check_can_be_modelled(
+                    column, self.space.bounds.dtype, name="constraints"
+                )
         self._run.told(
             x,
             c,
@@ -665,8 +669,9 @@ class RobustOptimizer:
     def _fitted_model(self) -> SingleTaskGP:
         """Fitted once for each state of the run."""
         known = self._fitted
-        if known is None or known[0] is not self._run.ledger:
-            self._fitted = known = self._run.ledger, fitted(self._run)
+        num_events = self._run.ledger.num_events
+        if known is None or known[0] != num_events:
+            self._fitted = known = num_events, fitted(self._run)
         return known[1]
 
     def robustness_profile(
@@ -779,7 +784,7 @@ class RobustOptimizer:
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Algorithm = "wdrbo",
+        algorithm: str | Algorithm = "wdrbo_exact",
         constraints: Sequence[Constraint] = (),
         maximize: bool = True,
         seed: int = 0,
@@ -841,7 +846,10 @@ class RobustOptimizer:
         run = optimizer._run
         for told in rows:
             if told.y is not None:
-                check_can_be_modelled(told.y, run.ledger.history.Y)
+                dtype = optimizer.space.bounds.dtype
+                check_can_be_modelled(
+                    told.y, dtype, run.ledger.standing.outcomes, outcome
+                )
             if told.asked:
                 run.asked(told.x, None, {}, this_round=Round(), chosen_contexts=None)
             if told.c is not None:

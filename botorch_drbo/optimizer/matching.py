@@ -62,7 +62,7 @@ def match(
     is taken, of several equally near ones the oldest.
 
     Args:
-        trials: Those of the run.
+        trials: Those of the run that are open, by number.
         told: The rows.
         space: The boxes, whose sides are the units of distance.
         completes: Whether the rows bring outcomes, or say that there will be none.
@@ -70,7 +70,6 @@ def match(
     Returns:
         A match for each row; no trial twice.
     """
-    trials = [t for t in trials if t.status == "pending" or _taken_back(t)]
     matches = [Match()] * len(told.x)
     if not trials:
         return matches
@@ -122,20 +121,14 @@ def match(
 
 
 def recognised(
-    rows: Tensor, trials: Sequence[Trial], space: SearchSpace, eps: float
+    rows: Tensor, pending: Sequence[Trial], space: SearchSpace, eps: float
 ) -> Tensor:
     """Rows of a list, ``m x d_x``; what equals a pending decision becomes it."""
-    for trial in trials:
-        if trial.status == "pending":
-            slack = rounding(space.bounds, max(eps, trial.x_eps))
-            equal = ((rows - trial.x).abs() <= slack).all(-1, keepdim=True)
-            rows = torch.where(equal, trial.x, rows)
+    for trial in pending:
+        slack = rounding(space.bounds, max(eps, trial.x_eps))
+        equal = ((rows - trial.x).abs() <= slack).all(-1, keepdim=True)
+        rows = torch.where(equal, trial.x, rows)
     return rows
-
-
-def _taken_back(trial: Trial) -> bool:
-    """A decision that was asked and withdrawn, not data from elsewhere."""
-    return trial.status == "withdrawn" and trial.asked is not None
 
 
 def _expected(trial: Trial, unknown: Tensor) -> Tensor:

@@ -186,15 +186,15 @@ class Run:
 
     def _record(self, event: dict[str, Any]) -> None:
         """Accept an event: first on the disk, then in memory, both or neither."""
-        event["number"] = len(self.ledger.events) + 1
-        ledger = self.ledger.after(event)
+        event["number"] = self.ledger.num_events + 1
+        change = self.ledger.change(event)
         if self.journal is not None:
             self.journal.append(event)
-        self.ledger = ledger
+        self.ledger.accept(change)
 
     def _replay(self, event: object) -> None:
         """Apply a stored event, under the checks that it passed when it was new."""
-        kind, fields = read_event(event, len(self.ledger.events) + 1)
+        kind, fields = read_event(event, self.ledger.num_events + 1)
         if kind == "withdraw":
             self.withdrawn(fields["trial"])
             return

@@ -199,6 +199,9 @@ def read_trials(df: Any, space: Space) -> list[Rows]:
         raise InputDataError(
             f"`df` has no column `{missing[0]}`. It has {list(df.columns)}."
         )
+    twice = [name for name in names if list(df.columns).count(name) > 1]
+    if twice:
+        raise InputDataError(f"`df` has the column `{twice[0]}` more than once.")
     has_y = df[space.outcome].notna()
     has_c = df[contexts].notna()
     partly = has_c.any(axis=1) & ~has_c.all(axis=1) | (has_y & ~has_c.all(axis=1))

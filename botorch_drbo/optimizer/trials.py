@@ -49,3 +49,10 @@ class Trial:
     actions: Tensor | None = None
     x_eps: float
     c_eps: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still be told of: pending, or asked and taken back."""
+        return self.status == "pending" or (
+            self.status == "withdrawn" and self.asked is not None
+        )

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from botorch_drbo._validation import check_points
-from botorch_drbo.plotting.style import as_array, curve_style, given_or_new
+from botorch_drbo.plotting.style import COLOURS, as_array, curve_style, given_or_new
 
 
 def plot_regret(
@@ -81,6 +81,11 @@ def plot_regret(
     ax.set_ylabel(ylabel)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25)
-    # Long enough to show the dashes.
-    ax.legend(frameon=False, handlelength=3.6, ncols=1 + (len(regret) - 1) // 8)
+    many = len(regret) > len(COLOURS)
+    ax.legend(
+        frameon=False,
+        handlelength=3.0,  # long enough to show the dashes
+        ncols=2 if many else 1,
+        fontsize="x-small" if many else None,
+    )
     return ax

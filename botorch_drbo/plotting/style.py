@@ -37,10 +37,12 @@ def curve_style(i: int) -> dict[str, Any]:
     """What ``Axes.plot`` takes for the ``i``-th of many curves, from 0.
 
     The first seven differ by colour and dashes, the next seven have full markers too,
-    seven more have open ones, and so on: the first hundred differ in grey print too.
+    and other colours with the same dashes, seven more have open markers, and so on: the
+    first hundred differ in grey print too.
     """
     cycle, place = divmod(i, len(COLOURS))
-    style: dict[str, Any] = {"color": COLOURS[place], "linestyle": DASHES[place]}
+    colour = COLOURS[(place + 3 * cycle) % len(COLOURS)]
+    style: dict[str, Any] = {"color": colour, "linestyle": DASHES[place]}
     if cycle:
         shape = MARKERS[(place + (cycle - 1) // 2) % len(MARKERS)]
         style |= {"marker": shape, "markersize": 6.0}

@@ -188,9 +188,9 @@ def _bounds(variables: Mapping[str, Variable]) -> Tensor:
 
 def _kinds(
     variables: Mapping[str, Variable],
-) -> tuple[dict[int, tuple[float, ...]], dict[int, int]]:
+) -> tuple[dict[int, Sequence[float]], dict[int, int]]:
     """The discrete columns with their values, the categories with their numbers."""
-    discrete: dict[int, tuple[float, ...]] = {}
+    discrete: dict[int, Sequence[float]] = {}
     categories: dict[int, int] = {}
     for j, variable in enumerate(variables.values()):
         if isinstance(variable, Category):

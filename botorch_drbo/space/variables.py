@@ -19,6 +19,8 @@ from botorch_drbo.codec import storable
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""
 
+_LARGEST = 2**53
+
 
 @storable
 class Variable(ABC):
@@ -37,7 +39,7 @@ class Variable(ABC):
 
     @property
     @abstractmethod
-    def values(self) -> tuple[float, ...] | None:
+    def values(self) -> Sequence[float] | None:
         """The numbers that a model may see, in increasing order; None for all."""
 
     @abstractmethod
@@ -115,8 +117,8 @@ class Integer(Variable):
         InputDataError: Not whole, or not in order.
 
     Example:
-        >>> Integer(0, 3).values
-        (0.0, 1.0, 2.0, 3.0)
+        >>> 1_000_000 in Integer(0, 10**8).values
+        True
     """
 
     lower: int
@@ -129,6 +131,12 @@ class Integer(Variable):
                 raise InputDataError(
                     f"The bounds of an Integer must be whole numbers, got {bound!r}."
                 )
+            if abs(bound) > _LARGEST:
+                raise InputDataError(
+                    f"An Integer ends at 2**53, beyond which float64 knows not every "
+                    f"whole number, got {bound}. Take a larger unit, or "
+                    "`(lower, upper)`."
+                )
         _check_order(self.lower, self.upper, "An Integer")
 
     @property
@@ -137,17 +145,17 @@ class Integer(Variable):
         return float(self.lower), float(self.upper)
 
     @property
-    def values(self) -> tuple[float, ...]:
-        """Each whole number."""
-        return tuple(map(float, range(self.lower, self.upper + 1)))
+    def values(self) -> range:
+        """Each whole number; a range, and never a list of them."""
+        return range(self.lower, self.upper + 1)
 
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
         r"""The numbers, which must be whole."""
-        numbers = _inside(finite_numbers(column, cell), self.lower, self.upper, cell)
+        numbers = finite_numbers(column, cell)
         for i, number in enumerate(numbers.tolist()):
             if abs(number - round(number)) > 1e-6:
                 raise InputDataError(f"{cell(i)} must be a whole number, got {number}.")
-        return numbers.round()
+        return _inside(numbers.round(), self.lower, self.upper, cell, slack=0.0)
 
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""Whole numbers."""
@@ -365,19 +373,29 @@ def _check_choices(choices: Sequence[object], what: str) -> None:
 def finite_numbers(column: Sequence[object], cell: Cell) -> Tensor:
     """A column of finite numbers, ``m``, float64; others are refused."""
     for i, value in enumerate(column):
+        if value is None:
+            raise InputDataError(f"{cell(i)} is empty. It must be a finite number.")
         if not _is_finite(value):
             raise InputDataError(f"{cell(i)} must be a finite number, got {value!r}.")
     return torch.tensor([float(v) for v in column], dtype=torch.double)  # pyright: ignore[reportArgumentType]
 
 
-def _inside(numbers: Tensor, lower: float, upper: float, cell: Cell) -> Tensor:
+def _inside(
+    numbers: Tensor,
+    lower: float,
+    upper: float,
+    cell: Cell,
+    slack: float | None = None,
+) -> Tensor:
     """Numbers in their bounds, where they are moved if rounding took them out."""
-    box = torch.tensor([[lower], [upper]], dtype=torch.double)
-    slack = rounding(box, torch.finfo(torch.float32).eps).item()
+    if slack is None:
+        box = torch.tensor([[lower], [upper]], dtype=torch.double)
+        slack = rounding(box, torch.finfo(torch.float32).eps).item()
     for i, number in enumerate(numbers.tolist()):
         if not lower - slack <= number <= upper + slack:
             raise InputDataError(
-                f"{cell(i)} must lie between {lower:g} and {upper:g}, got {number:g}. "
+                f"{cell(i)} must lie between {lower:.15g} and {upper:.15g}, got "
+                f"{number:.15g}. "
                 "Correct it, or widen the bounds."
             )
     return numbers.clamp(lower, upper)

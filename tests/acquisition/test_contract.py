@@ -193,6 +193,19 @@ def test_sequential_batch_has_distinct_decisions(make):
     assert acqf.X_pending is None
 
 
+def test_the_value_of_a_batch_counts_what_was_pending_before(make):
+    """Decision by decision, each with the earlier ones pending, and given back."""
+    X, P = rows(3).squeeze(-2), rows(5).squeeze(-2)[3:]
+    acqf = make(gp(), X_pending=P)
+    expected = sum(
+        make(gp(), X_pending=torch.cat([P, X[:j]]))(X[j : j + 1]) for j in range(3)
+    )
+    with torch.no_grad():
+        torch.testing.assert_close(acqf(X), expected.detach())
+    assert torch.equal(acqf.X_pending, P)
+    torch.testing.assert_close(acqf(X[:1]), make(gp(), X_pending=P)(X[:1]))
+
+
 def test_pending_lowers_the_value_there_and_is_forgotten(make):
     acqf, X = make(gp()), rows(1)
     plain = acqf(X)

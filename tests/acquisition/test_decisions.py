@@ -22,8 +22,8 @@ from botorch_drbo.acquisition import (
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
     RobustThompsonSampling,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
+    qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.ambiguity import (
     ChiSquared,
@@ -73,8 +73,8 @@ MONTE_CARLO = {
     "qucb": lambda model, **o: qDistributionallyRobustUCB(
         model, 2.0, contexts(), RO, **FEW, **o
     ),
-    "qei": lambda model, **o: qDistributionallyRobustExpectedImprovement(
-        model, 0.2, contexts(), RO, **FEW, **o
+    "qlogei": lambda model, **o: qLogDistributionallyRobustNoisyExpectedImprovement(
+        model, uniform(4, 2, seed=7), contexts(), RO, **FEW, **o
     ),
 }
 PENDING = ANALYTIC | MONTE_CARLO

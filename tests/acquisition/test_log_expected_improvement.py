@@ -114,6 +114,13 @@ def test_what_cannot_improve_need_not_be_solved() -> None:
     assert (found[~improves] < math.log(1e-9)).all()
 
 
+def test_a_decision_that_was_tried_improves_on_nothing() -> None:
+    """On no path it exceeds the bar, of which it is a part; nor does it nearly."""
+    for objective in (SO, DRO, RO):
+        gain = make(objective, num_paths=64)(TRIED.unsqueeze(1)).exp()
+        assert (gain < 1e-5).all()
+
+
 def test_a_set_without_its_reference_is_solved_everywhere() -> None:
     """Its worst case may exceed the expectation, which used to rule decisions out."""
 

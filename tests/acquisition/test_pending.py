@@ -103,6 +103,19 @@ def test_the_repulsion_is_its_formula(path: str) -> None:
     assert (found < 0).all() and found.argmin() == 1  # next to the first
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["context set", "other contexts"])
+def test_scores_with_and_without_what_is_pending(own: bool) -> None:
+    model, contexts, _, bounds = smooth()
+    X = torch.linspace(3.0, 4.0, 9).double().reshape(-1, 1)
+    C = contexts.points[:5] + 0.01 if own else None
+    acqf = robust(model, contexts, bounds)
+    free = acqf.scores(X, C)
+    acqf.set_X_pending(torch.tensor([[3.3], [3.5]], dtype=torch.double))
+    torch.testing.assert_close(acqf.scores(X, C, pending=False), free)
+    assert (acqf.scores(X, C) < free).all()
+    assert (free - acqf.scores(X, C)).max() > 1e-3
+
+
 @pytest.mark.parametrize("misspecification", [0.0, 0.01])
 def test_the_penalty_is_of_the_scores_as_observed(misspecification: float) -> None:
     """A hallucinated deviation is flatter than the one that counts."""

@@ -12,12 +12,12 @@ from botorch.acquisition.objective import (
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 
+from benchmarks.experiments.improvement import PlainExpectedImprovement
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     RobustThompsonSampling,
     best_robust_value,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.objectives import UncertaintyObjective
@@ -72,7 +72,7 @@ def test_thompson_sampling_minimises(objective):
 def test_expected_improvement_is_that_of_the_minimiser():
     """With one context: BoTorch's closed form."""
     context = ContextSet.fixed(torch.tensor([0.4], dtype=torch.double))
-    acqf = qDistributionallyRobustExpectedImprovement(
+    acqf = PlainExpectedImprovement(
         gp(), 0.5, context, SO, posterior_transform=transform(), **MANY
     )
     joint = torch.cat([X, context.points.expand(6, 1, 1)], dim=-1)
@@ -104,9 +104,7 @@ def test_minimising_is_maximising_the_mirror_image(kind):
             return qDistributionallyRobustUCB(
                 model, 2.25, contexts(), RO, **options, **MANY
             )
-        return qDistributionallyRobustExpectedImprovement(
-            model, -2.0, contexts(), RO, **options, **MANY
-        )
+        return PlainExpectedImprovement(model, -2.0, contexts(), RO, **options, **MANY)
 
     batches = uniform(4, 2, 2, seed=5)
     minimised = make(gp(), posterior_transform=transform())(batches)
@@ -143,6 +141,4 @@ def test_other_transforms_are_refused(kind, case):
         elif kind == "ucb":
             qDistributionallyRobustUCB(gp(), 2.25, contexts(), RO, **options)
         else:
-            qDistributionallyRobustExpectedImprovement(
-                gp(), 0.0, contexts(), RO, **options
-            )
+            PlainExpectedImprovement(gp(), 0.0, contexts(), RO, **options)

@@ -21,6 +21,7 @@ from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
+from benchmarks.experiments.improvement import PlainExpectedImprovement
 from botorch_drbo import ContextSet, _device
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
@@ -31,7 +32,6 @@ from botorch_drbo.acquisition import (
     OverJointInputs,
     RobustFeasibility,
     RobustThompsonSampling,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
@@ -103,7 +103,7 @@ MAKERS: dict[str, Callable[[Model], AcquisitionFunction]] = {
     "batch, pending": lambda m: qDistributionallyRobustUCB(
         m, BETA, contexts(5), DRO, X_pending=PENDING, **PATHS
     ),
-    "improvement": lambda m: qDistributionallyRobustExpectedImprovement(
+    "improvement": lambda m: PlainExpectedImprovement(
         m, -0.5, contexts(5), DRO, **PATHS
     ),
     "log improvement": lambda m: qLogDistributionallyRobustNoisyExpectedImprovement(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -299,6 +301,55 @@ def test_two_constraints() -> None:
     best = recipe().recommend(data, SPACE)
     assert best.feasible and best.x[0] < 0.31
     assert recipe().recommend(HISTORY, SPACE).x[0] > 0.35
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_every_constraint_counts_in_the_probability(order: tuple[int, int]) -> None:
+    """By hand, context by context: the product of both, whichever is told last."""
+    Z = uniform(20, 2, seed=3)
+    columns = [0.42 - Z[:, :1] * Z[:, 1:], Z[:, :1] - 0.75 + 0.5 * Z[:, 1:]]
+    members = [
+        known_model(Z, columns[j], lengthscale=0.4, noise=1e-3, normalise=False)
+        for j in order
+    ]
+    contexts = torch.linspace(0, 1, 9).double().unsqueeze(-1)
+    judge = Judge(
+        contexts=ContextSet(contexts), ball=lambda points: TotalVariation(0.5)
+    )
+    constraint = ChanceConstraint.of(ModelListGP(*members), judge, 0.9, seed=0)
+    x = torch.tensor([0.6]).double()
+    rows = torch.cat([x.expand(9, 1), contexts], dim=-1)
+    by_hand = torch.ones(9).double()
+    for member in members:
+        with torch.no_grad():
+            at = member.posterior(rows.unsqueeze(-2))
+        z = (at.mean / at.variance.sqrt()).flatten()
+        alone = torch.distributions.Normal(0.0, 1.0).cdf(z)
+        assert alone.min() < 0.9 * alone.max()  # each of them matters
+        by_hand = by_hand * alone
+    ordered = by_hand.sort().values
+    moved = 0.25 * ordered[0]  # a quarter of the mass to the worst of nine
+    kept = torch.cumsum(torch.full((9,), 1 / 9).double(), 0).clamp_max(0.75)
+    expected = moved + (kept.diff(prepend=torch.zeros(1)) * ordered).sum()
+    _, robust = constraint.judged(x)
+    assert robust.value.item() == pytest.approx(expected.item(), abs=1e-6)
+    listed = constraint.probability(x.unsqueeze(0))
+    assert listed.item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+def test_a_decision_that_was_tried_but_is_not_allowed_is_not_recommended() -> None:
+    """It has the best outcome by far, meets the limits surely, and breaks the space."""
+    X = torch.cat([HISTORY.X, torch.full((3, 2), 0.1).double()])
+    C = torch.cat([HISTORY.C, torch.tensor([[0.2], [0.5], [0.8]]).double()])
+    Y = torch.cat([HISTORY.Y, torch.full((3, 1), 9.0).double()])
+    G = torch.cat([HISTORY.constraints.G, torch.full((3, 1), 1.0).double()])
+    at_least = (torch.tensor([0, 1]), torch.ones(2).double(), 0.4)  # x1 + x2 >= .4
+    allowed = replace(SPACE, inequality_constraints=(at_least,))
+    for known in (None, ConstraintData(X, C, G)):
+        data = History(X=X, C=C, Y=Y, contexts=C, constraints=known)
+        best = recipe().recommend(data, allowed)
+        assert best.x.sum() >= 0.4 - 1e-5
+        assert recipe().recommend(data, SPACE).x.sum() < 0.4  # without the limit
 
 
 TAKE = [name for name, made in ALGORITHMS.items() if made.takes_constraints]

@@ -41,12 +41,25 @@ def test_a_rival_that_is_ahead_already_is_named():
     assert at.until == at.radius == 0.2
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_several_that_are_ahead_the_best_is_named(order):
+    rows = torch.stack([SAFE, SAFE - 0.05])[list(order)]
+    at = overtaken(TotalVariation(0.3), HALF, BOLD, rows, RIVALS[list(order)])
+    assert at.until == at.radius == 0.3 and at.rival.item() == RIVALS[0]
+
+
 def test_the_first_of_two_that_overtake_counts():
     # 4.9 - 1.9 r overtakes at 0.1 / 3.1, before the other does.
     early = torch.tensor([6.8, 3.0]).double()
     at = overtaken(TotalVariation(0.02), HALF, BOLD, torch.stack([SAFE, early]), RIVALS)
     assert at.until == pytest.approx(0.1 / 3.1, abs=1e-4)
     assert at.rival.item() == 0.7
+
+
+def test_a_rival_that_is_the_same_but_for_rounding_does_not_overtake():
+    twin = (BOLD + 1e-11).unsqueeze(0)
+    at = overtaken(TotalVariation(0.1), HALF, BOLD, twin, RIVALS[1:])
+    assert at.until is None
 
 
 def test_none_overtakes_up_to_four_times_the_radius():

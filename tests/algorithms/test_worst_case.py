@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -23,7 +24,13 @@ from botorch_drbo.algorithms import (
     SearchSpace,
     make_algorithm,
 )
-from botorch_drbo.algorithms.worst_case import Judge, worst_case
+from botorch_drbo.algorithms.worst_case import (
+    Judge,
+    _apart,
+    _descend,
+    filling,
+    worst_case,
+)
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ChiSquared,
@@ -68,14 +75,18 @@ def prior(d_c: int) -> FixedHyperparameters:
     return FixedHyperparameters(lengthscale=LENGTHSCALES[d_c], noise_variance=1e-3)
 
 
+ANYWHERE = {"contexts_complete": False}  # not by their paper
 SETS: dict[str, tuple[str, dict]] = {
     "wdrbo": ("transport", {"radius": 0.1}),
     "ec_wdrbo": ("transport", {"radius": 0.1}),
     "wdrbo_exact": ("transport", {"radius": 0.1}),
     "dro": ("tv", {"ambiguity_set": TotalVariation(0.3)}),
-    "ts_bocu": ("tv", {"ambiguity_set": TotalVariation(0.3)}),
-    "ucb_bocu_1": ("tv", {"ambiguity_set": TotalVariation(0.3)}),
-    "ucb_bocu_2": ("tv", {"ambiguity_set": MinimaxApproximation(TotalVariation(0.3))}),
+    "ts_bocu": ("tv", {"ambiguity_set": TotalVariation(0.3), **ANYWHERE}),
+    "ucb_bocu_1": ("tv", {"ambiguity_set": TotalVariation(0.3), **ANYWHERE}),
+    "ucb_bocu_2": (
+        "tv",
+        {"ambiguity_set": MinimaxApproximation(TotalVariation(0.3)), **ANYWHERE},
+    ),
     "drbo_kde": ("tv", {"radius": 0.3, "num_contexts": 32, "num_outside": 8}),
     "drbo_mmd": ("mmd", {"radius": 0.3, "num_contexts": 16}),
     "drbo_mmd_minimax": ("mmd", {"radius": 0.3, "num_contexts": 16}),
@@ -467,6 +478,159 @@ def test_a_narrow_hole_far_from_the_data_is_found(d_c: int) -> None:
     assert robust.value.item() == pytest.approx(-0.25, abs=2e-3)
     assert contexts.num_points == 4 and contexts.weights[3] == 0
     assert torch.allclose(contexts.points[3], hole, atol=0.02)
+
+
+@pytest.mark.parametrize("corner", [(0.0,) * 5, (1.0,) * 5, (1.0, 0.0, 1.0, 1.0, 0.0)])
+def test_a_spike_in_a_corner_is_found(corner: tuple[float, ...]) -> None:
+    """Narrower than the gaps of the sample in five dimensions, and flat around."""
+    spike = torch.tensor(corner, dtype=torch.double)
+
+    def score(contexts: Tensor) -> Tensor:
+        return -torch.exp(-(contexts - spike).square().sum(-1) / 0.02**2)
+
+    judge = Judge(
+        contexts=ContextSet(torch.full((3, 5), 0.5, dtype=torch.double)),
+        ball=lambda points: TotalVariation(0.5),
+        box=torch.stack([torch.zeros(5), torch.ones(5)]).double(),
+    )
+    contexts, robust = worst_case(judge, score, seed=0)
+    assert robust.value.item() == pytest.approx(-0.25, abs=1e-9)
+    assert torch.equal(contexts.points[3], spike)
+
+
+def test_what_fills_a_box_has_its_corners_and_each_combination_of_values() -> None:
+    box = torch.tensor([[2.0, 0.0, -1.0, 10.0], [4.0, 2.0, 1.0, 30.0]]).double()
+    values = {1: (0.0, 1.0, 2.0), 3: (10.0, 30.0)}
+    points = filling(box, values, seed=0)
+    rows = {tuple(row) for row in points.tolist()}
+    assert rows >= set(product((2.0, 4.0), values[1], (-1.0, 1.0), values[3]))
+    free: dict[tuple[float, float], set[tuple[float, float]]] = {}
+    for a, b, c, d in rows:
+        free.setdefault((b, d), set()).add((a, c))
+    assert set(free) == set(product(values[1], values[3]))
+    (same,) = {frozenset(found) for found in free.values()}  # for each combination
+    assert len(same) == 64 * 4 + 4
+    assert (points >= box[0]).all() and (points <= box[1]).all()
+    for d_c in (1, 6):
+        cube = torch.stack([torch.zeros(d_c), torch.ones(d_c)]).double()
+        rows = {tuple(row) for row in filling(cube, {}, seed=0).tolist()}
+        assert rows >= set(product((0.0, 1.0), repeat=d_c))
+
+
+@pytest.mark.parametrize("wall", [0.0, 1.0])
+@pytest.mark.parametrize("steep", [0.0, 1e4])
+def test_a_descent_along_a_wall_does_not_stop_there(wall: float, steep: float) -> None:
+    """The steepest way goes through the wall; along it the lowest point is at 0.7."""
+
+    def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
+        outwards, gap = steep * (1 - 2 * wall), unit[..., 1] - 0.7
+        costs = outwards * unit[..., 0] + gap.square()
+        return costs, torch.stack([torch.full_like(gap, outwards), 2 * gap], dim=-1)
+
+    start = torch.tensor([[[wall, 0.1], [wall, 0.95]]], dtype=torch.double)
+    end, costs = _descend(evaluate, start, 0.1)
+    assert (end[..., 0] == wall).all()
+    assert (end[..., 1] - 0.7).abs().max() < 0.01
+    assert torch.equal(costs, evaluate(end)[0])
+
+
+def test_a_descent_leaves_a_wall_when_that_is_down() -> None:
+    def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
+        gaps = unit - torch.tensor([0.2, 0.8]).double()
+        return gaps.square().sum(-1), 2 * gaps
+
+    corners = torch.tensor([[[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]]], dtype=torch.double)
+    end, _ = _descend(evaluate, corners, 0.2)
+    assert (end - torch.tensor([0.2, 0.8])).abs().max() < 0.02
+
+
+def test_a_descent_leaves_categories_where_they_are() -> None:
+    """Between two indices of a category the score is far too low, and means nothing."""
+    names = SearchSpace(
+        UNIT,
+        torch.tensor([[0.0, 0.0], [2.0, 1.0]]).double(),
+        context_categories={0: 3},
+    )
+
+    def score(contexts: Tensor) -> Tensor:
+        between = torch.sin(torch.pi * contexts[:, 0]).square()
+        valley = (contexts[:, 1] - 0.3777).square() / 0.01**2
+        return 1 - (contexts[:, 0] == 1) * torch.exp(-valley) - 100 * between
+
+    reference = ContextSet(torch.tensor([[0.0, 0.9], [2.0, 0.1]]).double())
+    judge = Judge.of(reference, TotalVariation(2.0), names)
+    _, robust = worst_case(judge, score, seed=0)
+    assert robust.value.item() == pytest.approx(0.0, abs=1e-3)
+
+
+def test_all_combinations_of_few_values_are_looked_at() -> None:
+    values = {0: tuple(map(float, range(40))), 1: tuple(map(float, range(30)))}
+    box = torch.tensor([[0.0, 0.0], [39.0, 29.0]]).double()
+    points = filling(box, values, seed=0)
+    assert {tuple(row) for row in points.tolist()} == set(product(*values.values()))
+    many = {0: tuple(map(float, range(70))), 1: tuple(map(float, range(70)))}
+    box = torch.tensor([[0.0, 0.0], [69.0, 69.0]]).double()
+    assert len(filling(box, many, seed=0)) < 1000  # 4,900 are too many
+
+
+def test_a_box_without_spread_in_one_column_is_searched_in_the_other() -> None:
+    box = torch.tensor([[1.0, 0.0], [1.0, 1.0]]).double()
+
+    def score(contexts: Tensor) -> Tensor:
+        return -torch.exp(-((contexts[:, 1] - 0.3777) / 0.01).square())
+
+    judge = Judge(
+        contexts=ContextSet(torch.tensor([[1.0, 0.9]]).double()),
+        ball=lambda points: FullSimplex(),
+        box=box,
+    )
+    _, robust = worst_case(judge, score, seed=0)
+    assert robust.value.item() == pytest.approx(-1.0, abs=1e-3)
+
+
+def test_contexts_on_a_face_do_not_leave_the_box_by_rounding() -> None:
+    lower, upper = 0.24, 2.94
+    assert lower + (upper - lower) > upper
+    box = torch.tensor([[lower, 0.0], [upper, 1.0]]).double()
+
+    def score(contexts: Tensor) -> Tensor:
+        return (contexts[:, 1] - 0.3777).square() - contexts[:, 0]
+
+    judge = Judge(
+        contexts=ContextSet(box.mean(0, keepdim=True)),
+        ball=lambda points: FullSimplex(),
+        box=box,
+    )
+    contexts, robust = worst_case(judge, score, seed=0)
+    assert robust.value.item() == pytest.approx(-upper, abs=1e-4)
+    assert (contexts.points <= box[1]).all() and (contexts.points >= box[0]).all()
+
+
+def test_descents_begin_where_the_score_is_low() -> None:
+    """From nearly everywhere the way down leads into the broad valley."""
+
+    def score(contexts: Tensor) -> Tensor:
+        broad = (contexts - 0.2).square().sum(-1) / 0.4**2
+        deep = (contexts - 0.8137).square().sum(-1) / 0.05**2
+        return -0.5 * torch.exp(-broad) - torch.exp(-deep)
+
+    box = torch.stack([torch.zeros(2), torch.ones(2)]).double()
+    judge = Judge(
+        contexts=ContextSet(torch.full((1, 2), 0.5).double()),
+        ball=lambda points: FullSimplex(),
+        box=box,
+    )
+    contexts, robust = worst_case(judge, score, seed=0)
+    side = torch.linspace(0, 1, 2001).double()
+    grid = torch.cartesian_prod(side[1500:1750], side[1500:1750])
+    assert robust.value.item() == pytest.approx(score(grid).min().item(), abs=1e-3)
+
+
+def test_contexts_nearer_than_a_cell_are_one_and_the_first_stays() -> None:
+    unit = torch.tensor([[0.5], [0.1], [0.5 + 3e-6], [0.5 + 3e-5], [0.1 - 4e-6], [0.9]])
+    kept = _apart(unit.double())
+    expected = unit.double()[[0, 1, 3, 5]]
+    assert torch.equal(kept, expected)
 
 
 def test_a_reference_without_spread() -> None:

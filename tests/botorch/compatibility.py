@@ -52,7 +52,6 @@ from botorch_drbo.acquisition import (
     LipschitzPenalizedUCB,
     OverJointInputs,
     RobustThompsonSampling,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
@@ -112,11 +111,6 @@ FAMILIES: dict[str, dict[str, Make]] = {
     "Monte Carlo": {
         "qDistributionallyRobustUCB": lambda model, q, **o: qDistributionallyRobustUCB(
             model, 2.0, contexts(), RO, **PATHS, **o
-        ),
-        "qDistributionallyRobustExpectedImprovement": (
-            lambda model, q, **o: qDistributionallyRobustExpectedImprovement(
-                model, -0.5, contexts(), RO, **PATHS, **o
-            )
         ),
         "qLogDistributionallyRobustNoisyExpectedImprovement": (
             lambda model, q, **o: qLogDistributionallyRobustNoisyExpectedImprovement(

@@ -24,10 +24,10 @@ from botorch.models.transforms.input import AppendFeatures
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from benchmarks.experiments.improvement import PlainExpectedImprovement
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
-    qDistributionallyRobustExpectedImprovement,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.ambiguity import (
@@ -102,7 +102,7 @@ def test_the_same_expected_improvement_of_a_batch(name):
         sampler=SobolQMCNormalSampler(torch.Size([2048]), seed=0),
         objective=measure,
     )
-    ours = qDistributionallyRobustExpectedImprovement(
+    ours = PlainExpectedImprovement(
         joint_gp(),
         BEST,
         ContextSet.empirical(CONTEXTS),
@@ -151,7 +151,7 @@ def test_the_same_posterior_mean_of_the_expectation():
 def test_the_same_expected_improvement_of_the_expectation():
     """BoTorch in closed form."""
     theirs = ExpectedImprovement(appended_gp(), BEST, posterior_transform=weighted())
-    ours = qDistributionallyRobustExpectedImprovement(
+    ours = PlainExpectedImprovement(
         joint_gp(),
         BEST,
         ContextSet(CONTEXTS, WEIGHTS),

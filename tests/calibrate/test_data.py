@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from scipy.stats import binom, chi2, wasserstein_distance
+from scipy.stats import binom, chi2, entropy, wasserstein_distance
 
 from botorch_drbo.ambiguity import (
     ConditionalValueAtRisk,
@@ -34,9 +34,10 @@ def coins(heads: int, tails: int) -> torch.Tensor:
     return torch.tensor([[1.0]] * heads + [[0.0]] * tails, dtype=torch.double)
 
 
+@pytest.mark.parametrize("heads", [30, 5])
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
-def test_total_variation_of_a_coin_is_a_quantile_of_the_binomial(confidence):
-    heads, t = 30, 100
+def test_total_variation_of_a_coin_is_a_quantile_of_the_binomial(confidence, heads):
+    t = 100
     counts = torch.arange(t + 1)
     off = 2 * (counts - heads).abs() / t  # of the two-point distribution, in L1
     mass = torch.tensor(binom.pmf(counts, t, heads / t))
@@ -76,6 +77,59 @@ def test_wasserstein_on_a_line_is_that_of_scipy():
     line = points.flatten().numpy()
     distances = sorted(wasserstein_distance(line[row.numpy()], line) for row in drawn)
     assert radius == pytest.approx(distances[math.ceil(0.95 * 49)], abs=1e-9)
+
+
+WEIGHTS = torch.tensor([0.5, 0.05, 0.3, 0.15], dtype=torch.double)
+
+
+def resampled(num: int, t: int, seed: int) -> torch.Tensor:
+    """What the world might have shown in place of ``WEIGHTS``, ``num x 4``."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.multinomial(WEIGHTS.expand(num, -1), t, True, generator=generator)
+    return torch.stack([(drawn == j).double().mean(-1) for j in range(4)], dim=-1)
+
+
+def test_the_resampled_distribution_stands_where_the_reference_stands():
+    """``KL(q || p)`` knows which is which: ``q`` is what we saw, ``p`` a resample."""
+    points = torch.arange(4.0).double().unsqueeze(-1)
+    seen = ContextSet(points, WEIGHTS)
+    radius = from_data(
+        seen,
+        KullbackLeibler(0.0),
+        num_observed=200,
+        confidence=0.8,
+        num_resamples=41,
+        seed=3,
+    )
+    distances = sorted(
+        entropy(WEIGHTS.numpy(), row.numpy()) for row in resampled(41, 200, 3)
+    )
+    assert radius == pytest.approx(distances[32], rel=1e-9)
+    turned = sorted(
+        entropy(row.numpy(), WEIGHTS.numpy()) for row in resampled(41, 200, 3)
+    )
+    assert abs(turned[32] / distances[32] - 1) > 0.01
+
+
+def test_weights_stay_with_their_contexts():
+    """In any order of the contexts, and with one of them on the list twice."""
+    points = torch.tensor([[4.0], [-1.0], [0.5], [2.0]]).double()
+    ordered = points.flatten().argsort()  # as `unique` has them
+    generator = torch.Generator().manual_seed(7)
+    drawn = torch.multinomial(
+        WEIGHTS[ordered].expand(30, -1), 40, True, generator=generator
+    )
+    line = points.flatten()[ordered].numpy()
+    distances = sorted(
+        wasserstein_distance(line[row.numpy()], points[:, 0], None, WEIGHTS)
+        for row in drawn
+    )
+    halves = torch.cat([WEIGHTS, WEIGHTS[:1] / 2])
+    halves[0] /= 2
+    twice = ContextSet(torch.cat([points, points[:1]]), halves)
+    for seen in (ContextSet(points, WEIGHTS), twice):
+        radius = from_data(seen, metric_ball, num_observed=40, num_resamples=30, seed=7)
+        assert radius == pytest.approx(distances[math.ceil(0.95 * 29)], abs=1e-9)
 
 
 def metric_ball(points):
@@ -163,3 +217,15 @@ def test_refuses_in_the_words_of_the_user(arguments, says):
 def test_refuses_a_matrix_of_another_list():
     with pytest.raises(BotorchTensorDimensionError, match="needs 3 weights"):
         from_data(UNIT, Wasserstein(0.0, metric(uniform(3, 1))))
+
+
+def test_it_is_the_probability_of_contexts_seen_once_that_counts():
+    """Six of seven contexts were seen once, with 6 / 26 of the probability."""
+    often = torch.zeros(20, 1).double()
+    once = torch.arange(1, 7).double().unsqueeze(-1)
+    assert 0.0 < from_data(torch.cat([often, once]), TotalVariation(0.0)) < 1.0
+    twice = torch.arange(9.0).double().repeat(2).unsqueeze(-1)
+    assert 0.0 < from_data(twice, TotalVariation(0.0)) < 2.0
+    more = torch.arange(1, 22).double().unsqueeze(-1)  # 21 / 41
+    with pytest.raises(InputDataError, match="51% of the 41 observed contexts"):
+        from_data(torch.cat([often, more]), TotalVariation(0.0))

@@ -217,3 +217,57 @@ def test_constraints_are_written_as_sums(
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(InputDataError, match=r"cannot be read.*\['a', 'b'\]"):
         parse_constraint(text, ["a", "b"])
+
+
+def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
+    words = COLUMNS[: COLUMNS.index("--algorithm")]
+    for command in ("suggest", "recommend", "plot"):
+        code, shown = call(command, data, *words)
+        assert code == 0, shown
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "told"),
+    [
+        ("suggest", ["--known", "weather=hail"], "`--known weather=hail`: `weather`"),
+        ("suggest", ["--seed", "-1"], "--seed"),
+        ("plot", ["--out", "a.xyz"], "`--out a.xyz` does not end in a format"),
+        ("recommend", ["--forecast", "{}"], "column `weight`: weights must not be"),
+    ],
+)
+def test_a_wrong_word_is_told_as_it_was_typed(
+    data: Path, command: str, words: list[str], told: str
+) -> None:
+    forecast = data.with_name("forecast.csv")
+    forecast.write_text("weather,weight\nrain,-1\n")
+    words = [word.format(forecast) for word in words]
+    code, shown = call(command, data, *COLUMNS, *words)
+    assert code == 2 and told in shown and "`contexts`" not in shown
+
+
+@pytest.mark.parametrize("command", ["recommend", "plot"])
+def test_nothing_is_recommended_without_an_outcome(data: Path, command: str) -> None:
+    data.write_text(CSV.splitlines()[0])
+    code, shown = call(command, data, *COLUMNS)
+    assert code == 2 and "has no outcome yet" in shown and "fill in `profit`" in shown
+
+
+def test_a_forecast_without_a_row_is_refused(data: Path) -> None:
+    forecast = data.with_name("forecast.csv")
+    forecast.write_text("weather,weight\n")
+    code, shown = call("suggest", data, *COLUMNS, "--forecast", str(forecast))
+    assert code == 2 and "no context that may come" in shown
+
+
+def test_a_warning_is_a_note_without_code(data: Path) -> None:
+    data.write_text("price,stock,weather,profit\n20,3,sun,5\n30,4,rain,5\n40,5,sun,5\n")
+    code, shown = call("recommend", data, *COLUMNS)
+    assert code == 0 and "Note: All 3 outcomes are equal" in shown
+    assert "Warning" not in shown and ".py" not in shown
+
+
+def test_two_dollars_in_a_name_are_no_formula(data: Path) -> None:
+    data.write_text(CSV.replace("price", "p$_$").replace("profit", "y $\\foo$"))
+    words = [w.replace("price", "p$_$").replace("profit", "y $\\foo$") for w in COLUMNS]
+    code, shown = call("plot", data, *words)
+    assert code == 0, shown

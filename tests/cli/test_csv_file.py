@@ -70,6 +70,8 @@ def test_a_row_over_several_lines_is_a_row_and_is_told(path: Path) -> None:
         ("price;demand;profit\n20,5;3;1\n", "semicolons, not with commas"),
         ('"price";"profit"\n20,5;1\n', "semicolons"),
         ("sep=;\nprice;profit\n20;1\n", "semicolons"),
+        ("price;profit\n20,5;1,5\n", "semicolons"),
+        ("price;demand, kg;profit\n20;3;1\n", "semicolons"),
         ("price\tprofit\n20\t1\n", "tabs"),
         ("price,demand,profit\n20,5,3,1\n", "line 2: has 4 cells.*decimal point"),
         ("price,profit\n20,1\n".encode("utf-16"), "UTF-8"),
@@ -85,6 +87,11 @@ def test_a_file_of_another_kind_is_recognised(
 ) -> None:
     with pytest.raises(InputDataError, match=words):
         CsvFile.read(write(path, text))
+
+
+def test_names_may_have_the_marks_of_others(path: Path) -> None:
+    file = CsvFile.read(write(path, "x;1,y;2,z;3\n1,2,3\n"))
+    assert file.header == ["x;1", "y;2", "z;3"]
 
 
 def test_columns_without_a_name_may_be_several(path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo.cli.csv_file import CsvFile
 
@@ -69,3 +70,21 @@ def test_a_file_that_another_one_replaced_is_locked_anew(tmp_path: Path) -> None
         with pytest.raises(BlockingIOError):  # the file of that name is what is locked
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert calls == [1]
+
+
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    def refuse(file: object, operation: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    path = tmp_path / "data.csv"
+    path.write_text(CSV)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    entered = False
+    with pytest.warns(BotorchWarning, match="cannot be locked.*not supported"):
+        with CsvFile.locked(path, lambda: None):
+            entered = True
+    assert entered

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from ax.analysis.analysis import ErrorAnalysisCard
+from ax.analysis.plotly.arm_effects import ArmEffectsPlot
+from ax.analysis.plotly.plotly_analysis import PlotlyAnalysisCard
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core.analysis_card import AnalysisCardBase
 from ax.core.parameter import (
     ChoiceParameter,
     FixedParameter,
@@ -21,12 +28,21 @@ from ax.core.parameter import (
 )
 from ax.core.search_space import SearchSpace
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.algorithms import ALGORITHMS
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    Ordinal,
+    Space,
+    Variable,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::ax.exceptions.core.AxParameterWarning")
 logging.getLogger("ax").setLevel(logging.ERROR)
@@ -78,7 +94,7 @@ def make(
     return client
 
 
-def ask(client: Client, **fixed: float) -> tuple[int, dict[str, Any]]:
+def ask(client: Client, **fixed: Any) -> tuple[int, dict[str, Any]]:
     ((index, decision),) = client.get_next_trials(
         max_trials=1, fixed_parameters=fixed or None
     ).items()
@@ -259,7 +275,7 @@ def test_a_context_known_before_is_a_fixed_parameter() -> None:
 
 
 def test_an_outcome_without_its_context_is_refused_until_it_is_told() -> None:
-    client = make()
+    client = make(outside="raise")
     index, decision = ask(client)
     client.complete_trial(index, {"cost": 1.0})
     with pytest.raises(InputDataError, match=f"Trial {index} .*not its context"):
@@ -267,6 +283,139 @@ def test_an_outcome_without_its_context_is_refused_until_it_is_told() -> None:
     robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
     table = robust.optimizer(client).history
     assert table[["x", "c"]].to_numpy().tolist() == [[decision["x"], 11.0]]
+
+
+UNUSABLE = [9.0, 13, math.nan, math.inf, None, "warm", [11.0], True]
+
+
+@pytest.mark.parametrize("c", UNUSABLE, ids=str)
+def test_an_unusable_context_closes_its_trial_and_nothing_else(
+    c: Any, tmp_path: Path
+) -> None:
+    client, failed = make("erbo"), make("erbo")
+    play(client, range(3))
+    play(failed, range(3))
+    index, decision = ask(client)
+    with pytest.warns(InputDataWarning, match=f"'c' of the context of trial {index}"):
+        assert robust.tell(client, index, {"c": c}, {"cost": 1.0}) == index
+    assert ask(failed)[1] == decision
+    failed.mark_trial_failed(index)
+    client = reloaded(client, tmp_path)
+    assert ask(client)[1]["x"] == pytest.approx(ask(failed)[1]["x"], abs=1e-6)
+    reason = client.summarize(trial_statuses=["failed"])["status_reason"].iloc[-1]
+    assert str({"c": c}) in reason and "{'cost': 1.0}" in reason
+
+
+def test_a_forgotten_context_closes_its_trial_unless_it_comes_later() -> None:
+    client = make()
+    index, _ = ask(client)
+    with pytest.warns(InputDataWarning, match=r"lacks \['c'\]"):
+        assert robust.tell(client, index, {}) == index
+    index = robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
+    assert robust.optimizer(client).history["cost"].tolist() == [1.0]
+    forgotten, decision = ask(client)
+    client.complete_trial(forgotten, {"cost": 2.0})  # the context was never told
+    with pytest.warns(InputDataWarning, match=f"Trial {forgotten} .*not its context"):
+        ask(client)
+    robust.tell(client, forgotten, {"c": 10.5}, {"cost": 2.0})
+    assert robust.optimizer(client).history["c"].tolist() == [11.0, 10.5]
+
+
+@pytest.mark.parametrize(("c", "end"), [(9, 10.0), (13.0, 12.0)])
+def test_a_context_is_clipped_where_asked(c: float, end: float) -> None:
+    client = make(outside="clip")
+    with pytest.warns(InputDataWarning, match=f"It is taken as {end:g}"):
+        robust.tell(client, ask(client)[0], {"c": c}, {"cost": 1.0})
+    assert client.summarize(trial_statuses=["completed"])["c"].tolist() == [end]
+    with pytest.warns(InputDataWarning, match="counts as failed"):
+        robust.tell(client, ask(client)[0], {"c": math.nan}, {"cost": 1.0})
+
+
+@pytest.mark.parametrize("outside", ["skip", "clip", "raise"])
+def test_what_was_attached_outside_of_the_bounds(outside: str) -> None:
+    client = make("erbo", outside=outside)
+    play(client, range(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # Ax says so too
+        for x, c in ((0.5, 99.0), (7.0, 11.0)):
+            index = client.attach_trial({"x": x, "c": c})
+            client.complete_trial(index, {"cost": 1.0})
+    if outside == "raise":
+        with pytest.raises(InputDataError, match="'c' of trial 6 must lie between"):
+            ask(client)
+        return
+    with pytest.warns(InputDataWarning) as caught:
+        table = robust.optimizer(client).history
+    assert [str(w.message)[:14] for w in caught] == ["'c' of trial 6", "'x' of trial 7"]
+    added = [[0.5, 12.0]] if outside == "clip" else []
+    assert table[["x", "c"]].to_numpy().tolist()[3:] == added
+
+
+@pytest.mark.parametrize("y", [math.nan, math.inf, 1e200])
+def test_an_outcome_that_cannot_be_modelled_is_none_and_its_context_counts(
+    y: float,
+) -> None:
+    client = make()
+    with pytest.warns(InputDataWarning, match="The outcome in `raw_data`"):
+        robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": y})
+    index = client.attach_trial({"x": 0.5, "c": 11.5})
+    client.complete_trial(index, {"cost": y})
+    with pytest.warns(InputDataWarning, match=f"the outcome of trial {index}"):
+        table = robust.optimizer(client).history
+    assert table["c"].tolist() == [11.0, 11.5] and table["cost"].isna().all()
+
+
+def cards(client: Client) -> list[AnalysisCardBase]:
+    """All cards of all groups."""
+    found = list(client.compute_analyses(display=False))
+    for card in found:
+        found += getattr(card, "children", [])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("told_trials", [0, 1, 3])
+def test_no_card_of_the_analyses_is_an_error(told_trials: int) -> None:
+    client = make("wdrbo_exact", num_initial=2)
+    play(client, range(told_trials))
+    ask(client)
+    found = cards(client)
+    names = {card.name for card in found if isinstance(card, PlotlyAnalysisCard)}
+    assert not [card.name for card in found if isinstance(card, ErrorAnalysisCard)]
+    expected = {"ArmEffectsPlot", "CrossValidationPlot", "SlicePlot"}
+    assert (expected <= names) == (told_trials > 1)
+
+
+def test_analyses_change_no_decision_and_follow_the_data() -> None:
+    client, undisturbed = make("erbo"), make("erbo")
+    for one in (client, undisturbed):
+        play(one, range(4))
+    effects = ArmEffectsPlot("cost", use_model_predictions=True)
+    shown = client.compute_analyses([effects], display=False)
+    ((mean, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
+    assert abs(mean - cost(0.9, 11.0)) < 1.0
+    assert play(client, range(4, 5)) == play(undisturbed, range(4, 5))
+    shown += client.compute_analyses([effects], display=False)
+    completed = [(c.df["trial_status"] == "COMPLETED").sum() for c in shown]
+    assert completed == [4, 5]
+
+
+def test_the_default_recipe_takes_every_kind_of_context() -> None:
+    strategy = robust.generation_strategy(["c"])
+    assert strategy.name == "wdrbo_exact"
+
+
+def test_a_file_of_version_0_2_0_can_be_loaded(tmp_path: Path) -> None:
+    """Its strategy knew no `outside`."""
+    client = make()
+    play(client, range(2))
+    path = tmp_path / "client.json"
+    client.save_to_json_file(str(path))
+    written = path.read_text()
+    assert written.count('"outside": "skip"') == 1
+    path.write_text(re.sub(r',?\s*"outside": "skip"', "", written))
+    again = Client.load_from_json_file(str(path))
+    assert ask(again) == ask(client)
 
 
 def test_a_standard_error_is_the_noise_of_its_outcome() -> None:
@@ -319,6 +468,170 @@ def test_every_kind_of_decision_is_asked_as_ax_has_it_and_constraints_hold() -> 
     assert robust.recommend(client)["n"] == 1
 
 
+def choice(name: str, kind: Any, *values: Any, **more: Any) -> ChoiceParameterConfig:
+    return ChoiceParameterConfig(
+        name=name, parameter_type=kind, values=list(values), **more
+    )
+
+
+def whole(name: str, low: int, high: int, **more: Any) -> RangeParameterConfig:
+    return RangeParameterConfig(
+        name=name, parameter_type="int", bounds=(low, high), **more
+    )
+
+
+# A parameter, what a model of ours sees of it, and values as a user has them at hand
+# beside those that Ax keeps.
+KINDS: dict[str, tuple[Any, Variable, Sequence[Any], Sequence[Any]]] = {
+    "bool": (
+        choice("p", "bool", True, False),
+        Category(["False", "True"]),
+        [True, 0, np.bool_(True), 1],
+        [True, False, True, True],
+    ),
+    "two names": (
+        choice("p", "str", "B", "A"),
+        Category(["B", "A"]),
+        ["A", "B", "A", "A"],
+        ["A", "B", "A", "A"],
+    ),
+    "two names without order": (
+        choice("p", "str", "rain", "sun", is_ordered=False),
+        Category(["rain", "sun"]),
+        ["sun", "rain", "sun", "sun"],
+        ["sun", "rain", "sun", "sun"],
+    ),
+    "two numbers": (
+        choice("p", "int", 1, 5),
+        Ordinal([1, 5]),
+        [5, 1.0, np.int64(5), 1],
+        [5, 1, 5, 1],
+    ),
+    "geometric": (
+        choice("p", "int", 16, 32, 64),
+        Ordinal([math.log(16), math.log(32), math.log(64)]),
+        [16, 64.0, np.int64(32), 64],
+        [16, 64, 32, 64],
+    ),
+    "geometric fractions": (
+        choice("p", "float", 0.001, 0.01, 0.1, 1.0),
+        Ordinal([math.log(v) for v in (0.001, 0.01, 0.1, 1.0)]),
+        [0.01, 1, np.float32(0.1), 0.001],
+        [0.01, 1.0, 0.1, 0.001],
+    ),
+    "log integer": (
+        whole("p", 1, 200, scaling="log"),
+        Ordinal([math.log(v) for v in range(1, 201)]),
+        [1, 200.0, np.int64(14), 7],
+        [1, 200, 14, 7],
+    ),
+    "integer": (whole("p", 0, 9), Integer(0, 9), [1, 9.0, np.int8(3), 0], [1, 9, 3, 0]),
+    "number": (
+        real("p", 0.0, 2.0),
+        Continuous(0.0, 2.0),
+        [1, 0, np.float64(0.3), torch.tensor(2.0)],
+        [1.0, 0.0, 0.3, 2.0],
+    ),
+    "grid": (
+        RangeParameterConfig(
+            name="p", parameter_type="float", bounds=(0.0, 1.0), step_size=0.1
+        ),
+        Ordinal([0.1 * i for i in range(11)]),
+        [0.3, 1, 0.7, np.float64(0.1)],
+        [0.3, 1.0, 0.7, 0.1],
+    ),
+}
+
+
+def in_model_units(variable: Variable, value: Any) -> Any:
+    """The value as the user of a space with this variable has it."""
+    if isinstance(variable, Category):
+        return str(value)
+    logs = isinstance(variable, Ordinal) and variable.choices[-1] in {
+        math.log(64),
+        math.log(1.0),
+        math.log(200),
+    }
+    return math.log(value) if logs else value
+
+
+def reloaded(client: Client, folder: Path) -> Client:
+    path = str(folder / "client.json")
+    client.save_to_json_file(path)
+    return Client.load_from_json_file(path)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_context_of_every_kind_is_told_saved_and_asked_for(
+    kind: str, tmp_path: Path
+) -> None:
+    """As a RobustOptimizer of a space with that variable has it."""
+    parameter, variable, told_values, kept = KINDS[kind]
+    client = make("wdrbo_exact", parameters=(X, parameter), contexts=("p",))
+    space = Space({"x": (0.0, 1.0)}, {"p": variable})
+    settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
+    opt = RobustOptimizer("wdrbo_exact", space, **settings)
+    for t, (given, value) in enumerate(zip(told_values, kept, strict=True)):
+        index, decision = ask(client)
+        mine = opt.ask()
+        assert decision["x"] == pytest.approx(mine["x"].item(), abs=1e-6)
+        y = (decision["x"] - 0.2 * t) ** 2
+        index = robust.tell(client, index, {"p": given}, {"cost": y})
+        opt.tell(mine, {"p": in_model_units(variable, value)}, y)
+        if t == 1:
+            client = reloaded(client, tmp_path)
+    table = client.summarize(trial_statuses=["completed"])
+    assert table["p"].tolist() == pytest.approx(kept)
+    known = told_values[0]
+    _, decision = ask(client, p=known)
+    theirs = opt.ask(context={"p": in_model_units(variable, kept[0])})
+    assert decision["x"] == pytest.approx(theirs["x"].item(), abs=1e-6)
+    assert type(decision["p"]) is type(kept[0])
+    assert decision["p"] in list(table["p"])  # .30000000000000004 of a grid
+    best = robust.recommend(client, {"p": known})
+    assert list(best) == ["x"] and 0.0 <= float(best["x"]) <= 1.0
+    with pytest.raises(InputDataError, match="'p' of `context`"):
+        robust.recommend(client, {"p": "nothing of the kind"})
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_decision_of_every_kind_is_asked_told_and_saved(
+    kind: str, tmp_path: Path
+) -> None:
+    parameter, variable, _, kept = KINDS[kind]
+    client = make("wdrbo_exact", parameters=(X, parameter, C))
+    space = Space({"x": (0.0, 1.0), "p": variable}, {"c": (10.0, 12.0)})
+    settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
+    opt = RobustOptimizer("wdrbo_exact", space, **settings)
+    for t in range(4):
+        index, decision = ask(client)
+        mine = opt.ask()
+        value = decision["p"]
+        assert type(value) is type(kept[0])
+        expected = in_model_units(variable, value)
+        assert mine["p"].item() == pytest.approx(expected, abs=1e-6)
+        y = cost(decision["x"], world(t)) + t
+        robust.tell(client, index, {"c": world(t)}, {"cost": y})
+        opt.tell(mine, {"c": world(t)}, y)
+        if t == 2:
+            client = reloaded(client, tmp_path)
+    other = client.attach_trial({"x": 0.5, "p": kept[0], "c": 11.0})
+    client.complete_trial(other, {"cost": 0.5})
+    assert robust.optimizer(client).history["cost"].iloc[-1] == 0.5
+
+
+def test_a_log_integer_of_many_values_is_searched_between_them_and_rounded() -> None:
+    budget = whole("p", 1, 10**7, scaling="log")
+    client = make("erbo", parameters=(X, budget, C), num_initial=3)
+    for t in range(4):
+        index, decision = ask(client)
+        assert type(decision["p"]) is int and 1 <= decision["p"] <= 10**7
+        y = (math.log10(decision["p"]) - 3.0) ** 2
+        robust.tell(client, index, {"c": world(t)}, {"cost": y})
+    told = robust.optimizer(client).history["p"]
+    assert told.tolist() == client.summarize(trial_statuses=["completed"])["p"].tolist()
+
+
 def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
     weather = ChoiceParameterConfig(
         name="c", parameter_type="str", values=["sun", "rain", "snow"]
@@ -330,8 +643,11 @@ def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
         robust.tell(client, index, {"c": c}, {"cost": decision["x"] * len(c)})
     assert robust.optimizer(client).history["c"].tolist()[-1] == "snow"
     assert set(ask(client, c="rain")[1]) == {"x", "c"}
-    with pytest.raises(InputDataError, match="c = 'hail', outside"):
-        robust.tell(client, ask(client)[0], {"c": "hail"}, {"cost": 1.0})
+    index = ask(client)[0]
+    with pytest.warns(InputDataWarning, match=f"'c' of the context of trial {index}"):
+        assert robust.tell(client, index, {"c": "hail"}, {"cost": 1.0}) == index
+    failed = client.summarize(trial_statuses=["failed"])
+    assert "hail" in failed["status_reason"].iloc[-1]
     with pytest.raises(UnsupportedError):
         ask(make("wdrbo", parameters=(X, weather)))
 
@@ -393,8 +709,10 @@ def test_what_recipes_cannot_do_is_refused_at_the_first_ask(
             "'c' is a fidelity",
         ),
         (
-            ChoiceParameter("c", ParameterType.STRING, ["a", "b"], is_ordered=True),
-            "an ordered choice among names",
+            ChoiceParameter(
+                "c", ParameterType.STRING, ["a", "b", "d"], is_ordered=True
+            ),
+            "an ordered choice among names.*Leave `is_ordered` out",
         ),
         (FixedParameter("c", ParameterType.FLOAT, 0.5), "'c' is a FixedParameter"),
     ],
@@ -417,7 +735,8 @@ def test_a_decision_cannot_be_held_fixed() -> None:
     [
         ({"context": {"C": 11.0}}, "'C', which is no context. The contexts are"),
         ({"context": {}}, r"lacks \['c'\]"),
-        ({"context": {"c": 0.5}}, "c = 0.5, outside"),
+        ({"context": {"c": 0.5}}, "'c' of the context of trial 0 must lie between"),
+        ({"context": {"c": True}}, "'c' of the context of trial 0 must be a finite"),
         ({"raw_data": {"costs": 1.0}}, "lacks the objective 'cost'"),
         ({"raw_data": {"cost": math.nan}}, "finite number"),
         ({"raw_data": {"cost": "1"}}, "finite number"),
@@ -425,7 +744,7 @@ def test_a_decision_cannot_be_held_fixed() -> None:
     ],
 )
 def test_a_wrong_tell_records_nothing(arguments: dict[str, Any], match: str) -> None:
-    client = make()
+    client = make(outside="raise")
     index, _ = ask(client)
     told = {"trial_index": index, "context": {"c": 11.0}, "raw_data": {"cost": 1.0}}
     before = client.summarize()
@@ -459,6 +778,7 @@ def test_a_client_without_our_strategy_is_refused() -> None:
         (lambda: robust.generation_strategy(["c"], "wdrb"), "Did you mean"),
         (lambda: robust.generation_strategy(["c"], radios=1), "no option radios"),
         (lambda: robust.generation_strategy(["c"], radius=-1.0), "radius"),
+        (lambda: robust.generation_strategy(["c"], outside="no"), "'skip' or 'clip'"),  # pyright: ignore
     ],
 )
 def test_a_strategy_checks_its_arguments(

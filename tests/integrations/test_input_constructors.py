@@ -27,13 +27,10 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
-    EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
     OverJointInputs,
     RobustThompsonSampling,
-    best_robust_value,
-    qDistributionallyRobustExpectedImprovement,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
@@ -81,9 +78,11 @@ CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
         ),
     ),
     (
-        EnlargedConfidenceUCB,
+        DistributionallyRobustUCB,
         {"misspecification": 0.1, "ambiguity_set": BALL},
-        lambda: EnlargedConfidenceUCB(MODEL, 2.25, 0.1, EMPIRICAL, DRO, **AT),
+        lambda: DistributionallyRobustUCB(
+            MODEL, 2.25, EMPIRICAL, DRO, misspecification=0.1, **AT
+        ),
     ),
     (
         FiniteDifferenceUCB,
@@ -103,18 +102,6 @@ CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
         qDistributionallyRobustUCB,
         {"ambiguity_set": BALL, **PATHS},
         lambda: qDistributionallyRobustUCB(MODEL, 2.25, EMPIRICAL, DRO, **PATHS, **AT),
-    ),
-    (
-        qDistributionallyRobustExpectedImprovement,
-        {"ambiguity_set": BALL, **PATHS},
-        lambda: qDistributionallyRobustExpectedImprovement(
-            MODEL,
-            best_robust_value(MODEL, X, EMPIRICAL, DRO, **AT),
-            EMPIRICAL,
-            DRO,
-            **PATHS,
-            **AT,
-        ),
     ),
     (
         qLogDistributionallyRobustNoisyExpectedImprovement,
@@ -147,7 +134,7 @@ def test_plain_options_make_what_is_made_by_hand(
         constructed(kind, **options)(inputs[..., [0, 2]]),
         by_hand()(inputs[..., [0, 2]]),
     )
-    if kind is not EnlargedConfidenceUCB and "objective" not in options:
+    if not {"misspecification", "objective"} & options.keys():
         joint = constructed(OverJointInputs, acquisition=kind.__name__, **options)
         torch.testing.assert_close(joint(inputs), by_hand()(inputs[..., [0, 2]]))
 
@@ -162,7 +149,7 @@ def test_plain_options_make_what_is_made_by_hand(
         ({"acquisition": "RobustUCB"}, InputDataError, "no acquisition function"),
         ({"misspecification": 0.1}, UnsupportedError, "Ax has standardised"),
         (
-            {"acquisition": "EnlargedConfidenceUCB"},
+            {"acquisition": "LipschitzPenalizedUCB", "misspecification": 0.1},
             UnsupportedError,
             "`misspecification` has the units",
         ),

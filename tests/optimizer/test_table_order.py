@@ -1,4 +1,4 @@
-"""The rows of a table are told in its order: the newest context is the last row's."""
+"""Tables: rows are told in their order, and the default recipe takes every context."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 
 import pandas as pd
 import pytest
+from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo import RobustOptimizer
+from botorch_drbo import Category, RobustOptimizer
 from botorch_drbo.algorithms import WDRBOExact
 
 
@@ -69,3 +70,39 @@ def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
     assert isinstance(recipe, WDRBOExact)
     history = opt._run.ledger.history
     assert recipe.radius_of(recipe.radius, history, opt.space) == pytest.approx(by_hand)
+
+
+def test_the_default_recipe_takes_every_kind_of_context() -> None:
+    df = pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": ["a", "b", "a"], "y": [1, 2, 1.5]})
+    opt = RobustOptimizer.from_dataframe(
+        df,
+        decisions={"x": (0, 9)},
+        contexts={"w": Category(["a", "b"])},
+        outcome="y",
+        num_initial=0,
+    )
+    assert opt.algorithm.name == "wdrbo_exact"
+    assert 0 <= opt.ask().x.iloc[0] <= 9
+
+
+@pytest.mark.parametrize("name", ["x", "c", "y"])
+def test_a_column_that_is_there_twice_is_refused(name: str) -> None:
+    df = pd.DataFrame({"x": [1.0], "c": [0.5], "y": [1.0]})
+    with pytest.raises(InputDataError, match=f"column `{name}` more than once"):
+        RobustOptimizer.from_dataframe(
+            pd.concat([df, df[[name]]], axis=1),
+            decisions={"x": (0, 9)},
+            contexts={"c": (0, 1)},
+            outcome="y",
+        )
+
+
+def test_an_empty_decision_is_named_by_the_words_of_the_index() -> None:
+    df = pd.DataFrame(
+        {"x": [1.0, None], "c": [0.5, 0.5], "y": [1.0, 2.0]},
+        index=pd.Index(["mon", "tue"], name="day"),
+    )
+    with pytest.raises(InputDataError, match="`df`, day tue, column `x`: is empty"):
+        RobustOptimizer.from_dataframe(
+            df, decisions={"x": (0, 9)}, contexts={"c": (0, 1)}, outcome="y"
+        )

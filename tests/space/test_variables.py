@@ -80,3 +80,32 @@ def test_a_wrong_value_is_refused_with_its_place(
 def test_a_variable_that_is_none_is_refused(make: object, words: str) -> None:
     with pytest.raises(InputDataError, match=words):
         make()  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("wrong", [2.9, 2.99, 3.00001])
+def test_a_whole_number_is_whole_to_a_millionth(wrong: float) -> None:
+    with pytest.raises(InputDataError, match="whole number"):
+        Integer(0, 9).encode([wrong], cell)
+    assert Integer(0, 9).encode([2.9999999], cell).tolist() == [3.0]
+    with pytest.raises(InputDataError, match="between 0 and 16777216, got 16777217"):
+        Integer(0, 2**24).encode([2**24 + 1], cell)
+
+
+def test_a_logarithmic_number_never_leaves_its_bounds() -> None:
+    """``exp(log(b))`` is not ``b`` for about every other number."""
+    outside = 0
+    for k in range(1, 200):
+        lower, upper = k / 7, k / 7 + k / 3
+        kind = Log(lower, upper)
+        ends = torch.tensor(kind.bounds, dtype=torch.double)
+        a, b = ends.exp().tolist()
+        outside += a < lower or b > upper
+        low, high = kind.decode(ends)
+        assert lower <= low <= high <= upper
+        assert kind.bounds[0] <= kind.encode([low, high], cell).min()
+        assert kind.encode([low, high], cell).max() <= kind.bounds[1]
+    assert outside > 20  # else this says nothing
+    near = torch.tensor([0.1, 0.3]).tolist()  # what float32 makes of the bounds
+    encoded = Log(0.1, 0.3).encode(near, cell)
+    assert near[0] > 0.1 and near[1] > 0.3
+    assert encoded.max().item() == math.log(0.3)

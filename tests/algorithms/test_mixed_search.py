@@ -1,0 +1,131 @@
+"""Ascents where decisions are constrained or discrete, against closed forms."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_drbo.algorithms.data import SearchSpace
+from botorch_drbo.algorithms.feasible import feasible, sample
+from botorch_drbo.algorithms.mixed_search import (
+    _by_discrete_values,
+    _drawn_back,
+    _in_cube,
+    _linear_in_cube,
+    climb,
+)
+from botorch_drbo.algorithms.unit_cube import InUnitCube
+from tests.models import small_model
+
+
+def rows(*values: list[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.double)
+
+
+class Linear(AcquisitionFunction):
+    """``w . x``: largest in a corner of what may be taken. The model has no say."""
+
+    _log = True  # has no units
+
+    def __init__(self, *w: float) -> None:
+        super().__init__(small_model())
+        self.register_buffer("w", torch.tensor(w, dtype=torch.double))
+
+    def forward(self, X: Tensor) -> Tensor:
+        return (X.squeeze(-2) * self.w).sum(-1)
+
+
+BOX, CONTEXTS = rows([10.0, -3.0], [14.0, 5.0]), rows([0.0], [1.0])
+# x1 + 2 x2 <= 16, in BoTorch's form
+BELOW = (torch.tensor([0, 1]), torch.tensor([-1.0, -2.0]).double(), -16.0)
+TRIANGLE = SearchSpace(BOX, CONTEXTS, inequality_constraints=(BELOW,))
+
+
+def test_a_linear_constraint_is_the_same_one_in_the_unit_cube() -> None:
+    ((indices, coefficients, rhs),) = _linear_in_cube(TRIANGLE)
+    unit = torch.rand(50, 2).double()
+    x = BOX[0] + unit * (BOX[1] - BOX[0])
+    slack = 16.0 - x[:, 0] - 2.0 * x[:, 1]
+    found = (unit[:, indices] * coefficients).sum(-1) - rhs
+    torch.testing.assert_close(found, slack)
+
+
+@pytest.mark.parametrize(
+    ("w", "best"),
+    [
+        ((1.0, 1.0), [14.0, 1.0]),  # the corners of the polygon, by hand
+        ((1.0, 4.0), [10.0, 3.0]),
+        ((1.0, -1.0), [14.0, -3.0]),
+    ],
+)
+def test_an_ascent_ends_in_the_corner_of_a_polygon(
+    w: tuple[float, float], best: list[float]
+) -> None:
+    cube = InUnitCube(Linear(*w), BOX)
+    inside = rows([10.5, -2.0], [12.0, -1.0])
+    starts = cube.to_cube(inside).unsqueeze(-2)
+    found = climb(cube, TRIANGLE, starts, raw_samples=8, max_iterations=100)
+    assert feasible(TRIANGLE, found).all()
+    values = (found * torch.tensor(w).double()).sum(-1)
+    torch.testing.assert_close(found[values.argmax()], torch.tensor(best).double())
+
+
+def test_steps_and_ascents_find_the_best_of_all_combinations() -> None:
+    space = SearchSpace(
+        rows([10.0, -2.0, 0.0], [14.0, 6.0, 2.0]),
+        CONTEXTS,
+        discrete={1: (-2.0, 0.0, 1.0, 6.0)},
+        categories={2: 3},
+        inequality_constraints=(BELOW,),
+    )
+
+    class Kinds(Linear):
+        def forward(self, X: Tensor) -> Tensor:
+            worth = torch.tensor([0.0, 3.0, 1.0]).double()
+            kind = worth[X[..., 0, 2].round().long()]
+            return X[..., 0, 0] + 2.5 * X[..., 0, 1] + kind
+
+    function = Kinds(1.0, 1.0, 1.0)
+    cube = InUnitCube(function, space.bounds)
+    starts = cube.to_cube(sample(space, 8, 0)).unsqueeze(-2)
+    found = climb(cube, space, starts, raw_samples=32, max_iterations=50)
+    best = max(  # x1 as large as it may be
+        min(14.0, 16.0 - 2.0 * a) + 2.5 * a + k
+        for a, k in itertools.product((-2.0, 0.0, 1.0), (0.0, 3.0, 1.0))
+    )
+    values = function(found.unsqueeze(-2))
+    assert values.max().item() == pytest.approx(best, abs=1e-5)
+    assert torch.equal(space.snap(found), found)
+
+
+def test_values_in_the_cube_by_hand() -> None:
+    space = SearchSpace(BOX, CONTEXTS, discrete={1: (-3.0, -1.0, 5.0)})
+    assert _in_cube(space, 1, (-3.0, -1.0, 5.0)) == [0.0, 0.25, 1.0]
+
+
+def test_what_ends_outside_is_drawn_back_to_the_border() -> None:
+    space = SearchSpace(
+        BOX,
+        CONTEXTS,
+        nonlinear_inequality_constraints=(lambda X: 13.0 - X[..., 0],),
+    )
+    cube = InUnitCube(Linear(1.0, 0.0), BOX)
+    starts, ends = rows([0.0, 0.5], [0.5, 0.5]), rows([1.0, 0.9], [0.6, 0.5])
+    back = cube.to_box(_drawn_back(cube, space, starts, ends))
+    assert back[0, 0].item() == pytest.approx(13.0, abs=2e-5)
+    share = 0.75  # of the way, in both columns
+    assert back[0, 1].item() == pytest.approx(
+        -3.0 + 8.0 * (0.5 + share * 0.4), abs=1e-4
+    )
+    torch.testing.assert_close(back[1], cube.to_box(ends)[1])  # was inside
+
+
+def test_starts_are_grouped_by_their_discrete_values() -> None:
+    starts = rows([0.1, 0.0], [0.2, 1.0], [0.3, 0.0]).unsqueeze(-2)
+    groups = [group[:, 0, 0].tolist() for group in _by_discrete_values(starts, [1])]
+    assert groups == [[0.1, 0.3], [0.2]]
+    assert len(_by_discrete_values(starts, [])) == 1

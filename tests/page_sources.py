@@ -1,0 +1,385 @@
+"""What the numbers of README.md, docs/*.md and the tutorials are computed from."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from botorch_drbo.test_functions import make_test_function
+from tests.page_numbers import ROOT, numbers
+
+RESULTS = ROOT / "benchmarks" / "results"
+Row = list[float]
+
+
+def mean_and_error(values: pd.Series) -> Row:
+    """Mean and standard error."""
+    return [values.mean(), values.std(ddof=1) / len(values) ** 0.5]
+
+
+def committed_table(path: str, title: str = "") -> dict[str, list[str]]:
+    """First cell of a row -> the other cells, of a committed Markdown table.
+
+    Args:
+        path: The file, below benchmarks/results.
+        title: A line of it; the first table behind it is meant.
+    """
+    text = (RESULTS / path).read_text()
+    lines = text[text.index(title) :].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    rows = {}
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        first, *cells = (
+            c.strip().strip("*") for c in re.split(r"(?<!\\)\|", line)[1:-1]
+        )
+        rows[first] = cells
+    return rows
+
+
+def column(path: str, name: str, title: str = "") -> dict[str, Row]:
+    """First cell of a row -> the numbers of one named column."""
+    text = (RESULTS / path).read_text()
+    lines = text[text.index(title) :].splitlines()
+    head = next(line for line in lines if line.startswith("|"))
+    place = [c.strip() for c in head.strip("|").split(" | ")].index(name) - 1
+    return {
+        first: [number.value for number in numbers(cells[place])]
+        for first, cells in committed_table(path, title).items()
+    }
+
+
+def results(name: str) -> pd.DataFrame:
+    """All rounds of a committed benchmark."""
+    return pd.read_parquet(RESULTS / name / "results.parquet")
+
+
+def coins(file: str) -> pd.DataFrame:
+    """What each shop of a demo earns: methods and worlds by shop."""
+    shops = pd.read_csv(RESULTS / "demo" / file)
+    return shops.pivot(index="shop", columns="method")
+
+
+WORLDS = ("stays as it was", "falls by a third", "halves")
+
+
+def demo() -> list[Row]:
+    table = coins("shops.csv")
+    return [
+        [x for world in WORLDS for x in mean_and_error(table[world][method])]
+        for method in ("wdrbo_exact", "erbo", "gp_ucb")
+    ]
+
+
+def demo_differences(file: str = "shops.csv") -> Row:
+    """Coins more than ``erbo``, shop by shop."""
+    table = coins(file)
+    gain = (table[world]["wdrbo_exact"] - table[world]["erbo"] for world in WORLDS)
+    return [x for each in gain for x in mean_and_error(each)]
+
+
+def demo_gain() -> list[Row]:
+    return [demo_differences(), demo_differences("further_shops.csv")]
+
+
+def tournament_losses() -> dict[str, pd.DataFrame]:
+    """Situation -> losses in percent after 15 contexts, case and seed by method."""
+    losses = pd.read_parquet(RESULTS / "tournament" / "losses.parquet")
+    drifts = losses["case"].str.endswith("_drifting")
+
+    def chosen(world: str, *, few: bool = False, drifting: bool = False) -> Any:
+        count = losses["contexts"].min() if few else losses["contexts"].max()
+        rows = losses[
+            (losses["deployment"] == world)
+            & (losses["contexts"] == count)
+            & (drifts == drifting)
+        ]
+        table = rows.pivot(index=["case", "seed"], columns="method", values="loss")
+        return 100 * table
+
+    return {
+        "settled": chosen("nothing shifts"),
+        "settled, few": chosen("nothing shifts", few=True),
+        "moved": chosen("mean moves 2 sd, badly"),
+        "drifted": chosen("mean moves 2 sd, badly", drifting=True),
+        "rare": chosen("rare bad regime"),
+        "worst 1": chosen("worst within 1 sd"),
+        "worst 1, few": chosen("worst within 1 sd", few=True),
+        "worst 2": chosen("worst within 2 sd"),
+    }
+
+
+def loss(table: pd.DataFrame, method: str) -> float:
+    """Each case counts the same."""
+    return table[method].groupby("case").mean().mean()
+
+
+def less_erbo(table: pd.DataFrame, method: str) -> Row:
+    """Mean over cases of the paired difference, and the error over seeds in them."""
+    difference = (table[method] - table["erbo"]).dropna().groupby("case")
+    error = (difference.var() / difference.count()).sum() ** 0.5 / difference.ngroups
+    return [difference.mean().mean(), error]
+
+
+def tournament() -> list[Row]:
+    shown = ("sbo_kde", "wdrbo_exact", "drbo_kde", "ei_wdrbo", "stable_opt", "random")
+    tables = tournament_losses()
+    worlds = ("settled", "moved", "drifted", "rare", "worst 2")
+    return [
+        [loss(tables[w], "erbo")]
+        + [x for method in shown for x in less_erbo(tables[w], method)]
+        for w in worlds
+    ]
+
+
+def tournament_ten() -> list[Row]:
+    tables = tournament_losses()
+    return [[100, *(loss(tables[w], "erbo") for w in ("settled, few", "worst 1, few"))]]
+
+
+def regret_rows(name: str, methods: Sequence[str]) -> Row:
+    """Cumulative regret, mean and error over seeds, method by method."""
+    total = results(name).groupby(["algorithm", "seed"])["regret"].sum()
+    return [x for method in methods for x in mean_and_error(total[method])]
+
+
+RECIPES = ("wdrbo", "erbo", "sbo_kde", "gp_ucb", "random")
+
+
+def measured() -> list[Row]:
+    return [
+        regret_rows("figure1", RECIPES[:2]),
+        regret_rows("portfolio_normal", RECIPES),
+    ]
+
+
+def measured_less_erbo() -> list[Row]:
+    rows = []
+    for name in ("figure1", "portfolio_normal"):
+        total = results(name).groupby(["algorithm", "seed"])["regret"].sum()
+        gain = total["wdrbo"] - total["erbo"]
+        rows.append([*mean_and_error(gain), (gain < 0).sum(), len(gain)])
+    return rows
+
+
+# The size that is quoted: decisions, contexts, outcomes, context columns.
+SIZE = (64, 1024, 100, 1)
+
+
+def speed() -> list[Row]:
+    size = str(SIZE)
+    table = "| (b, n, t, d_c) | auto takes"
+    (milliseconds,) = column("speed.md", "auto", table)[size]
+    (faster,) = column("speed.md", "idiom / auto", table)[size]
+    (share,) = column("speed.md", "auto / GEMM", table)[size]
+    return [[*SIZE[:3], milliseconds, faster, share]]
+
+
+def inner_speed() -> list[Row]:
+    table = committed_table("inner_speed.md")
+    layers = [name for name in table if name.endswith(", layer")]
+    micro = {"us": 1.0, "ms": 1000.0}
+    times = {}
+    for name in layers:
+        number, unit = table[name][0].split()
+        times[name] = float(number) * micro[unit]
+    faster = [numbers(table[name][2])[0].value for name in layers]
+    fastest, slowest = min(times, key=times.__getitem__), max(times, key=times.get)
+    assert fastest.startswith("TotalVariation") and slowest.startswith("MMD")
+    return [[100, times[fastest], times[slowest] / 1000, min(faster), max(faster)]]
+
+
+def speed_of_large() -> list[Row]:
+    table = committed_table("speed.md", "### What must be reached")
+    time = table["expected UCB at (64, 1024, 2000, 1)"][0]
+    memory = table["peak memory above the start, (16, 65536, 500, 1)"][0]
+    seconds = [number.value for number in numbers(time)]
+    return [[64, 1024, 2000, *seconds, 16, 65536, 500, numbers(memory)[0].value]]
+
+
+def certainty() -> list[Row]:
+    name = "lipschitz_gradients.md"
+    lines = (RESULTS / name).read_text().splitlines()
+    cells = [line.split(" | ") for line in lines if re.match(r"\| \d", line)]
+    percent = [[float(row[i].strip("%")) for i in (4, 9)] for row in cells]
+    slopes = [sum(int(row[2]) for row in cells)]
+    slopes += [max(row[0] for row in percent) / 100, max(row[1] for row in percent)]
+    lines = (RESULTS / "accuracy.md").read_text().splitlines()
+    errors = [line.split(" | ")[5:7] for line in lines if re.match(r"\| \d", line)]
+    moments = [max(float(row[i]) for row in errors) for i in (0, 1)]
+    return [[], [], [], slopes, [], moments, [], [], [], []]
+
+
+def misspecified() -> list[Row]:
+    rows = []
+    for folder in ("misspecified", "misspecified_laptop"):
+        ratios: dict[str, Row] = {}
+        for kind in ("**waves**", "**bumps**"):
+            table = committed_table(f"{folder}/table.md", kind)
+            for error in (1, 2):  # the columns of the two errors that are not zero
+                regret = {name: numbers(table[name][error])[0].value for name in table}
+                for name in regret:
+                    ratio = regret[name] / regret["gp_ucb"]
+                    ratios.setdefault(name, []).append(ratio)
+        methods = ("ec_gp_ucb", "phased_gp_us", "regret_balancing")
+        rows.append([f(ratios[name]) for name in methods for f in (min, max)])
+    return rows
+
+
+def constraints() -> list[Row]:
+    table = committed_table("constraints.md", "| constraint |")
+    cells = (table[name][:4] for name in table)
+    return [[x.value for cell in row for x in numbers(cell)] for row in cells]
+
+
+def constraints_text() -> list[Row]:
+    text = (RESULTS / "constraints.md").read_text()
+    best = [float(x) for x in re.findall(r"(?:value|law) (0\.\d+)", text)]
+    level = float(re.findall(r"probability (0\.\d+)", text)[0])
+    outcomes = sum(int(n) for n in re.findall(r"(\d+) (?:decisions|more)", text))
+    return [[level, 0.01, outcomes, *best, best[1] - best[0]]]
+
+
+def figure1() -> list[Row]:
+    rounds = results("figure1")
+    total = rounds.groupby(["algorithm", "seed"])["regret"].sum().unstack(0)
+    worse = total[total["wdrbo"] >= total["erbo"]].iloc[0]
+    place = rounds["x"].str[0].abs()[rounds["iteration"] >= 40]
+    spread = place.groupby(rounds["algorithm"]).quantile([0.5, 0.25, 0.75])
+    problem = make_test_function("wdrbo_figure1")
+    reference = 0.1 * math.sqrt(2 / math.pi)  # mean |c - .5| of N(.5, .1)
+    truth = (problem.true_contexts() - 0.5).abs().mean().item()
+    less = (total["wdrbo"] < total["erbo"]).sum()
+    row = [less, len(total), worse["wdrbo"], worse["erbo"], 0, 0.5]
+    row += [problem.optimal_decision.abs().item(), 10, 0]
+    row += [*spread["wdrbo"], *spread["erbo"], 0.5, reference, truth, reference, 0.1]
+    return [row]
+
+
+def batches() -> list[Row]:
+    joint = committed_table("batches.md", "Joint minus another way")
+    mean, error = [x.value for x in numbers(joint["qEI, jointly - qEI, greedily"][1])]
+    better = committed_table("batches.md", "Acquisition values on the same model")
+    share = {name: numbers(cells[3])[0].value for name, cells in better.items()}
+    warm = [share[f"{name}, jointly, warm"] for name in ("qUCB", "qEI")]
+    cold = [share[f"{name}, jointly, cold"] for name in ("qUCB", "qEI")]
+    return [[2, mean / error, *warm, *cold]]
+
+
+def batches_table() -> list[Row]:
+    cells = committed_table("batches.md", "| method |").values()
+    return [[x.value for i in (0, 1, 3) for x in numbers(row[i])] for row in cells]
+
+
+def pending() -> list[Row]:
+    lines = (RESULTS / "pending.md").read_text().splitlines()
+    rows = [line.split(" | ") for line in lines if "repelled - hallucinated" in line]
+    ackley, newsvendor = (
+        [x.value for x in numbers(row[4])] for row in rows if "branin" not in row[0]
+    )
+    return [[*ackley, *newsvendor]]
+
+
+def bocu_long() -> list[Row]:
+    table = pd.read_csv(RESULTS / "bocu_long" / "iterations.csv")
+    total = table.pivot(index="decision", columns="method", values="mean")
+    every = total.loc[100::100].diff().fillna(total.loc[[100]]) / 100
+    return [[600, 100, *every["ts_bocu"], *every["random"]]]
+
+
+def misspecified_text() -> list[Row]:
+    waves = committed_table("misspecified/table.md", "**waves**")
+    bumps = committed_table("misspecified/table.md", "**bumps**")
+    plain = [[x.value for x in numbers(cell)] for cell in waves["gp_ucb"]]
+    phased = [numbers(cell)[0].value for cell in bumps["phased_gp_us"]]
+    ratio = plain[2][0] / plain[0][0]
+    last = [plain[2][2], plain[0][2]]
+    return [[0.3, ratio, *last, phased[0], phased[2], 0.3, 0.3]]
+
+
+def action_sets() -> list[Row]:
+    ratios = []
+    for kind in ("**waves**", "**bumps**"):
+        table = committed_table("action_sets/table.md", kind)
+        both = zip(
+            table["regret_balancing"],
+            table["regret_balancing, own guesses"],
+            strict=True,
+        )
+        ratios += [numbers(a)[0].value / numbers(b)[0].value for a, b in both]
+    guesses = committed_table("action_sets/table.md", "| guesses |")["the paper's"][1]
+    first, _, second, _ = (x.value for x in numbers(guesses.replace(":", " ")))
+    return [[first, second, 300, min(ratios), max(ratios)]]
+
+
+def speed_missed() -> list[Row]:
+    new, old = (
+        committed_table(name, "| recipe | iteration |")
+        for name in ("speed.md", "speed_0.1.0.md")
+    )
+
+    def ratio(table: Mapping[str, list[str]], recipe: str) -> float:
+        return float(table[recipe][2])
+
+    def milliseconds(table: Mapping[str, list[str]], recipe: str) -> float:
+        return float(table[recipe][0].removesuffix(" ms"))
+
+    target = (
+        "WDRBO over ERBO on the same contexts, value and gradient, (64, 100, 100, 1)"
+    )
+    limit = [
+        numbers(committed_table(name, "### What must be reached")[target][0])[0].value
+        for name in ("speed.md", "speed_0.1.0.md")
+    ]
+    row = [100, ratio(new, "wdrbo"), 1.5, ratio(old, "wdrbo")]
+    row += [milliseconds(new, "wdrbo"), milliseconds(old, "wdrbo")]
+    row += [milliseconds(new, "gp_ucb"), milliseconds(old, "gp_ucb"), 100, *limit]
+    two = ("wdrbo_exact", "drbo_mmd")
+    row += [*(ratio(new, name) for name in two), 2, *(ratio(old, name) for name in two)]
+    row += [*(milliseconds(table, name) for table in (new, old) for name in two)]
+    return [[*row, ratio(new, "drbo_mmd_minimax"), 1024]]
+
+
+def search() -> list[Row]:
+    lines = (RESULTS / "search.md").read_text().splitlines()
+    rows = [numbers(line) for line in lines if "| all |" in line]
+    values = [[number.value for number in row] for row in rows]
+    few, tried, time, missed, _, full_time = zip(*values, strict=True)
+    assert sum(missed) == 0
+    cheaper = [100 * (1 - a / b) for a, b in zip(time, full_time, strict=True)]
+    bound = 100 * (1 - 0.05 ** (1 / sum(tried)))  # exact, of none missed
+    assert bound < 1
+    return [[sum(tried), 1, 95, min(cheaper), max(cheaper), sum(few), sum(tried)]]
+
+
+_RESULTS = "benchmarks/results/"
+SOURCES: Mapping[str, Callable[[], list[Row]]] = {
+    _RESULTS + "demo/shops.csv": demo,
+    _RESULTS + "demo/shops.csv, paired": lambda: [demo_differences()],
+    _RESULTS + "demo/*.csv": demo_gain,
+    _RESULTS + "tournament/losses.parquet": tournament,
+    _RESULTS + "tournament/losses.parquet, ten contexts": tournament_ten,
+    _RESULTS + "*/results.parquet": measured,
+    _RESULTS + "*/results.parquet, paired": measured_less_erbo,
+    _RESULTS + "figure1/results.parquet": figure1,
+    _RESULTS + "batches.md": batches,
+    _RESULTS + "batches.md, table": batches_table,
+    _RESULTS + "pending.md": pending,
+    _RESULTS + "bocu_long/iterations.csv": bocu_long,
+    _RESULTS + "misspecified*/table.md": misspecified,
+    _RESULTS + "misspecified/table.md": misspecified_text,
+    _RESULTS + "action_sets/table.md": action_sets,
+    _RESULTS + "search.md": search,
+    _RESULTS + "speed*.md": speed_missed,
+    _RESULTS + "speed.md": speed,
+    _RESULTS + "speed.md, large": speed_of_large,
+    _RESULTS + "inner_speed.md": inner_speed,
+    _RESULTS + "lipschitz_gradients.md, accuracy.md": certainty,
+    _RESULTS + "constraints.md": constraints,
+    _RESULTS + "constraints.md, text": constraints_text,
+}
