@@ -14,8 +14,8 @@ from rich.console import Console
 
 from benchmarks.run.config import ProblemConfig
 from benchmarks.run.markdown import markdown_table
-from benchmarks.run.problems import World, make_problem
 from benchmarks.run.runner import one_thread
+from benchmarks.run.world import World, make_problem
 from botorch_drbo.algorithms import History, SearchSpace, make_algorithm
 from botorch_drbo.algorithms.model_based import ModelBasedAlgorithm
 

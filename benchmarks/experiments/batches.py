@@ -28,8 +28,8 @@ from torch.quasirandom import SobolEngine
 from benchmarks.experiments.improvement import PlainExpectedImprovement
 from benchmarks.run.markdown import markdown_table
 from benchmarks.run.parallel import in_parallel
-from benchmarks.run.problems import World
 from benchmarks.run.runner import one_thread
+from benchmarks.run.world import World
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     best_robust_value,

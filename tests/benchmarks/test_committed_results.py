@@ -14,8 +14,8 @@ import pytest
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.tournament.report import write_report
 from benchmarks.run.config import ProblemConfig
-from benchmarks.run.problems import make_problem
 from benchmarks.run.storage import load
+from benchmarks.run.world import make_problem
 from tests.data import FILES, needs
 
 FOREIGN = re.compile(r"[`\s=>](/[\w.-]+){2,}")
