@@ -63,10 +63,11 @@ from botorch_drbo.integrations._ax_experiment import (
 from botorch_drbo.integrations._ax_parameters import Translation
 from botorch_drbo.integrations._host import (
     FAILED,
+    STRICT,
     Outside,
+    Rule,
     check_outside,
     outcome,
-    refuse_or_warn,
 )
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import RobustOptimizer
@@ -159,7 +160,7 @@ def tell(
     Args:
         client: The client.
         trial_index: The trial, from ``get_next_trials`` or from an earlier ``tell``.
-        context: The value of each context.
+        context: The value of each context; those that the trial has may be left out.
         raw_data: The outcome by the name of its metric, a number or a pair of a number
             and its standard error; None if it is still out.
 
@@ -183,21 +184,24 @@ def tell(
     measured = None
     if raw_data is not None:
         measured = _measured(raw_data, objective_of(experiment)[0])
+    parameters = trial.arms[0].parameters
+    before = {name: v for name, v in parameters.items() if name in names}
+    known: TParameterization = {**before, **context}
     whose = f"the context of trial {trial_index}"
-    kept = node.words(experiment).as_kept(context, whose, node.outside)
+    rule = Rule(node.outside)
+    kept = node.words(experiment).as_kept(known, whose, rule)
     _check_goes_on(trial, names, kept)
-    missing = [name for name in names if name not in context]
+    missing = [name for name in names if name not in known]
     if missing:
         error = InputDataError(f"`context` lacks {missing}: tell all of {names}.")
-        refuse_or_warn(error, node.outside, FAILED)
-    of_use = measured is not None and _is_of_use(*measured, node.outside)
+        rule.refuse_or_warn(error, FAILED)
+    of_use = measured is not None and _is_of_use(*measured, rule)
     if len(kept) < len(names):
         if raw_data is not None:
-            _close(client, trial, f"it was {dict(context)}, {dict(raw_data)}")
+            _close(client, trial, f"it was {known}, {dict(raw_data)}")
         return trial_index
-    parameters = {**trial.arms[0].parameters, **kept}
-    if parameters != trial.arms[0].parameters:
-        told = client.attach_trial(parameters)  # pyright: ignore[reportArgumentType]
+    if (whole := {**parameters, **kept}) != parameters:
+        told = client.attach_trial(whole)  # pyright: ignore[reportArgumentType]
         _close(client, trial, f"its context came: see trial {told}")
         trial_index, trial = told, experiment.trials[told]
     if raw_data is not None and measured is not None and of_use:
@@ -283,6 +287,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         self.num_initial = num_initial
         self.seed = seed
         self.outside = outside
+        self._rule = Rule(outside)
         self._experiment: Experiment | None = None
         self._surrogate: tuple[pd.DataFrame, Adapter] | None = None
         self._known: TParameterization = {}
@@ -314,7 +319,7 @@ class RobustGenerationNode(ExternalGenerationNode):
                     "chooses all of the decision. What can be known before are the "
                     f"contexts {self.context_names}."
                 )
-        known = words.as_kept(self._known, "`fixed_parameters`", "raise")
+        known = words.as_kept(self._known, "`fixed_parameters`", STRICT)
         x = current.ask(context=words.named(known) or None)
         return {**words.for_ax(x.to_dict("records")[0]), **known}
 
@@ -324,7 +329,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         """The decision with the best robust value, given what is known."""
         words = self.words(experiment)
         _check_names(known, self.context_names)
-        known = words.named(words.as_kept(known, "`context`", "raise"))
+        known = words.named(words.as_kept(known, "`context`", STRICT))
         best = self.optimizer(experiment).recommend(context=known or None)
         return words.for_ax(best.x.to_dict("records")[0])
 
@@ -352,7 +357,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         outcomes = outcomes_of(experiment, metric)
         if any(variance is not None for _, variance in outcomes.values()):
             recipe.check_uses_contexts("a standard error")
-        events = events_of(experiment, words, outcomes, self.outside)
+        events = events_of(experiment, words, outcomes, self._rule)
         return RobustOptimizer.from_state_dict(
             write_state(fresh["config"], fresh["environment"], events),
             space=words.space,
@@ -445,14 +450,14 @@ def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
     return told if isinstance(told, tuple) and len(told) == 2 else (told, None)
 
 
-def _is_of_use(mean: object, error: object, outside: Outside) -> bool:
+def _is_of_use(mean: object, error: object, rule: Rule) -> bool:
     """Whether an outcome and its standard error can be learnt from."""
     try:
         outcome(mean, "The outcome in `raw_data`")
         if error is not None:
             outcome(error, "The standard error in `raw_data`")
     except InputDataError as wrong:
-        refuse_or_warn(wrong, outside, FAILED)
+        rule.refuse_or_warn(wrong, FAILED)
         return False
     return True
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from benchmarks.problems import Reservoir
 from botorch_drbo import ContextSet
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
@@ -26,7 +27,6 @@ from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     best_feasible,
 )
-from botorch_drbo.recommendation.worst_case import Judge
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform
 

@@ -37,6 +37,8 @@ def test_prior_and_posterior_are_in_the_units_told(known_noise: bool) -> None:
         prior, here = model.posterior(far), model.posterior(Z)
         noisy = model.posterior(Z, observation_noise=True)
         mean = model.mean_module(far)
+    back, variance = model.outcome_transform.untransform(far, torch.ones_like(far))
+    assert (back.item(), variance.item()) == (2007.0, 4.0)
     assert prior.variance.item() == pytest.approx(4.0 * covar)
     assert prior.mean.item() == pytest.approx(7.0 + 2.0 * mean.item())
     extra = noisy.variance - here.variance

@@ -274,6 +274,14 @@ def test_a_context_known_before_is_a_fixed_parameter() -> None:
     assert robust.recommend(client, {"c": 11.75}) == {"x": best}
 
 
+def test_what_was_known_before_need_not_be_told_again() -> None:
+    client = make("erbo", parameters=(X, C, real("d", 0.0, 1.0)), contexts=("c", "d"))
+    index, _ = ask(client, c=11)
+    index = robust.tell(client, index, {"d": 0.5}, {"cost": 1.0})
+    table = robust.optimizer(client).history
+    assert table[["c", "d", "cost"]].to_numpy().tolist() == [[11.0, 0.5, 1.0]]
+
+
 def test_an_outcome_without_its_context_is_refused_until_it_is_told() -> None:
     client = make(outside="raise")
     index, decision = ask(client)
@@ -425,9 +433,13 @@ def test_a_standard_error_is_the_noise_of_its_outcome() -> None:
     trials = robust.optimizer(client).trials
     noise = [trial.y_variance for trial in trials if trial.y is not None]
     assert noise == pytest.approx([0.25, 0.01])
-    robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": 1.0})
-    with pytest.raises(InputDataError, match="no standard error"):
+    index = robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": 1.0})
+    with pytest.raises(InputDataError, match=rf"attach_data\({index}, "):
         ask(client)
+    client.attach_data(index, {"cost": (1.0, 0.2)})
+    trials = robust.optimizer(client).trials
+    noise = [trial.y_variance for trial in trials if trial.y is not None]
+    assert noise == pytest.approx([0.25, 0.01, 0.04])
 
 
 def test_a_recipe_of_decisions_alone_refuses_standard_errors() -> None:

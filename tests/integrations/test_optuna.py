@@ -510,8 +510,7 @@ def test_a_context_is_clipped_where_asked(c: float, end: float) -> None:
             if study is clipped
             else []
         )
-    with pytest.warns(InputDataWarning, match="taken as"):
-        assert rounds(clipped, 2) == rounds(at_end, 2)
+    assert rounds(clipped, 2) == rounds(at_end, 2)
     assert clipped.trials[3].user_attrs == {"c": c}  # the record stays as it was
 
 
@@ -543,13 +542,25 @@ def test_an_outcome_that_cannot_be_modelled_counts_as_failed_and_its_context_cou
     value: float,
 ) -> None:
     study, failed = study_with(sampler()), study_with(sampler())
-    for one, told in ((study, {"value": value}), (failed, {"state": TrialState.FAIL})):
+    for one in (study, failed):
         rounds(one, 3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputDataWarning)
-            tell(one, one.ask(SPACE), {"c": 9.0}, **told)
     with pytest.warns(InputDataWarning, match="outcome of trial 3"):
-        assert rounds(study, 2) == rounds(failed, 2)
+        tell(study, study.ask(SPACE), {"c": 9.0}, value)
+    tell(failed, failed.ask(SPACE), {"c": 9.0}, state=TrialState.FAIL)
+    assert rounds(study, 2) == rounds(failed, 2)
+
+
+def test_what_is_wrong_is_said_once_by_each_sampler_and_of_each_study() -> None:
+    chosen = sampler("random")
+    studies = [study_with(chosen), study_with(chosen)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for study in studies:
+            tell(study, study.ask(SPACE), {"c": 99.0}, 1.0)
+            rounds(study, 3)
+        studies[0].sampler = sampler("random")  # as after load_study
+        rounds(studies[0], 2)
+    assert ["'c' of trial 0" in str(w.message) for w in caught] == [True] * 3
 
 
 def test_an_outcome_without_its_context_is_refused_at_once_where_asked() -> None:
