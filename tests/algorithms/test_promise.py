@@ -13,7 +13,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Algorithm, make_algorithm
 from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
 from botorch_drbo.surrogate import FixedHyperparameters
-from tests.recipes import robust_set
+from tests.products import robust_set
 
 PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=1e-3)
 RADIUS = 0.4
