@@ -403,6 +403,8 @@ def test_analyses_change_no_decision_and_follow_the_data() -> None:
     ((mean, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
     assert abs(mean - cost(0.9, 11.0)) < 1.0
     assert play(client, range(4, 5)) == play(undisturbed, range(4, 5))
+    ((later, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
+    assert later != mean
     shown += client.compute_analyses([effects], display=False)
     completed = [(c.df["trial_status"] == "COMPLETED").sum() for c in shown]
     assert completed == [4, 5]
