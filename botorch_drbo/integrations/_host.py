@@ -228,7 +228,6 @@ def _trial_of(
         y=y,
         status="pending" if pending else "failed" if y is None else "complete",
         known_context=None if seen else known(c),
-        x_eps=0.0,
     )
 
 
@@ -252,7 +251,7 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
 
 def decisions(run: Run, q: int, this_round: Round) -> Tensor:
     """The next ``q x d_x``."""
-    x, _, _ = next_decisions(run, q, None, this_round, choose_context=False)
+    x, _ = next_decisions(run, q, None, this_round, choose_context=False)
     return x
 
 

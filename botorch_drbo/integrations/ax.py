@@ -70,7 +70,7 @@ from botorch_drbo.integrations._host import (
     outcome,
 )
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
-from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.recipes import Algorithm, ModelBasedAlgorithm, algorithm_from_dict
@@ -234,8 +234,8 @@ def recommend(
     return node.recommend(experiment, {} if context is None else context)
 
 
-def optimizer(client: Client) -> RobustOptimizer:
-    r"""The experiment as a ``RobustOptimizer``: profiles, policies, predictions.
+def optimizer(client: Client) -> NamedOptimizer:
+    r"""The experiment as a ``NamedOptimizer``: profiles, policies, predictions.
 
     Args:
         client: The client.
@@ -291,7 +291,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         self._experiment: Experiment | None = None
         self._surrogate: tuple[pd.DataFrame, Adapter] | None = None
         self._known: TParameterization = {}
-        self._current: tuple[Translation, RobustOptimizer] | None = None
+        self._current: tuple[Translation, NamedOptimizer] | None = None
 
     def gen(
         self, *, fixed_features: ObservationFeatures | None = None, **arguments: Any
@@ -338,7 +338,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         metric, _ = objective_of(experiment)
         return Translation.of(experiment.search_space, self.context_names, metric)
 
-    def optimizer(self, experiment: Experiment) -> RobustOptimizer:
+    def optimizer(self, experiment: Experiment) -> NamedOptimizer:
         """The optimizer that has seen what the experiment has seen."""
         words = self.words(experiment)
         metric, minimize = objective_of(experiment)
@@ -347,7 +347,7 @@ class RobustGenerationNode(ExternalGenerationNode):
             given = recipe.reference
             reference = words.space.context_set(given.points, given.weights)
             recipe = replace(recipe, reference=reference)
-        fresh = RobustOptimizer(
+        fresh = NamedOptimizer(
             recipe,
             words.space,
             seed=self.seed,
@@ -358,7 +358,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         if any(variance is not None for _, variance in outcomes.values()):
             recipe.check_uses_contexts("a standard error")
         events = events_of(experiment, words, outcomes, self._rule)
-        return RobustOptimizer.from_state_dict(
+        return NamedOptimizer.from_state_dict(
             write_state(fresh["config"], fresh["environment"], events),
             space=words.space,
         )

@@ -30,7 +30,7 @@ from ax.core.search_space import SearchSpace
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
@@ -403,6 +403,8 @@ def test_analyses_change_no_decision_and_follow_the_data() -> None:
     ((mean, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
     assert abs(mean - cost(0.9, 11.0)) < 1.0
     assert play(client, range(4, 5)) == play(undisturbed, range(4, 5))
+    ((later, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
+    assert later != mean
     shown += client.compute_analyses([effects], display=False)
     completed = [(c.df["trial_status"] == "COMPLETED").sum() for c in shown]
     assert completed == [4, 5]
@@ -582,7 +584,7 @@ def test_a_context_of_every_kind_is_told_saved_and_asked_for(
     client = make("wdrbo_exact", parameters=(X, parameter), contexts=("p",))
     space = Space({"x": (0.0, 1.0)}, {"p": variable})
     settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
-    opt = RobustOptimizer("wdrbo_exact", space, **settings)
+    opt = NamedOptimizer("wdrbo_exact", space, **settings)
     for t, (given, value) in enumerate(zip(told_values, kept, strict=True)):
         index, decision = ask(client)
         mine = opt.ask()
@@ -614,7 +616,7 @@ def test_a_decision_of_every_kind_is_asked_told_and_saved(
     client = make("wdrbo_exact", parameters=(X, parameter, C))
     space = Space({"x": (0.0, 1.0), "p": variable}, {"c": (10.0, 12.0)})
     settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
-    opt = RobustOptimizer("wdrbo_exact", space, **settings)
+    opt = NamedOptimizer("wdrbo_exact", space, **settings)
     for t in range(4):
         index, decision = ask(client)
         mine = opt.ask()

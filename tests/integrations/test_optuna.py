@@ -32,7 +32,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from torch import Tensor
 
-from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
@@ -301,7 +301,7 @@ def test_every_kind_of_number_and_names() -> None:
         {"load": Log(1e-2, 1e2)},
     )
     reference = ContextSet(weeks.log())
-    opt = RobustOptimizer("wdrbo", named, maximize=False, reference=reference, **QUICK)
+    opt = NamedOptimizer("wdrbo", named, maximize=False, reference=reference, **QUICK)
     for load in (0.1, 1.0, 10.0, 1.0, 0.5):
         trial = study.ask(space)
         params = trial.params
@@ -593,7 +593,8 @@ def test_a_trial_outside_the_search_space_counts_as_failed_or_is_refused() -> No
             run = study.sampler._run(
                 study, Columns(SPACE, "search_space"), study.trials, 1
             )
-        assert not run.ledger.complete and run.ledger.seen == (0,)
+        assert not run.ledger.standing.complete
+        assert list(run.ledger.standing.seen) == [0]
     study.sampler = sampler(outside="raise")
     with pytest.raises(InputDataError, match="'a' of trial 0 must lie between 0 and 1"):
         study.ask(SPACE)
