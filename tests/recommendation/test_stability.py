@@ -15,8 +15,8 @@ from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.recipes.model_based import _others
 from botorch_drbo.recommendation.rivals import _most_dangerous, against_rivals
 from botorch_drbo.recommendation.stability import overtaken
-from tests.algorithms.test_given_model import ensemble
 from tests.models import UNIT, known_model, uniform
+from tests.surrogate.test_given_model import ensemble
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
 HALF = torch.tensor([0.5, 0.5]).double()
