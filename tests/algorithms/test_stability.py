@@ -15,7 +15,7 @@ from botorch_drbo.algorithms import (
     make_algorithm,
 )
 from botorch_drbo.algorithms.model_based import _others
-from botorch_drbo.algorithms.rivals import against_rivals
+from botorch_drbo.algorithms.rivals import _most_dangerous, against_rivals
 from botorch_drbo.algorithms.stability import overtaken
 from botorch_drbo.algorithms.worst_case import Judge
 from botorch_drbo.ambiguity import TotalVariation
@@ -164,6 +164,42 @@ def test_the_rivals_of_an_ensemble_are_judged_by_its_mean():
     judge = Judge.of(contexts, TotalVariation(0.01), SearchSpace(UNIT, UNIT))
     at = against_rivals(judge, contexts, model, here[0], there, "told", seed=0)
     assert at.until is None
+
+
+def test_the_most_dangerous_are_the_best_expected_and_the_best_at_worst():
+    values = uniform(100, 6, seed=4)
+    weights = uniform(6, seed=5).softmax(0)
+    expected = sorted(range(100), key=lambda i: -float(values[i] @ weights))[:16]
+    rest = [i for i in range(100) if i not in expected]
+    lowest = sorted(rest, key=lambda i: -float(values[i].min()))[:16]
+    chosen = _most_dangerous(values, weights).tolist()
+    assert chosen == sorted(expected + lowest) and len(set(chosen)) == 32
+    assert _most_dangerous(values[:32], weights).tolist() == list(range(32))
+
+
+def test_a_radius_of_zero_has_no_stability():
+    best = make_algorithm("dro", radius=0.0, **SMALL).recommend(
+        history(), SearchSpace(UNIT, UNIT)
+    )
+    assert best.stability is None
+
+
+def test_a_rival_has_to_be_allowed():
+    """Told decisions that break a constraint of the space are not compared."""
+    data, space = history(), SearchSpace(UNIT, UNIT)
+    below = (torch.tensor([0]), -torch.ones(1).double(), -0.5)  # x <= .5
+    allowed = replace(space, inequality_constraints=(below,))
+    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(data, allowed)
+    near = ((data.X - best.x).abs() <= 0.01).sum()
+    assert best.stability.num_rivals == (data.X <= 0.5).sum() - near < 14
+
+
+def test_a_rival_is_apart_in_any_column():
+    X = torch.tensor([[0.5, 0.5], [0.5, 0.9], [0.505, 0.505], [0.1, 0.5]]).double()
+    data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
+    found = _others(X[0], data, SearchSpace(UNIT.expand(2, 2), UNIT))
+    rows = {tuple(row) for row in found.tolist()}
+    assert rows == {tuple(row) for row in X[[1, 3]].tolist()}
 
 
 def test_of_many_rivals_it_says_how_many_were_compared():
