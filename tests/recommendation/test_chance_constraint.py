@@ -227,8 +227,11 @@ def test_each_decision_that_fails_over_the_box_makes_room_for_the_next() -> None
     )
     assert probability == pytest.approx(0.8, abs=1e-3)  # .2 of the mass is in the dip
     # Where the list alone falls short too the box still counts.
-    beside = torch.cat([UNIT, torch.tensor([[0.16]]).double()])
-    longer = replace(constraint, points=beside)
+    edge = torch.linspace(0.1, 0.2, 2001).double().unsqueeze(-1)  # of the first dip
+    with torch.no_grad():
+        at = model.posterior(torch.cat([fails[:1].expand(2001, 2), edge], -1))
+    halfway = at.mean.flatten().abs().argmin()  # a probability of one half
+    longer = replace(constraint, points=torch.cat([UNIT, edge[halfway : halfway + 1]]))
     assert 0.81 < longer.probability(fails[:1]) < 0.949
     _, _, probability = best_feasible(
         _FirstColumn(model), longer, space, fails[:1], None
