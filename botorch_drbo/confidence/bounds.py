@@ -47,10 +47,10 @@ def round_regret_bound(
         >>> round_regret_bound(0.5, 0.1, 3.0)
         tensor(1.6000, dtype=torch.float64)
     """
-    wide, size, steep, rest = _all(
+    mean_w, eps, L, rho = _as_nonnegative(
         mean_width=mean_width, radius=radius, lipschitz=lipschitz, slack=slack
     )
-    return 2 * wide + 2 * size * steep + 2 * rest
+    return 2 * mean_w + 2 * eps * L + 2 * rho
 
 
 def regret_bound(
@@ -89,17 +89,17 @@ def regret_bound(
         >>> regret_bound(1.0, 2.0, radii, 3.0, delta=0.1)
         tensor([18.6565, 26.7358, 33.0748], dtype=torch.float64)
     """
-    wide, gain, size, steep, rest = _all(
+    beta, gamma, eps, L, rho = _as_nonnegative(
         width=width,
         information_gain=information_gain,
         radius=radius,
         lipschitz=lipschitz,
         slack=slack,
     )
-    horizons = torch.arange(1, len(size) + 1, dtype=torch.double)
-    learning = horizons * (2 * gain + 4 * math.log(6 / probability(delta)))
-    shift = (2 * size * steep + 2 * rest).expand(len(size))
-    return 4 * wide * learning.sqrt() + shift.cumsum(0)
+    horizons = torch.arange(1, len(eps) + 1, dtype=torch.double)
+    learning = horizons * (2 * gamma + 4 * math.log(6 / probability(delta)))
+    shift = (2 * eps * L + 2 * rho).expand(len(eps))
+    return 4 * beta * learning.sqrt() + shift.cumsum(0)
 
 
 def deviation_sum_bound(
@@ -124,8 +124,10 @@ def deviation_sum_bound(
         >>> deviation_sum_bound(2.0, 50, 0.5)
         tensor(14.1421, dtype=torch.float64)
     """
-    gain, t, ratio = _all(information_gain=information_gain, num=num, lam=noise_ratio)
-    return ((2 * ratio + 1) * gain * t).sqrt()
+    gamma, t, lam = _as_nonnegative(
+        information_gain=information_gain, num=num, lam=noise_ratio
+    )
+    return ((2 * lam + 1) * gamma * t).sqrt()
 
 
 def misspecified_regret_bound(
@@ -158,11 +160,11 @@ def misspecified_regret_bound(
         >>> misspecified_regret_bound(100, 2.0, 3.0, 0.0, 1.0)
         tensor(146.9694, dtype=torch.float64)
     """
-    T, wide, wrong, ratio = _all(
+    T, w, eps, lam = _as_nonnegative(
         horizon=horizon, width=width, epsilon=misspecification, lam=noise_ratio
     )
     sums = deviation_sum_bound(information_gain, T, noise_ratio)
-    return 2 * sums * (wide + wrong * (T / ratio).sqrt())
+    return 2 * sums * (w + eps * (T / lam).sqrt())
 
 
 def candidate_regret_bound(
@@ -195,7 +197,7 @@ def candidate_regret_bound(
         >>> candidate_regret_bound(4.0, 2.0, 3.0, 0.0, 1.0)  # it promises nothing
         tensor(4., dtype=torch.float64)
     """
-    (n,) = _all(plays=plays)
+    (n,) = _as_nonnegative(plays=plays)
     promised = misspecified_regret_bound(
         n, information_gain, width, misspecification, noise_ratio
     )
@@ -221,10 +223,10 @@ def elimination_loss_bound(
         >>> elimination_loss_bound(3.0, 0.1, 1.0)
         tensor(0.6000, dtype=torch.float64)
     """
-    gain, wrong, ratio = _all(
+    gamma, eps, lam = _as_nonnegative(
         information_gain=information_gain, epsilon=misspecification, lam=noise_ratio
     )
-    return 2 * wrong * ((2 + 1 / ratio) * gain).sqrt()
+    return 2 * eps * ((2 + 1 / lam) * gamma).sqrt()
 
 
 def survivor_gap_bound(
@@ -255,10 +257,10 @@ def survivor_gap_bound(
         >>> survivor_gap_bound(3.0, 3.0, 1.0, 0.1, 1.0)
         tensor(7.5282, dtype=torch.float64)
     """
-    m, wide = _all(length=length, width=width)
+    m, w = _as_nonnegative(length=length, width=width)
     largest = deviation_sum_bound(information_gain, m, noise_ratio) / m
     lost = elimination_loss_bound(information_gain, misspecification, noise_ratio)
-    return lost + 4 * wide * largest
+    return lost + 4 * w * largest
 
 
 def phased_regret_bound(
@@ -289,13 +291,13 @@ def phased_regret_bound(
         >>> phased_regret_bound(100, 3.0, 1.0, 2.0, 0.0, 1.0)
         tensor(962., dtype=torch.float64)
     """
-    T, wide, norm = _all(horizon=horizon, width=width, norm_bound=norm_bound)
-    learning = 32 * wide * deviation_sum_bound(information_gain, T, noise_ratio)
+    T, w, B = _as_nonnegative(horizon=horizon, width=width, norm_bound=norm_bound)
+    learning = 32 * w * deviation_sum_bound(information_gain, T, noise_ratio)
     lost = elimination_loss_bound(information_gain, misspecification, noise_ratio)
-    return norm + learning + 3 * T * (1 + T.log()) * lost
+    return B + learning + 3 * T * (1 + T.log()) * lost
 
 
-def _all(**numbers: float | Tensor) -> tuple[Tensor, ...]:
+def _as_nonnegative(**numbers: float | Tensor) -> tuple[Tensor, ...]:
     """Float64 tensors of what the user gave, none negative."""
     return tuple(
         check_nonnegative(value, name).double() for name, value in numbers.items()

@@ -1,4 +1,4 @@
-"""Choose, again and again, the point that is known least: only variances count."""
+"""Uncertainty sampling: greedy choice of the point of largest posterior variance."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ class GreedyVariance:
     .. math:: v_t(z) = \frac{k(z_{i_t}, z) - \sum_{s < t} v_s(z_{i_t}) v_s(z)}
         {\sqrt{\sigma^2_{t-1}(z_{i_t}) + \text{noise}}}
 
-    A step evaluates one row of the kernel and costs ``O(N t)``; nothing is factored
-    again. A variance does not depend on outcomes, so a whole batch can be chosen before
-    the first of its outcomes is in. A point may be observed more than once.
+    This is a partial Cholesky factorisation with diagonal pivots, one row for each
+    observation. A step evaluates one row of the kernel and costs ``O(N t)``; nothing is
+    factored again. A variance does not depend on outcomes, so a whole batch can be
+    chosen before the first of its outcomes is in. A point may be observed more than
+    once.
 
     Args:
         kernel: Any GPyTorch kernel without a batch shape, its outputscale included.
@@ -110,8 +112,8 @@ class GreedyVariance:
                 raise InputDataError("`among` leaves no point to choose from.")
             variance = torch.where(among, variance, -torch.inf)
         largest = variance.max()
-        least = largest - _RELATIVE_TIE * largest.abs() - self._tie
-        return int((variance >= least).nonzero()[0])
+        threshold = largest - _RELATIVE_TIE * largest.abs() - self._tie
+        return int((variance >= threshold).nonzero()[0])
 
     def observe(self, index: int) -> None:
         r"""Add one noisy observation of a point: ``O(N t)``.
@@ -126,19 +128,20 @@ class GreedyVariance:
         if not 0 <= index < n:
             raise InputDataError(f"`index` must be 0 to {n - 1}, got {index}.")
         if t == len(self._rows):
-            grown = self._rows.new_empty(max(16, 2 * t), n)
-            grown[:t] = self._rows
-            self._rows = grown
+            enlarged = self._rows.new_empty(max(16, 2 * t), n)
+            enlarged[:t] = self._rows
+            self._rows = enlarged
         with torch.no_grad():
             point = self._points[index].unsqueeze(0)
             row = self._kernel(point, self._points).to_dense().squeeze(0).double()
-        known = self._rows[:t]
-        own = self._variance[index].clamp_min(0.0)
-        row = row - known[:, index] @ known  # N
-        self._rows[t] = row / (own + self._noise).sqrt()
+        factor = self._rows[:t]
+        point_variance = self._variance[index].clamp_min(0.0)
+        # v_t = (k(z_i, .) - sum_s v_s(z_i) v_s) / sqrt(sigma^2(z_i) + noise)
+        row = row - factor[:, index] @ factor  # N
+        self._rows[t] = row / (point_variance + self._noise).sqrt()
         self._variance -= self._rows[t].square()
         self._indices.append(index)
-        self._gains.append(own.item())
+        self._gains.append(point_variance.item())
 
     def extend(self, num: int, among: Tensor | None = None) -> list[int]:
         r"""Choose and observe, one by one.

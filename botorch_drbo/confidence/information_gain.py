@@ -70,6 +70,7 @@ def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tens
             "`noise_variance` must be positive and finite, got "
             f"{noise_variance}. Without noise the gain is infinite."
         )
+    # 1/2 log det(I + K / lambda) = sum of log L_ii, with L the Cholesky factor.
     scale = noise.expand(t).rsqrt()
     relative = scale.unsqueeze(-1) * covariance.double() * scale
     identity = torch.eye(t, dtype=torch.double, device=covariance.device)

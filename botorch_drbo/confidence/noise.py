@@ -114,9 +114,9 @@ def with_noise_ratio(model: SingleTaskGP, noise_ratio: float) -> SingleTaskGP:
     ratio = check_positive(noise_ratio, "noise_ratio")
     system = training_system(model)
     prior = (system.covariance.diagonal() - system.noise).max()
-    other = copy.deepcopy(model).train()  # forgets what was computed with the old noise
+    clone = copy.deepcopy(model).train()  # forgets what was computed with the old noise
     # The default constraint would not let the noise below 1e-4.
     likelihood = GaussianLikelihood(noise_constraint=Positive()).to(system.inputs)
     likelihood.noise = (ratio * prior).to(system.inputs)
-    other.likelihood = likelihood.requires_grad_(False)
-    return other.eval()
+    clone.likelihood = likelihood.requires_grad_(False)
+    return clone.eval()

@@ -159,9 +159,10 @@ def nonadaptive_confidence_width(
     """
     check_count(num_decisions, "num_decisions")
     check_count(episode, "episode")
-    share = 2.0 * num_decisions * episode * (episode + 1) / probability(delta)
+    # 1 / delta' = 2 |D| e (e + 1) / delta, of the union bound.
+    inverse_delta = 2.0 * num_decisions * episode * (episode + 1) / probability(delta)
     ratio = _noise_factor(noise_std, noise_ratio)
-    spread = math.sqrt(2.0 * math.log(share))
+    spread = math.sqrt(2.0 * math.log(inverse_delta))
     return ratio * spread + _at_least_zero(norm_bound, "norm_bound")
 
 

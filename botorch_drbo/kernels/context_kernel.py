@@ -98,7 +98,7 @@ class ContextKernel(Module):
             ``forward(contexts)``, ``n x (m t)``, and its derivatives in each column,
             ``d_c x n x (m t)``.
         """
-        # By differences: the compression needs every digit of a distance.
+        # By differences, not by a matrix product: the skeleton needs every digit.
         gaps = contexts.mT.unsqueeze(-1) - self.points.mT.unsqueeze(-2)  # d_c x n x t
         rows, slopes = [], []
         for share, precisions in self.precisions:
@@ -109,12 +109,12 @@ class ContextKernel(Module):
             rows.append(row)
             slopes.append(scaled * row)  # d/dc exp(-p gap^2 / 2) = -p gap exp(..)
         if not rows:
-            nothing = contexts.new_empty(len(contexts), 0)
-            return nothing, nothing.expand(contexts.shape[-1], -1, -1)
+            empty = contexts.new_empty(len(contexts), 0)
+            return empty, empty.expand(contexts.shape[-1], -1, -1)
         return torch.cat(rows, dim=-1), torch.cat(slopes, dim=-1)
 
     def _squared_distance(self, contexts: Tensor, weights: list[float]) -> Tensor:
-        """By differences: the compression needs every digit of a distance."""
+        """By differences, not by a matrix product: the skeleton needs every digit."""
         total: Tensor | None = None
         for column, weight in enumerate(weights):
             if weight != 0.0:
@@ -147,10 +147,14 @@ def context_components(
     except UnsupportedError:
         return None
     columns = list(context_columns)
-    others = [column for column in range(num_columns) if column not in columns]
+    decision_columns = [
+        column for column in range(num_columns) if column not in columns
+    ]
     for component in components:
         for factor in component.factors:
-            mixes = factor.weights[columns].any() and factor.weights[others].any()
+            mixes = (
+                factor.weights[columns].any() and factor.weights[decision_columns].any()
+            )
             if mixes and not math.isinf(factor.smoothness):
                 return None
     return [

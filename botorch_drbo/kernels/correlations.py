@@ -61,8 +61,8 @@ def correlation_and_slope(smoothness: float, squared: Tensor) -> tuple[Tensor, T
 def _exponential(squared: Tensor, scale: float) -> Tensor:
     """``exp(-sqrt(s r^2))``; the floor keeps its derivative at zero from being NaN.
 
-    That derivative has a true pole at ``r = 0``, of which the factor ``a - b`` in the
-    chain rule is the cure.
+    That derivative has a pole at ``r = 0``, which the factor ``a - b`` of the chain
+    rule cancels.
     """
     return (-math.sqrt(scale) * squared.clamp_min(_TINY).sqrt()).exp()
 
@@ -79,6 +79,7 @@ class _Matern52(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
+        # d/d(r^2) = -5/6 (1 + a) exp(-a)
         (squared,) = ctx.saved_tensors
         return -5.0 / 6.0 * grad * _FirstOrder.apply(squared, 5.0)
 
@@ -99,5 +100,6 @@ class _FirstOrder(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        # d/d(r^2) = -s/2 exp(-a)
         (squared,) = ctx.saved_tensors
         return -ctx.scale / 2 * grad * _exponential(squared, ctx.scale), None

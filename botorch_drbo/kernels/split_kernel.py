@@ -128,8 +128,9 @@ def _squared_distance(
     """``... x N x t``, from one matrix product where the kernel bears cancellation."""
     if smoothness == 0.5:  # a kink at zero
         return (left.unsqueeze(-2) - right).square().sum(-1)
+    # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b
     squared = torch.addmm(norms, left.flatten(0, -2), right.mT, alpha=-2.0)
     squared = squared.unflatten(0, left.shape[:-1]) if left.ndim > 2 else squared
     squared = squared + left.square().sum(-1, keepdim=True)
-    # Rounding below zero is harmless in exp(-r^2 / 2); a root would not forgive it.
+    # Rounding below zero is harmless in exp(-r^2 / 2); of a root it makes NaN.
     return squared if math.isinf(smoothness) else squared.clamp_min(0.0)

@@ -91,7 +91,7 @@ class StationaryKernel(Module):
         # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b
         squared = torch.addmm(self.norms, scaled, self.points.mT, alpha=-2.0)
         squared = squared + scaled.square().sum(-1, keepdim=True)
-        # Rounding below zero is harmless in exp(-r^2 / 2); a root would not forgive it.
+        # Rounding below zero is harmless in exp(-r^2 / 2); of a root it makes NaN.
         rbf = math.isinf(self.smoothness)
         return squared if rbf else squared.clamp_min(0.0)
 

@@ -65,10 +65,11 @@ def kernel_lipschitz_constant(
     spans = (context_bounds[1] - context_bounds[0]).to(curvature)
     widths[torch.as_tensor(context_indices)] = spans
     if transform is not None:
-        full = torch.ones(d).to(widths)
+        gains = torch.ones(d).to(widths)
         columns = getattr(transform, "indices", torch.arange(d))
-        full[columns] = transform.coefficient.detach().to(full).flatten()[columns]
-        widths = widths / full
+        gains[columns] = transform.coefficient.detach().to(gains).flatten()[columns]
+        widths = widths / gains
+    # L_k^2 = max_j -d2k/dc_j^2 (0) by the chain rule: columns are scaled by widths.
     return (curvature * widths.square()).max().sqrt()
 
 
@@ -128,7 +129,7 @@ def lipschitz_upper_bound(
     scale = 1.0 if transform is None else transform.stdvs.detach().squeeze()
     if norm_bound is not None:
         return scale * 2.0 * check_nonnegative(norm_bound, "norm_bound") * constant
-    # |mu|_k^2 = alpha' K alpha, with K = (K + noise) - noise
+    # |mu|_k^2 = alpha' K alpha, with K = (K + noise) - noise.
     training = training_system(model)
     alpha = training.alpha
     kernel_matrix = training.covariance - training.noise.diag()

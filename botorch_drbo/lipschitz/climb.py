@@ -1,14 +1,20 @@
-r"""Climb to where the slope of a function is steepest: Newton's method for its length.
+r"""Multistart trust-region Newton method with active bounds: where a slope is steepest.
 
-With ``g`` the slope, ``J`` its Jacobian, and ``T`` the third derivatives of the
-function,
+It maximises the logarithm of the norm of a gradient field ``g`` over the unit box. With
+``J`` the Jacobian of ``g`` (the Hessian of the function), and ``T`` the third
+derivatives of the function,
 
 .. math:: \nabla \log |g| = \frac{J g}{|g|^2}, \qquad
     \nabla^2 \log |g| = \frac{J J + \sum_k g_k T_k}{|g|^2}
     - 2 \, (\nabla \log |g|) (\nabla \log |g|)'
 
-``J`` and ``T`` are symmetric in all their indices, so differences of ``g`` along few
-directions tell all of them: no derivative of the slopes is asked for.
+``J`` and ``T`` are symmetric in all their indices, so central differences of ``g``
+along few directions determine them: no derivative of ``g`` is asked for.
+
+Trust regions and active bounds are those of [NocedalWright2006]_, chapters 4 and 16.7;
+the Newton step takes the absolute values of the Hessian's eigenvalues (saddle-free
+Newton, [Dauphin2014saddlefree]_); the starts are reduced by successive halving
+[Jamieson2016halving]_.
 """
 
 from __future__ import annotations
@@ -26,219 +32,243 @@ from botorch_drbo._device import on_cpu
 UnitSlopes = Callable[[Tensor], Tensor]
 """Points of the unit box, ``... x R x k x d``, to the slopes there, same shape."""
 
-_WIDEST = 2e-3  # of the cross, in widths of the box: much narrower than a peak
-_SURVIVORS = 2  # climbs that are never given up
-_SAME_PEAK = (
-    0.05  # so near, in widths of the box, the lower one of two climbs is given up
-)
-_ARRIVED = 3e-4  # after a Newton step as short as this, the error is about its square
-_BEATEN = 0.05  # a climb that will end so much lower, in logarithms, need not arrive
+# All lengths are in widths of the box, all values logarithms of the norm.
+_MAX_DIFFERENCE_STEP = 2e-3  # much narrower than a peak
+_MIN_SURVIVORS = 2  # climbs that successive halving leaves
+_SAME_PEAK_DISTANCE = 0.05  # of two climbs nearer than this the lower one is dominated
+_STEP_TOLERANCE = 3e-4  # after a Newton step this short the error is about its square
+_VALUE_MARGIN = 0.05  # a climb predicted to end this far below need not converge
 
 
 class LogLength(NamedTuple):
-    r"""The logarithm of the length of the slope near a place, to second order.
+    r"""A quadratic model of the logarithm of the gradient's norm, about a point.
 
     Args:
-        place: Where, in the unit box, ``... x R x d``.
-        height: The logarithm there, ``... x R``.
-        gradient: ``... x R x d``.
-        hessian: ``... x R x d x d``.
+        point: Its centre, in the unit box, ``... x R x d``.
+        value: The logarithm there, ``... x R``.
+        gradient: Its gradient, ``... x R x d``.
+        hessian: Its Hessian, ``... x R x d x d``.
     """
 
-    place: Tensor
-    height: Tensor
+    point: Tensor
+    value: Tensor
     gradient: Tensor
     hessian: Tensor
 
-    def after(self, step: Tensor) -> Tensor:
-        """The height that the parabola has after a step, ``... x R``."""
-        rise = self.gradient + 0.5 * _times(self.hessian, step)
-        return self.height + (step * rise).sum(-1)
+    def predicted(self, step: Tensor) -> Tensor:
+        """The value after a step, ``v + s' (g + H s / 2)``, ``... x R``."""
+        rise = self.gradient + 0.5 * _matvec(self.hessian, step)
+        return self.value + (step * rise).sum(-1)
 
-    def top(self, radius: Tensor, margin: float) -> Tensor:
-        r"""Find the top of the parabola within a distance, in the box.
+    def trust_region_step(self, radius: Tensor, margin: float) -> Tensor:
+        r"""Take a Newton step within the trust region, with active bounds.
 
-        Along axes in which the parabola opens upwards the step goes uphill by the same
-        rule, with the size of the curvature. From near a face of the box that lies
-        uphill it goes to the face, and along it.
+        .. math:: s = V |\Lambda|^{-1} V' g, \qquad H = V \Lambda V'
+
+        on the free variables, cut to the radius. The absolute eigenvalues make every
+        direction one of ascent, at saddle points too. A variable near a bound that lies
+        uphill is active: it goes to the bound.
 
         Args:
-            radius: The longest step, ``... x R``.
-            margin: How near a face is near.
+            radius: The trust region's radius, ``... x R``.
+            margin: A bound nearer than this is active.
 
         Returns:
-            ``... x R x d``.
+            The trial points, ``... x R x d``.
         """
-        face = (self.gradient > 0).to(self.place) - self.place
-        stopped = face.abs() <= margin
-        free = (~stopped).to(face)
-        to_face = torch.where(stopped, face, 0.0)
-        slope = free * (self.gradient + _times(self.hessian, to_face))
-        bend, axes = torch.linalg.eigh(
+        # Active set: variables whose uphill bound is within the margin.
+        to_bound = (self.gradient > 0).to(self.point) - self.point
+        active = to_bound.abs() <= margin
+        free = (~active).to(to_bound)
+        to_face = torch.where(active, to_bound, 0.0)
+        # Gradient on the free variables once the active ones are at their bounds.
+        reduced_gradient = free * (self.gradient + _matvec(self.hessian, to_face))
+        eigenvalues, eigenvectors = torch.linalg.eigh(
             self.hessian * free.unsqueeze(-1) * free.unsqueeze(-2)
         )
-        least = torch.finfo(slope.dtype).eps  # of a curvature; the step is cut anyway
-        along = _times(axes.mT, slope) / bend.abs().clamp_min(least)
-        share = (radius / along.norm(dim=-1).clamp_min(least)).clamp_max(1.0)
-        step = to_face + free * _times(axes, share.unsqueeze(-1) * along)
-        return (self.place + step).clamp(0.0, 1.0)
+        # V |Lambda|^-1 V' g; the floor is harmless, for the radius cuts the step.
+        floor = torch.finfo(reduced_gradient.dtype).eps
+        newton_step = _matvec(
+            eigenvectors.mT, reduced_gradient
+        ) / eigenvalues.abs().clamp_min(floor)
+        shrinkage = (radius / newton_step.norm(dim=-1).clamp_min(floor)).clamp_max(1.0)
+        step = to_face + free * _matvec(
+            eigenvectors, shrinkage.unsqueeze(-1) * newton_step
+        )
+        return (self.point + step).clamp(0.0, 1.0)
 
 
 class SlopeClimb(Module):
-    r"""Climbs from several starts, for all decisions at once.
+    r"""Trust-region Newton ascents from several starts, for all decisions at once.
 
-    A step evaluates the slopes at a small cross and goes to the top of the parabola
-    that they tell. A step that led downwards is taken back, and the next one from there
-    is a quarter as long. After each step the half of the climbs that is expected to end
-    lower is given up, until two are left. It ends where all have arrived that can win.
+    A step evaluates the gradient field on a small stencil, fits the quadratic model to
+    it and goes to the model's maximum in the trust region. A step that lowered the
+    value is rejected, and the radius is divided by four. After each step successive
+    halving gives up the half of the climbs with the lower predicted values, until two
+    are left. It ends where all climbs that can win have converged.
 
     Args:
         dim: Columns of the box, ``d``.
     """
 
-    arms: Tensor
-    third: Tensor
+    directions: Tensor
+    third_order: Tensor
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        arms = torch.eye(dim, dtype=torch.double)
+        directions = torch.eye(dim, dtype=torch.double)
         if dim > 2:  # one more, for third derivatives in three different columns
-            arms = torch.cat([arms, torch.full_like(arms[:1], dim**-0.5)])
-        self.register_buffer("arms", arms, persistent=False)
-        self.register_buffer("third", _third_derivatives(arms), persistent=False)
+            directions = torch.cat(
+                [directions, torch.full_like(directions[:1], dim**-0.5)]
+            )
+        self.register_buffer("directions", directions, persistent=False)
+        self.register_buffer(
+            "third_order", _third_derivatives(directions), persistent=False
+        )
 
     def forward(
         self, slopes: UnitSlopes, starts: Tensor, num_steps: int, radius: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        r"""Climb until every climb that can win has arrived.
+        r"""Climb until every climb that can win has converged.
 
         Args:
-            slopes: The slopes.
-            starts: ``... x R x d``.
+            slopes: The gradient field.
+            starts: In the unit box, ``... x R x d``.
             num_steps: The most steps, at least one.
-            radius: The longest step.
+            radius: The first trust region's radius.
 
         Returns:
-            The ends of the climbs that were not given up, ``... x R' x d``; the
-            steepest place on all ways, ``... x 1 x d``; and the length of the slope
+            The last trial points of the surviving climbs, ``... x R' x d``; the best
+            point of all that were evaluated, ``... x 1 x d``; and the gradient's norm
             there, ``... x 1``.
         """
-        # Where differences have lost as many digits as their error has; in float32 that
-        # cross would be as wide as a peak, and its top another one.
-        reach = min(torch.finfo(starts.dtype).eps ** 0.25, _WIDEST)
-        here = self._look(slopes, starts, reach)
-        radii = torch.full_like(here.height, radius)
-        ends = here.top(radii, reach)
+        # h = eps^(1/4) balances rounding and truncation of a second difference; in
+        # float32 that stencil would be as wide as a peak.
+        difference_step = min(
+            torch.finfo(starts.dtype).eps ** 0.25, _MAX_DIFFERENCE_STEP
+        )
+        current = self._quadratic_model(slopes, starts, difference_step)
+        radii = torch.full_like(current.value, radius)
+        trials = current.trust_region_step(radii, difference_step)
         for _ in range(num_steps - 1):
-            expected = here.after(ends - here.place)
-            if ends.shape[-2] > _SURVIVORS:
-                index = _survivors(here.height, ends, expected)
-                here = LogLength(*(_taken(part, index) for part in here))
-                ends, radii = _taken(ends, index), _taken(radii, index)
-                expected = _taken(expected, index)
-            if on_cpu(ends) and _have_arrived(here.place, ends, expected):
+            predicted = current.predicted(trials - current.point)
+            # Successive halving of the climbs.
+            if trials.shape[-2] > _MIN_SURVIVORS:
+                index = _survivors(current.value, trials, predicted)
+                current = LogLength(*(_gathered(part, index) for part in current))
+                trials, radii = _gathered(trials, index), _gathered(radii, index)
+                predicted = _gathered(predicted, index)
+            if on_cpu(trials) and _converged(current.point, trials, predicted):
                 break
-            there = self._look(slopes, ends, reach)
-            lower = there.height < here.height
-            radii = torch.where(lower, radii / 4, radii)
-            here = LogLength(
+            trial = self._quadratic_model(slopes, trials, difference_step)
+            # Accept what raises the value; else stay, with a quarter of the radius.
+            rejected = trial.value < current.value
+            radii = torch.where(rejected, radii / 4, radii)
+            current = LogLength(
                 *(
-                    torch.where(_beside(lower, old), old, new)
-                    for old, new in zip(here, there, strict=True)
+                    torch.where(_unsqueezed(rejected, old), old, new)
+                    for old, new in zip(current, trial, strict=True)
                 )
             )
-            ends = here.top(radii, reach)
-        # Steps down are taken back, and the leader goes on: nothing higher was seen.
-        highest, best = _highest(here)
-        return ends, best, highest.exp()
+            trials = current.trust_region_step(radii, difference_step)
+        # Descents are rejected and the best climb always survives, so no point that was
+        # evaluated is better than this one.
+        value, best = _best(current)
+        return trials, best, value.exp()
 
-    def _look(self, slopes: UnitSlopes, places: Tensor, reach: float) -> LogLength:
-        """By differences over a cross with arms of length ``reach``, inside the box."""
-        d, arms = places.shape[-1], reach * self.arms.to(places)
-        centre = places.clamp(reach, 1.0 - reach)
-        cross = torch.cat([torch.zeros_like(arms[:1]), arms, -arms])
-        found = slopes(centre.unsqueeze(-2) + cross)  # ... x R x (1 + 2 p) x d
-        lengths = found.norm(dim=-1)  # ... x R x (1 + 2 p)
-        # At a place without a slope its logarithm has no derivatives.
-        length = torch.maximum(lengths[..., 0], reach * lengths.amax(-1))
-        length = length.clamp_min(torch.finfo(length.dtype).tiny)
-        found = found / _beside(length, found)
-        middle, up, down = found.split([1, len(arms), len(arms)], dim=-2)
+    def _quadratic_model(
+        self, slopes: UnitSlopes, points: Tensor, difference_step: float
+    ) -> LogLength:
+        """Fit the model of each point by central differences inside the box."""
+        d, directions = points.shape[-1], difference_step * self.directions.to(points)
+        centre = points.clamp(difference_step, 1.0 - difference_step)
+        stencil = torch.cat([torch.zeros_like(directions[:1]), directions, -directions])
+        gradients = slopes(centre.unsqueeze(-2) + stencil)
+        norms = gradients.norm(dim=-1)  # ... x R x (1 + 2 p), of p directions
+        # log |g| has no derivatives at |g| = 0: keep the norm above rounding.
+        norm = torch.maximum(norms[..., 0], difference_step * norms.amax(-1))
+        norm = norm.clamp_min(torch.finfo(norm.dtype).tiny)
+        gradients = gradients / _unsqueezed(norm, gradients)
+        middle, forward, backward = gradients.split(
+            [1, len(directions), len(directions)], dim=-2
+        )
+        # J = (g(+h) - g(-h)) / 2h; T from (g(+h) - 2 g(0) + g(-h)) / h^2.
         g = middle.squeeze(-2)
-        J = ((up - down) / (2.0 * reach))[..., :d, :]
+        J = ((forward - backward) / (2.0 * difference_step))[..., :d, :]
         J = 0.5 * (J + J.mT)
-        second = (up + down - 2.0 * middle) / reach**2  # ... x R x p x d
-        T = (second.flatten(-2) @ self.third.to(places)).unflatten(-1, (d, d, d))
-        gradient = _times(J, g)
-        hessian = J @ J + _times(T, g.unsqueeze(-2))
+        second = (forward + backward - 2.0 * middle) / difference_step**2
+        T = (second.flatten(-2) @ self.third_order.to(points)).unflatten(-1, (d, d, d))
+        # With |g| = 1: gradient J g, Hessian J J + sum_k g_k T_k - 2 (J g)(J g)'.
+        gradient = _matvec(J, g)
+        hessian = J @ J + _matvec(T, g.unsqueeze(-2))
         hessian = hessian - 2.0 * gradient.unsqueeze(-1) * gradient.unsqueeze(-2)
-        step = places - centre  # none but near a face
-        height = LogLength(centre, length.log(), gradient, hessian).after(step)
-        return LogLength(places, height, gradient + _times(hessian, step), hessian)
+        step = points - centre  # zero but near a bound
+        value = LogLength(centre, norm.log(), gradient, hessian).predicted(step)
+        return LogLength(points, value, gradient + _matvec(hessian, step), hessian)
 
 
-def _third_derivatives(arms: Tensor) -> Tensor:
-    r"""What takes second differences to third derivatives, ``(p d) x d^3``.
+def _third_derivatives(directions: Tensor) -> Tensor:
+    r"""The matrix from second differences to third derivatives, ``(p d) x d^3``.
 
-    Along an arm ``a`` the second difference of the slope is ``sum_ij a_i a_j T_ijk``:
-    linear equations for the symmetric ``T``, solved by least squares. Up to four
-    columns there are as many as unknowns.
+    Along a direction ``a`` the second difference of ``g_k`` is
+    ``sum_ij a_i a_j T_ijk``: linear equations for the symmetric ``T``, solved by least
+    squares. Up to four columns there are as many equations as unknowns.
     """
-    d = arms.shape[-1]
+    d = directions.shape[-1]
     rows = []
     for i in range(d):
         for j in range(i, d):
             for k in range(j, d):
-                row = arms.new_zeros(d, d, d)
-                for place in permutations((i, j, k)):
-                    row[place] = 1.0
+                row = directions.new_zeros(d, d, d)
+                for index in permutations((i, j, k)):
+                    row[index] = 1.0
                 rows.append(row)
     basis = torch.stack(rows)  # unknowns x d x d x d
-    seen = torch.einsum("nijk,pi,pj->npk", basis, arms, arms).flatten(1)
-    return torch.linalg.pinv(seen) @ basis.flatten(1)
+    design = torch.einsum("nijk,pi,pj->npk", basis, directions, directions).flatten(1)
+    return torch.linalg.pinv(design) @ basis.flatten(1)
 
 
-def _highest(here: LogLength) -> tuple[Tensor, Tensor]:
-    """The highest place, and its height: ``... x 1`` and ``... x 1 x d``."""
-    height, index = here.height.max(-1, keepdim=True)
-    return height, _taken(here.place, index)
+def _best(current: LogLength) -> tuple[Tensor, Tensor]:
+    """The largest value and its point: ``... x 1`` and ``... x 1 x d``."""
+    value, index = current.value.max(-1, keepdim=True)
+    return value, _gathered(current.point, index)
 
 
-def _survivors(height: Tensor, ends: Tensor, expected: Tensor) -> Tensor:
-    """Which climbs go on: the half that will end highest, of a peak's only one.
+def _survivors(value: Tensor, trials: Tensor, predicted: Tensor) -> Tensor:
+    """Indices of the climbs that go on: the half of the largest predicted values.
 
-    Also the one that is highest now: so the highest place of all lies on a way that is
-    walked to its end.
+    Of the climbs to one peak only the highest counts. The climb of the largest value
+    now always goes on.
     """
-    count = max(_SURVIVORS, (ends.shape[-2] + 1) // 2)
-    leads = height == height.amax(-1, keepdim=True)
-    hopes = torch.where(_beside_higher(ends, expected), -torch.inf, expected)
-    return torch.where(leads, torch.inf, hopes).topk(count, -1).indices
+    count = max(_MIN_SURVIVORS, (trials.shape[-2] + 1) // 2)
+    is_leader = value == value.amax(-1, keepdim=True)
+    priority = torch.where(_dominated(trials, predicted), -torch.inf, predicted)
+    return torch.where(is_leader, torch.inf, priority).topk(count, -1).indices
 
 
-def _have_arrived(place: Tensor, ends: Tensor, expected: Tensor) -> bool:
-    """Whether all steps are short, but those of climbs that will not win."""
-    short = (ends - place).abs().amax(-1) <= _ARRIVED
-    beaten = expected < expected.amax(-1, keepdim=True) - _BEATEN
-    return bool((short | beaten | _beside_higher(ends, expected)).all())
+def _converged(point: Tensor, trials: Tensor, predicted: Tensor) -> bool:
+    """Whether every climb that can win takes steps below the tolerance."""
+    short = (trials - point).abs().amax(-1) <= _STEP_TOLERANCE
+    beaten = predicted < predicted.amax(-1, keepdim=True) - _VALUE_MARGIN
+    return bool((short | beaten | _dominated(trials, predicted)).all())
 
 
-def _beside_higher(ends: Tensor, expected: Tensor) -> Tensor:
-    """Which climbs end at the peak of a higher one, ``... x R``."""
-    gaps = (ends.unsqueeze(-2) - ends.unsqueeze(-3)).norm(dim=-1)  # ... x R x R
-    lower = expected.unsqueeze(-1) < expected.unsqueeze(-2)
-    return ((gaps < _SAME_PEAK) & lower).any(-1)
+def _dominated(trials: Tensor, predicted: Tensor) -> Tensor:
+    """Which climbs end near a climb of a larger predicted value, ``... x R``."""
+    distances = (trials.unsqueeze(-2) - trials.unsqueeze(-3)).norm(dim=-1)
+    lower = predicted.unsqueeze(-1) < predicted.unsqueeze(-2)
+    return ((distances < _SAME_PEAK_DISTANCE) & lower).any(-1)
 
 
-def _taken(part: Tensor, index: Tensor) -> Tensor:
-    """Some of ``... x R (x ...)``, by an index ``... x R'``."""
-    return part.take_along_dim(_beside(index, part), dim=index.ndim - 1)
+def _gathered(part: Tensor, index: Tensor) -> Tensor:
+    """Gather rows of ``... x R (x ...)`` by an index ``... x R'``."""
+    return part.take_along_dim(_unsqueezed(index, part), dim=index.ndim - 1)
 
 
-def _beside(scalars: Tensor, part: Tensor) -> Tensor:
+def _unsqueezed(scalars: Tensor, part: Tensor) -> Tensor:
     """``... x R`` to be broadcast along ``... x R x ...``."""
     return scalars.reshape(*scalars.shape, *(part.ndim - scalars.ndim) * [1])
 
 
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
+def _matvec(matrix: Tensor, vector: Tensor) -> Tensor:
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)

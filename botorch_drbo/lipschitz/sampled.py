@@ -27,9 +27,9 @@ _COUNTS = {"num_sobol": 1, "num_starts": 1, "num_ascent_steps": 0}  # the least
 # By context columns; with more than three as with three.
 _DEFAULTS = {1: (128, 2, 4), 2: (256, 12, 12), 3: (512, 24, 12)}
 _NEWTON_STEPS = 2
-_BEYOND = 8.0  # steps of the grid, which end outside the stencil from anywhere in it
-# Values at -2..2 times this are the derivative of the polynomial through them, as
-# coefficients of 1, t, t^2 and t^3.
+_MAX_NEWTON_STEP = 8.0  # in steps of the grid: longer than the stencil
+# Lagrange interpolation on -2..2: values times this are the coefficients of 1, t, t^2
+# and t^3 of the derivative of the quartic through them.
 _STENCIL = (
     (1 / 12, -1 / 12, -1 / 4, 1 / 6),
     (-2 / 3, 4 / 3, 1 / 2, -2 / 3),
@@ -47,17 +47,18 @@ class LipschitzConstant(Module):
     where ``c~`` is the context scaled to the unit cube by ``context_bounds``, so that
     contexts in different units can be compared.
 
-    The maximum is searched in two steps. The norm is computed at the support of the
-    reference, a fixed Sobol set and the corners of the box. Then climbs start from the
-    best ``num_starts`` contexts of each decision, apart from each other, and go to the
-    top by Newton's method (``SlopeClimb``); the worse half of them is given up after
-    each step, down to two. The best context seen counts, hence the result is a *lower*
-    bound of the true ``L(x)``, never below the sampled maximum.
+    The maximum is searched by a multistart local search. The norm is computed at the
+    support of the reference, a fixed Sobol set and the corners of the box. Then ascents
+    start from the best ``num_starts`` contexts of each decision, apart from each other:
+    a trust-region Newton method with active bounds (``SlopeClimb``), which gives up the
+    worse half of them after each step, down to two. The best context evaluated counts,
+    hence the result is a *lower* bound of the true ``L(x)``, never below the sampled
+    maximum.
     ``lipschitz_upper_bound`` bounds it from the other side.
 
-    On a line the Sobol set is an even grid, and the first step goes to the top of the
-    polynomial through five points of it: that takes no more norms, and where the score
-    is smooth it is enough (``num_starts=1, num_ascent_steps=1``).
+    On a line the Sobol set is an even grid, and the first step goes to the maximum of
+    the quartic interpolant through five points of it: that takes no more norms, and
+    where the score is smooth it is enough (``num_starts=1, num_ascent_steps=1``).
 
     ``L`` is differentiable in ``x``: by the envelope theorem its gradient is the
     partial derivative of the norm in ``x`` at the maximising context, a second
@@ -101,7 +102,7 @@ class LipschitzConstant(Module):
     candidates: Tensor
     widths: Tensor
     stencil: Tensor
-    around: Tensor
+    stencil_offsets: Tensor
     positions: Tensor
 
     def __init__(
@@ -128,7 +129,7 @@ class LipschitzConstant(Module):
         self.num_sobol, self.num_starts, self.num_ascent_steps = counts
         self.spacing = self.num_sobol ** (-1 / d_c)  # in widths of the box
         distance = _START_DISTANCE_ON_LINE if d_c == 1 else _START_DISTANCE
-        self.apart = distance * self.spacing
+        self.start_distance = distance * self.spacing
         if d_c == 1:
             unit = torch.linspace(0.0, 1.0, self.num_sobol, dtype=torch.double)
             parts = [torch.lerp(bounds[0], bounds[1], unit.to(bounds).unsqueeze(-1))]
@@ -145,11 +146,11 @@ class LipschitzConstant(Module):
         derived = {
             "widths": bounds[1] - bounds[0],
             "stencil": torch.tensor(_STENCIL, dtype=torch.double).to(bounds),
-            "around": torch.arange(len(_STENCIL)) - len(_STENCIL) // 2,
+            "stencil_offsets": torch.arange(len(_STENCIL)) - len(_STENCIL) // 2,
         }
         # In steps of the grid on a line, between its first and its last point.
-        places = (self.candidates - bounds[0]) / derived["widths"]
-        derived["positions"] = (self.num_sobol - 1) * places.squeeze(-1)
+        unit_points = (self.candidates - bounds[0]) / derived["widths"]
+        derived["positions"] = (self.num_sobol - 1) * unit_points.squeeze(-1)
         for name, tensor in derived.items():
             self.register_buffer(name, tensor, persistent=False)
         self.climb = SlopeClimb(d_c)
@@ -190,83 +191,88 @@ class LipschitzConstant(Module):
         with torch.no_grad():
             norms = self._norm(slopes(None))  # ... (x S) x M
             starts, best = self._starts(norms)
-            num_steps = self.num_ascent_steps - self._steps_on_grid
+            num_steps = self.num_ascent_steps - self._uses_grid_step
             if num_steps == 0:
                 return torch.cat([best, starts], dim=-2)
             lower, upper = self.bounds.to(norms)
             widths = self.widths.to(norms)
 
-            def in_unit_box(points: Tensor) -> Tensor:
+            def unit_slopes(points: Tensor) -> Tensor:
                 contexts = torch.lerp(lower, upper, points.flatten(-3, -2))
                 return (slopes(contexts) * widths).reshape(points.shape)
 
-            ends, place, highest = self.climb(
-                in_unit_box, (starts - lower) / widths, num_steps, self.spacing
+            ends, maximizer, highest = self.climb(
+                unit_slopes, (starts - lower) / widths, num_steps, self.spacing
             )
             higher = (highest > norms.amax(-1, keepdim=True)).unsqueeze(-1)
-            best = torch.where(higher, torch.lerp(lower, upper, place), best)
+            best = torch.where(higher, torch.lerp(lower, upper, maximizer), best)
             return torch.cat([best, torch.lerp(lower, upper, ends)], dim=-2)
 
     @property
-    def _steps_on_grid(self) -> bool:
-        """Whether the first step needs no norms but those of the grid."""
+    def _uses_grid_step(self) -> bool:
+        """Whether the first step interpolates the norms of the grid."""
         on_line = self.bounds.shape[-1] == 1 and self.num_sobol >= len(_STENCIL)
         return on_line and self.num_ascent_steps > 0
 
     def _starts(self, norms: Tensor) -> tuple[Tensor, Tensor]:
-        """The steepest candidates that do not lie on each other's doorstep.
+        """The steepest candidates at least ``start_distance`` apart (greedy).
 
         Returns:
             Starts ``... (x S) x R x d_c``, on a line after their first step; and the
             best candidate, ``... (x S) x 1 x d_c``.
         """
-        places = self.candidates.to(norms)  # M x d_c
-        indices, rest = [], norms
-        for remaining in reversed(range(min(self.num_starts, len(places)))):
-            index = rest.argmax(-1)  # ... (x S)
+        points = self.candidates.to(norms)  # M x d_c
+        indices, available = [], norms
+        for remaining in reversed(range(min(self.num_starts, len(points)))):
+            index = available.argmax(-1)  # ... (x S)
             indices.append(index)
             if remaining:
-                unit = places / self.widths.to(norms)
-                away = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
-                near = away.square().sum(-1) < self.apart**2
-                rest = torch.where(near, 0.0, rest)
+                unit = points / self.widths.to(norms)
+                offsets = unit - unit[index].unsqueeze(-2)  # ... (x S) x M x d_c
+                near = offsets.square().sum(-1) < self.start_distance**2
+                available = torch.where(near, 0.0, available)
         index = torch.stack(indices, -1)  # ... (x S) x R
-        starts = places[index]  # ... (x S) x R x d_c
+        starts = points[index]  # ... (x S) x R x d_c
         best = starts[..., :1, :]
-        if self._steps_on_grid:
-            starts = self._step_on_grid(norms, index)
+        if self._uses_grid_step:
+            starts = self._grid_newton_step(norms, index)
         return starts, best
 
-    def _step_on_grid(self, norms: Tensor, index: Tensor) -> Tensor:
-        """From candidates to the top of a polynomial through the five nearest points.
+    def _grid_newton_step(self, norms: Tensor, index: Tensor) -> Tensor:
+        """Newton's method on the quartic interpolant of five points of the grid.
 
-        Of the grid, whose points are the first candidates.
+        The points of the grid are the first candidates.
         """
-        last, reach = self.num_sobol - 1, len(_STENCIL) // 2
-        at = self.positions.to(norms)[index]  # ... (x S) x R, in steps of the grid
-        middle = at.round().clamp(reach, last - reach)
-        around = self.around.to(middle.device)
-        near = middle.long().unsqueeze(-1) + around  # ... (x S) x R x 5
-        near = norms.gather(-1, near.flatten(-2)).reshape(near.shape)
-        derivative = near @ self.stencil.to(norms)
+        last, half_width = self.num_sobol - 1, len(_STENCIL) // 2
+        # ... (x S) x R, in steps of the grid
+        position = self.positions.to(norms)[index]
+        middle = position.round().clamp(half_width, last - half_width)
+        stencil_offsets = self.stencil_offsets.to(middle.device)
+        points = middle.long().unsqueeze(-1) + stencil_offsets  # ... (x S) x R x 5
+        stencil_norms = norms.gather(-1, points.flatten(-2)).reshape(points.shape)
+        derivative = stencil_norms @ self.stencil.to(norms)
         first, second, third, fourth = derivative.unbind(-1)  # ... (x S) x R
         third_twice, fourth_thrice = 2.0 * third, 3.0 * fourth
-        at = at - middle
-        low, high = (at - 1.0).clamp_min(-reach), (at + 1.0).clamp(-reach, reach)
-        tiny = torch.finfo(at.dtype).tiny
+        position = position - middle
+        low, high = (
+            (position - 1.0).clamp_min(-half_width),
+            (position + 1.0).clamp(-half_width, half_width),
+        )
+        tiny = torch.finfo(position.dtype).tiny
         for _ in range(_NEWTON_STEPS):
-            slope = torch.addcmul(third, at, fourth)
-            slope = torch.addcmul(second, at, slope)
-            slope = torch.addcmul(first, at, slope)
-            bend = torch.addcmul(third_twice, at, fourth_thrice)
-            bend = torch.addcmul(second, at, bend)
-            # Where it bends upwards the step goes to the end of the interval.
-            least = (slope.abs() / _BEYOND).clamp_min(tiny)
-            at = torch.addcdiv(at, slope, torch.maximum(-bend, least))
-            at = at.clamp(low, high)
-        share = ((middle + at) / last).clamp(0.0, 1.0).unsqueeze(-1)  # of the line
+            # Horner: p' = c1 + c2 t + c3 t^2 + c4 t^3, p'' = c2 + 2 c3 t + 3 c4 t^2.
+            slope = torch.addcmul(third, position, fourth)
+            slope = torch.addcmul(second, position, slope)
+            slope = torch.addcmul(first, position, slope)
+            curvature = torch.addcmul(third_twice, position, fourth_thrice)
+            curvature = torch.addcmul(second, position, curvature)
+            # Newton: t - p' / p''. Where p'' >= 0 go uphill to the end of the interval.
+            floor = (slope.abs() / _MAX_NEWTON_STEP).clamp_min(tiny)
+            position = torch.addcdiv(position, slope, torch.maximum(-curvature, floor))
+            position = position.clamp(low, high)
+        fraction = ((middle + position) / last).clamp(0.0, 1.0).unsqueeze(-1)
         bounds = self.bounds.to(norms)
-        return torch.lerp(bounds[0], bounds[1], share)
+        return torch.lerp(bounds[0], bounds[1], fraction)
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""

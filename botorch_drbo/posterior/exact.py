@@ -70,7 +70,7 @@ class ExactPosterior(MarginalPosterior):
 
     @staticmethod
     def supports(model: Model, posterior_transform: PosteriorTransform | None) -> bool:
-        r"""Whether the formulas of this class are the whole truth about the model.
+        r"""Whether the formulas of this class give the model's posterior.
 
         Args:
             model: Any BoTorch model.
@@ -110,17 +110,21 @@ class ExactPosterior(MarginalPosterior):
             training = training_system(model)
             Z, alpha, root = training.inputs, training.alpha, training.root
             if pending is not None:
+                # Hallucinated outcomes: pending inputs enter the factor of
+                # [[K + noise, k], [k', k_PP + noise]], and alpha is zero there.
                 P = model.transform_inputs(pending.to(Z))
                 cross = self._covariance(Z, P).double()
-                own = self._covariance(P, P).double()
-                # Not less than what the model's dtype leaves uncertain.
-                least = _ROUNDING * torch.finfo(Z.dtype).eps * own.diagonal().mean()
-                added = (pending_noise * training.noise.mean()).clamp_min(least)
-                own = own + added * torch.eye(len(P)).to(own)
+                K_PP = self._covariance(P, P).double()
+                # Not less than the rounding of the model's dtype.
+                min_noise = (
+                    _ROUNDING * torch.finfo(Z.dtype).eps * K_PP.diagonal().mean()
+                )
+                noise = (pending_noise * training.noise.mean()).clamp_min(min_noise)
+                K_PP = K_PP + noise * torch.eye(len(P)).to(K_PP)
                 covariance = torch.cat(
                     [
                         torch.cat([training.covariance, cross], dim=-1),
-                        torch.cat([cross.mT, own], dim=-1),
+                        torch.cat([cross.mT, K_PP], dim=-1),
                     ]
                 )
                 root = psd_safe_cholesky(covariance)
@@ -238,9 +242,9 @@ class ExactPosterior(MarginalPosterior):
 
     def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         K = self._covariance(Z, self.train_inputs)  # N x t
-        own = cast(Callable[..., Tensor], self.gp.covar_module)(Z, diag=True)
+        prior = cast(Callable[..., Tensor], self.gp.covar_module)(Z, diag=True)
         explained = (K @ self.inverse_root.mT).square().sum(-1)
-        return (K @ self.alpha).squeeze(-1), own - explained
+        return (K @ self.alpha).squeeze(-1), prior - explained
 
     def _covariance(self, left: Tensor, right: Tensor) -> Tensor:
         with SmoothDistances():

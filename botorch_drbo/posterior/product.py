@@ -154,13 +154,13 @@ class ProductPosterior(MarginalPosterior):
         n, columns = len(contexts), self.context_kernel.num_columns
         if n < _MIN_CONTEXTS or n * columns < _MIN_PAIRS:
             return self.exact._over(contexts)
-        inside, _ = self.contexts_inside(contexts)
+        transformed, _ = self.contexts_inside(contexts)
         max_size = int(_MAX_SHARE * n)
         # One matrix n x r stays; and a block has some temporaries of both widths.
         max_size = min(max_size, self.memory_budget // (32 * n))
         skeleton = find_skeleton(
             self.context_kernel,
-            inside,
+            transformed,
             amplification=self._amplification(),
             tolerance=_TOLERANCE.get(contexts.dtype, 1e-5),
             max_size=max_size,
@@ -168,20 +168,20 @@ class ProductPosterior(MarginalPosterior):
         )
         if skeleton is None:
             return self.exact._over(contexts)
-        return ProductView(self, contexts, skeleton, inside[skeleton.chosen])
+        return ProductView(self, contexts, skeleton, transformed[skeleton.chosen])
 
     def _amplification(self) -> float:
         """By how much an error in a kernel row can grow, relative to the prior."""
         variance = self.context_kernel.variance
         root = self.exact.inverse_root.double()
         size = torch.linalg.matrix_norm
-        # Two bounds of the spectral norm of L^-1.
+        # |L^-1|_2 <= min(|L^-1|_F, sqrt(|L^-1|_1 |L^-1|_inf))
         norm = torch.minimum(size(root), (size(root, 1) * size(root, torch.inf)).sqrt())
         residual = self.gp.train_targets.double() - self.exact.prior_mean.double()
         largest = residual.abs().max()
-        of_mean = variance * self.exact.alpha.double().norm()
-        of_mean = of_mean / largest.clamp_min(torch.finfo(torch.double).tiny)
-        return max(1.0, float(torch.maximum(variance**0.5 * norm, of_mean)))
+        mean_gain = variance * self.exact.alpha.double().norm()
+        mean_gain = mean_gain / largest.clamp_min(torch.finfo(torch.double).tiny)
+        return max(1.0, float(torch.maximum(variance**0.5 * norm, mean_gain)))
 
     def contexts_inside(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         r"""Transform contexts; each column by itself.
@@ -197,15 +197,15 @@ class ProductPosterior(MarginalPosterior):
         if self.context_affine is not None:
             affine = self.context_affine
             return affine(contexts), affine.slope.expand_as(contexts)
-        some = get_train_inputs(self.gp, transformed=False)[0][:1]
-        columns = range(some.shape[-1])
-        decision = some[:, [i for i in columns if i not in self.context_indices]]
+        row = get_train_inputs(self.gp, transformed=False)[0][:1]
+        columns = range(row.shape[-1])
+        decision = row[:, [i for i in columns if i not in self.context_indices]]
         with torch.enable_grad():
             leaf = contexts.detach().requires_grad_()
-            Z = self.gp.transform_inputs(self.join(decision, leaf.to(some)))[0]  # n x d
-            inside = Z[:, list(self.context_indices)].double()
-            (slope,) = torch.autograd.grad(inside.sum(), leaf)
-        return inside.detach(), slope
+            Z = self.gp.transform_inputs(self.join(decision, leaf.to(row)))[0]  # n x d
+            transformed = Z[:, list(self.context_indices)].double()
+            (slope,) = torch.autograd.grad(transformed.sum(), leaf)
+        return transformed.detach(), slope
 
     def decisions_inside(self, X: Tensor, context: Tensor) -> Tensor:
         r"""Transform decisions; each column by itself.
@@ -330,6 +330,7 @@ class _InterpolatedMoments(LocalMoments):
             self.at_skeleton = separable_moments(side, view.system)  # 2 x b x r
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        # f(c_i) = sum_s E_is f(c_s), of both moments.
         found = self.at_skeleton @ self.view.interpolation[:, part]  # 2 x b x n
         mean, variance = found.unbind()
         return mean, variance.clamp_min(0.0)
@@ -341,7 +342,7 @@ class _InterpolatedMoments(LocalMoments):
                 contexts = view.contexts[contexts]
             return view.posterior.exact.slopes(self.X, contexts)
         if isinstance(contexts, Tensor):
-            # (1 + d_c) x b x k x r, to one matrix for each decision
+            # From (1 + d_c) x b x k x r to one matrix for each decision.
             matrices = view.matrices(contexts.flatten(0, 1))
             matrices = matrices.unflatten(1, contexts.shape[:2]).permute(1, 3, 0, 2)
             at_skeleton = self.at_skeleton.transpose(0, 1)  # b x 2 x r

@@ -82,7 +82,7 @@ class SeparableKernel:
         rows = []
         for summand in self.summands:
             row = summand.side(inputs, group).correlation
-            if row is None:  # does not look at this side: the same everywhere on it
+            if row is None:  # no factor on this side: the same everywhere on it
                 row = inputs.new_ones(len(inputs), len(summand.points))
                 row = row + 0.0 * inputs.sum(-1, keepdim=True)  # of slope zero
             rows.append(row)
@@ -111,13 +111,15 @@ class SkeletonSystem(NamedTuple):
     memory_budget: int
 
     def blocks(self, b: int) -> tuple[int, bool]:
-        """Decisions of one block, and whether the images of all ``b`` fit in memory."""
-        most = self.memory_budget // (_TEMPORARIES * self.alpha.element_size())
-        elements = most
+        """Decisions of one block, and whether ``V`` of all ``b`` fits in memory."""
+        max_elements = self.memory_budget // (_TEMPORARIES * self.alpha.element_size())
+        elements = max_elements
         if self.alpha.device.type == "cpu":
-            elements = min(most, max(_BLOCK_ELEMENTS, _BLOCK_ROWS * len(self.alpha)))
+            elements = min(
+                max_elements, max(_BLOCK_ELEMENTS, _BLOCK_ROWS * len(self.alpha))
+            )
         per_decision = self.context_side[0].numel()
-        return max(1, elements // per_decision), b * per_decision <= most
+        return max(1, elements // per_decision), b * per_decision <= max_elements
 
 
 def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
@@ -137,32 +139,33 @@ def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
 
 
 class SeparableMoments(torch.autograd.Function):
-    r"""See ``separable_moments``; a few decisions at a time, in the cache.
+    r"""The moments of ``separable_moments``, blocked to fit the processor's cache.
 
     .. math:: \mu = o + s\, k \alpha, \qquad \sigma^2 = s^2 (v - \lVert k L^{-T}
         \rVert^2)
 
-    The images ``V = k L^-T`` of the kernel rows are kept for the backward pass, if
-    there is room.
+    The whitened kernel rows ``V = k L^-T`` are kept for the backward pass, if there is
+    room.
     """
 
     @staticmethod
     def forward(ctx: Any, decision_side: Tensor, system: SkeletonSystem) -> Tensor:
         b, r = decision_side.shape[1], system.context_side.shape[1]
-        rows, keep = system.blocks(b)
-        keep = keep and ctx.needs_input_grad[0]
-        means, variances, kept = [], [], []
+        rows, save = system.blocks(b)
+        save = save and ctx.needs_input_grad[0]
+        means, variances, saved = [], [], []
         for block in decision_side.split(rows, dim=1):
+            # mu = o + s k alpha, sigma^2 = s^2 (v - |L^-1 k|^2)
             K = _kernel_rows(block, system.context_side)  # b r x t
             V = K @ system.inverse_root.mT  # b r x t
             means.append(K @ system.alpha)
             variances.append(system.variance - torch.linalg.vecdot(V, V))
-            kept.append(V if keep else None)
+            saved.append(V if save else None)
         mean = system.offset + system.scale * torch.cat(means).reshape(b, r)
         variance = torch.cat(variances).reshape(b, r)
         if ctx.needs_input_grad[0]:
             ctx.save_for_backward(decision_side)
-            ctx.system, ctx.rows, ctx.kept = system, rows, kept
+            ctx.system, ctx.rows, ctx.saved = system, rows, saved
             ctx.inside = variance > 0.0
         return torch.stack([mean, system.scale**2 * variance.clamp_min(0.0)])
 
@@ -171,25 +174,27 @@ class SeparableMoments(torch.autograd.Function):
         (decision_side,) = ctx.saved_tensors
         system: SkeletonSystem = ctx.system
         B, inverse_root = system.context_side, system.inverse_root
-        of_mean = system.scale * grad[0]  # b x r
-        of_variance = -2.0 * system.scale**2 * grad[1] * ctx.inside
-        slopes = []
+        mean_grad = system.scale * grad[0]  # b x r
+        variance_grad = -2.0 * system.scale**2 * grad[1] * ctx.inside
+        gradients = []
         for block, V, g, h in zip(
             decision_side.split(ctx.rows, dim=1),
-            ctx.kept,
-            of_mean.split(ctx.rows),
-            of_variance.split(ctx.rows),
+            ctx.saved,
+            mean_grad.split(ctx.rows),
+            variance_grad.split(ctx.rows),
             strict=True,
         ):
             # With a graph, where a second derivative is wanted, V is no constant.
             if V is None or torch.is_grad_enabled():
                 V = _kernel_rows(block, B) @ inverse_root.mT
-            # dk = g alpha' + h V L^-1, then through the products of both sides
+            # Chain rule: dk = g alpha' + h V L^-1, then dA_m = sum_s dk_s B_ms.
             dk = h.reshape(-1, 1) * (V @ inverse_root)
             dk = dk + g.reshape(-1, 1) * system.alpha.mT  # b r x t
             dk = dk.reshape(block.shape[1], *B.shape[1:])  # b x r x t
-            slopes.append(torch.stack([(dk * side).sum(1) for side in B]))  # m x b x t
-        return torch.cat(slopes, dim=1), None
+            gradients.append(
+                torch.stack([(dk * side).sum(1) for side in B])
+            )  # m x b x t
+        return torch.cat(gradients, dim=1), None
 
 
 def _kernel_rows(decision_side: Tensor, context_side: Tensor) -> Tensor:

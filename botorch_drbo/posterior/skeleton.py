@@ -1,20 +1,23 @@
-r"""A few contexts that speak for all: interpolation of moments over the context.
+r"""Moments interpolated over the context: a randomised interpolative decomposition.
 
 With a kernel that factorises, the posterior mean as a function of the context lies, for
 every decision, in the span of the rows ``b(c)`` of the context's side; the posterior
-variance in the span of their products. Both spans are small where ``b`` is smooth. So
-``r`` contexts, the *skeleton*, are chosen once such that all functions of the span are
-interpolated from their values there,
+variance in the span of their products. Both spans are of low rank where ``b`` is
+smooth. So ``r`` contexts, the *skeleton*, are chosen once such that all functions of
+the span are interpolated from their values there,
 
 .. math:: f(c) = \sum_s e_s(c)\, f(c_s),
 
 and the GP is evaluated at ``r`` contexts instead of ``n``. The functions ``e_s`` equal
-one at ``c_s`` and zero at the other skeleton contexts.
+one at ``c_s`` and zero at the other skeleton contexts: an interpolative decomposition
+of the rows of the matrix ``n x columns`` of all these functions. It is found from a
+random sketch of the columns, by an LU factorisation with row pivots, and checked
+a posteriori on random columns of their own [Halko2011randomized]_.
 
-What accuracy costs: an error ``db`` in the rows becomes ``|alpha| |db|`` in the mean
-and ``2 |L^-1| |db|`` in the variance, so directions of ``b`` count by that
-amplification. What is left after it is a quadratic form with bounded coefficients, and
-the products need no more care than the tolerance itself.
+Accuracy: an error ``db`` in the rows becomes ``|alpha| |db|`` in the mean and
+``2 |L^-1| |db|`` in the variance, so directions of ``b`` count by that amplification.
+What is left after it is a quadratic form with bounded coefficients, and the products
+need no more care than the tolerance itself.
 """
 
 from __future__ import annotations
@@ -29,16 +32,16 @@ from botorch_drbo.kernels import ContextKernel
 
 # Contexts among which the skeleton is chosen: a few, and more where they did not do.
 _CANDIDATES = (256, 2048)
-_PER_PIVOT = 4  # candidates that there should be for each context that is chosen
-_FIRST_SKETCH = 48
-_WIDTH = 4  # random products per feature, to begin with
-_SPARE = 8  # random columns that take no part in the choice, but check it
+_CANDIDATES_PER_PIVOT = 4  # the fewest candidates for each pivot
+_FIRST_SKETCH = 48  # columns of the first sketch of the rows
+_OVERSAMPLING = 4  # columns of the first sketch of the products, per feature
+_NUM_CHECKS = 8  # random columns that are left out of the sketch, for the check
 _CHECK_FACTOR = 500.0  # what the check may find, in tolerances
 _SEED = 0
 
 
 class Skeleton(NamedTuple):
-    r"""Which contexts were chosen, and how the functions ``e_s`` are evaluated.
+    r"""The skeleton contexts, and how the functions ``e_s`` are evaluated.
 
     Args:
         kernel: The context's side of the kernel.
@@ -70,11 +73,12 @@ class Skeleton(NamedTuple):
         """
         rows, changes = self.kernel.rows_and_slopes(contexts)
         r = len(self.chosen)
+        # e(c) = (u(c) v(c)) (L U)^-1 and, by the product rule, its derivative.
         left, right = (rows @ self.mixing + self.constants).split(r, dim=-1)
         d_left, d_right = (changes @ self.mixing).split(r, dim=-1)  # d_c x n x r
         slopes = torch.addcmul(d_left * right, left, d_right) * units.mT.unsqueeze(-1)
         products = torch.cat([(left * right).unsqueeze(0), slopes])
-        return _divided(products.flatten(0, 1), self.factors).unflatten(
+        return _right_solve(products.flatten(0, 1), self.factors).unflatten(
             0, products.shape[:2]
         )
 
@@ -97,13 +101,14 @@ def find_skeleton(
     max_size: int,
     chunk: int,
 ) -> Skeleton | None:
-    r"""Choose the skeleton among the contexts, and check that it speaks for all.
+    r"""Choose the skeleton by a randomised interpolative decomposition, and check it.
 
-    Two LU factorisations with row pivots of random mixtures: of the rows ``b``, which
+    Two LU factorisations with row pivots of random sketches: of the rows ``b``, which
     gives ``f`` features, each with the weight that it can have in a posterior; and of
     products of two features (one of them may be the constant). The pivots of the
-    second are the skeleton. Then random products that took no part are interpolated at
-    every context: where that misses the tolerance, there is no skeleton.
+    second are the skeleton. The check is on random products that were no part of the
+    sketch: where their interpolation misses the tolerance at any context, there is no
+    skeleton. [Halko2011randomized]_, sections 4.3 and 5.2.
 
     Args:
         kernel: The context's side of the kernel.
@@ -116,131 +121,143 @@ def find_skeleton(
     Returns:
         The skeleton, or None if there is none that pays or none that is right.
     """
+    # Candidate rows: a random sample of the contexts, then a larger one.
     generator = Generator().manual_seed(_SEED)
     n, device = len(contexts), contexts.device
     order = torch.randperm(n, generator=generator).to(device)[: _CANDIDATES[-1]]
     parts = contexts[order].split(min(chunk, len(order)))
     candidates = torch.cat([kernel(part) for part in parts])
     for count in _CANDIDATES:
-        last = count >= len(order)
-        choice = _choose(
+        is_last = count >= len(order)
+        decomposition = _decompose(
             candidates[:count],
             amplification=amplification,
             tolerance=tolerance,
             max_size=min(max_size, n - 1),
             generator=generator,
         )
-        if choice is None or (_PER_PIVOT * len(choice.pivots) > count and not last):
-            if last:
+        if decomposition is None or (
+            _CANDIDATES_PER_PIVOT * len(decomposition.pivots) > count and not is_last
+        ):
+            if is_last:
                 return None
             continue
-        error, interpolation = _check(choice, kernel, contexts, chunk)
+        # A posteriori: the interpolation error of random columns, at every context.
+        error, interpolation = _check(decomposition, kernel, contexts, chunk)
         if bool(error <= _CHECK_FACTOR * tolerance):
             return Skeleton(
                 kernel=kernel,
-                chosen=order[choice.pivots],
+                chosen=order[decomposition.pivots],
                 interpolation=interpolation,
-                constants=torch.cat([choice.left[0], choice.right[0]]),
-                mixing=choice.mixing @ torch.cat([choice.left, choice.right], -1)[1:],
-                factors=choice.factors,
+                constants=torch.cat([decomposition.left[0], decomposition.right[0]]),
+                mixing=decomposition.mixing
+                @ torch.cat([decomposition.left, decomposition.right], -1)[1:],
+                factors=decomposition.factors,
             )
-        if last:
+        if is_last:
             return None
     return None
 
 
 class _Truncation(NamedTuple):
-    """Random mixtures of a row, less their interpolation from some of the rows."""
+    """The random check of the first decomposition, that of the rows."""
 
     mixing: Tensor  # columns x f
     factors: Tensor  # f x f
-    weights: Tensor  # columns x k, amplified
-    chosen: Tensor  # f x k, the mixtures at the chosen rows
+    weights: Tensor  # columns x k, random, amplified
+    chosen: Tensor  # f x k, the columns at the pivots
 
     def error(self, rows: Tensor) -> Tensor:
-        known = _divided(rows @ self.mixing, self.factors)
-        return (rows @ self.weights - known @ self.chosen).abs().max()
+        coefficients = _right_solve(rows @ self.mixing, self.factors)
+        return (rows @ self.weights - coefficients @ self.chosen).abs().max()
 
 
-class _Choice(NamedTuple):
-    """A skeleton that has not been checked, and what checks it."""
+class _Decomposition(NamedTuple):
+    """A decomposition of the products, and the columns of its random check."""
 
     pivots: Tensor
     mixing: Tensor
     left: Tensor
     right: Tensor
     factors: Tensor
-    spare: tuple[Tensor, Tensor]  # factors of products that took no part
-    spare_chosen: Tensor  # those products at the skeleton
+    check_factors: tuple[Tensor, Tensor]  # of products that are no part of it
+    check_at_pivots: Tensor
     truncation: _Truncation | None
 
 
-def _choose(
+def _decompose(
     rows: Tensor,
     *,
     amplification: float,
     tolerance: float,
     max_size: int,
     generator: Generator,
-) -> _Choice | None:
-    """The pivots of random products of features; None if there are too many."""
-    mixing, truncation = _mixing(rows, amplification, tolerance, generator)
+) -> _Decomposition | None:
+    """Decompose random products of features; None if their rank is too large."""
+    mixing, truncation = _range_basis(rows, amplification, tolerance, generator)
     features = _features(rows, mixing)  # n x (1 + f)
     size = features.shape[-1]
     # Products span at most size (size + 1) / 2 functions, and usually far fewer.
-    most = min(size * (size + 1) // 2, max_size + 1, len(rows))
-    width = min(most, _WIDTH * size)
-    floor = max(0.1 * tolerance, _rounding(amplification, features))
+    max_width = min(size * (size + 1) // 2, max_size + 1, len(rows))
+    width = min(max_width, _OVERSAMPLING * size)
+    floor = max(0.1 * tolerance, _rounding_floor(amplification, features))
     while True:
-        shape = [2, size, width + _SPARE]
-        left, right = _normal(shape, generator, features) / size**0.5
+        # Sketch: random columns of the n x size^2 matrix of all products.
+        shape = [2, size, width + _NUM_CHECKS]
+        left, right = _gaussian(shape, generator, features) / size**0.5
         products = (features @ left) * (features @ right)
+        # P A = L U: the first rows in the order of the pivots interpolate the others.
         pivots, factors = _pivoted_lu(products[:, :width])
-        rank = _last_above(factors, floor)
-        if rank < width or width == most:
+        rank = _numerical_rank(factors, floor)
+        # A sketch of full rank may have missed some of the span: double it.
+        if rank < width or width == max_width:
             break
-        width = min(most, 2 * width)
+        width = min(max_width, 2 * width)
     if rank > max_size:
         return None
-    return _Choice(
+    return _Decomposition(
         pivots=pivots[:rank],
         mixing=mixing,
         left=left[:, :rank],
         right=right[:, :rank],
         factors=factors[:rank, :rank],
-        spare=(left[:, width:], right[:, width:]),
-        spare_chosen=products[pivots[:rank], width:],
+        check_factors=(left[:, width:], right[:, width:]),
+        check_at_pivots=products[pivots[:rank], width:],
         truncation=truncation,
     )
 
 
 def _check(
-    choice: _Choice, kernel: ContextKernel, contexts: Tensor, chunk: int
+    decomposition: _Decomposition, kernel: ContextKernel, contexts: Tensor, chunk: int
 ) -> tuple[Tensor, Tensor]:
-    """The worst of what is lost at any context; and the interpolation, ``n x r``."""
+    """The largest error of the check, and the interpolation matrix ``n x r``."""
     errors, parts = [], []
     for part in contexts.split(chunk):
         rows = kernel(part)
-        features = _features(rows, choice.mixing)
-        products = (features @ choice.left) * (features @ choice.right)
-        interpolation = _divided(products, choice.factors)
-        spare = (features @ choice.spare[0]) * (features @ choice.spare[1])
-        errors.append((spare - interpolation @ choice.spare_chosen).abs().max())
-        if choice.truncation is not None:
-            errors.append(choice.truncation.error(rows))
+        features = _features(rows, decomposition.mixing)
+        products = (features @ decomposition.left) * (features @ decomposition.right)
+        interpolation = _right_solve(products, decomposition.factors)
+        checks = (features @ decomposition.check_factors[0]) * (
+            features @ decomposition.check_factors[1]
+        )
+        errors.append(
+            (checks - interpolation @ decomposition.check_at_pivots).abs().max()
+        )
+        if decomposition.truncation is not None:
+            errors.append(decomposition.truncation.error(rows))
         parts.append(interpolation)
     return torch.stack(errors).max(), torch.cat(parts)
 
 
 def _features(rows: Tensor, mixing: Tensor) -> Tensor:
-    """A constant and the mixed rows, ``n x (1 + f)``."""
+    """A constant and the rows in the basis, ``n x (1 + f)``."""
     return torch.cat([rows.new_ones(len(rows), 1), rows @ mixing], dim=-1)
 
 
-def _mixing(
+def _range_basis(
     rows: Tensor, amplification: float, tolerance: float, generator: Generator
 ) -> tuple[Tensor, _Truncation | None]:
-    """Which mixtures of a row's entries are the features, ``columns x f``.
+    """A randomised basis of the rows' range: features as mixtures, ``columns x f``.
 
     With ``rows @ omega = P L U`` the columns of ``L`` are a basis with entries of at
     most one, and the pivots of ``U`` say how large the rows are in each direction. A
@@ -251,25 +268,26 @@ def _mixing(
         return rows.new_empty(0, 0), None
     width = min(n, columns, _FIRST_SKETCH)
     while True:
-        omega = _normal([columns, width], generator, rows) / columns**0.5
+        omega = _gaussian([columns, width], generator, rows) / columns**0.5
         pivots, factors = _pivoted_lu(rows @ omega)
-        floor = max(tolerance / amplification, _rounding(1.0, rows))
-        rank = _last_above(factors, floor)
+        floor = max(tolerance / amplification, _rounding_floor(1.0, rows))
+        rank = _numerical_rank(factors, floor)
         if rank < width or width == min(n, columns):
             break
         width = min(n, columns, 4 * width)
     omega, factors = omega[:, :rank], factors[:rank, :rank]
-    sizes = (factors.diagonal().abs() * amplification).clamp_max(1.0)
-    mixing = sizes * torch.linalg.solve_triangular(
+    # L = rows omega U^-1, its columns scaled by min(1, amplification |U_jj|).
+    scales = (factors.diagonal().abs() * amplification).clamp_max(1.0)
+    mixing = scales * torch.linalg.solve_triangular(
         factors, omega, upper=True, left=False
     )
-    weights = _normal([columns, _SPARE], generator, rows)
+    weights = _gaussian([columns, _NUM_CHECKS], generator, rows)
     weights = weights * (amplification / weights.norm(dim=0))
     chosen = rows[pivots[:rank]] @ weights
     return mixing, _Truncation(omega, factors, weights, chosen)
 
 
-def _divided(products: Tensor, factors: Tensor) -> Tensor:
+def _right_solve(products: Tensor, factors: Tensor) -> Tensor:
     """``products @ (L U)^-1``."""
     products = torch.linalg.solve_triangular(factors, products, upper=True, left=False)
     return torch.linalg.solve_triangular(
@@ -277,8 +295,8 @@ def _divided(products: Tensor, factors: Tensor) -> Tensor:
     )
 
 
-def _normal(shape: list[int], generator: Generator, like: Tensor) -> Tensor:
-    """Drawn on the CPU, so that every device finds the same skeleton."""
+def _gaussian(shape: list[int], generator: Generator, like: Tensor) -> Tensor:
+    """Standard normals, drawn on the CPU: every device finds the same skeleton."""
     return torch.randn(*shape, generator=generator, dtype=torch.double).to(like)
 
 
@@ -291,12 +309,12 @@ def _pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(rows).to(matrix.device), factors
 
 
-def _last_above(factors: Tensor, floor: float) -> int:
-    """How many pivots, up to the last one above the floor."""
+def _numerical_rank(factors: Tensor, floor: float) -> int:
+    """The number of pivots up to the last one above the floor."""
     above = (factors.diagonal().abs() > floor).nonzero()
     return int(above.max()) + 1 if len(above) else 0
 
 
-def _rounding(amplification: float, like: Tensor) -> float:
-    """Below this a pivot is rounding noise."""
+def _rounding_floor(amplification: float, like: Tensor) -> float:
+    """The size below which a pivot is rounding noise."""
     return 32.0 * amplification * torch.finfo(like.dtype).eps

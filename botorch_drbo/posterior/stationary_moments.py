@@ -119,6 +119,7 @@ class _Moments(torch.autograd.Function):
 
 def _moments(system: StationarySystem, K: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Means and variances from kernel rows ``N x t``, and ``V = K L^-T``."""
+    # mu = k alpha, sigma^2 = k(z, z) - |L^-1 k|^2
     V = K @ system.inverse_root.mT  # N x t
     variance = system.kernel.variance - V.square().sum(-1)
     return (K @ system.alpha).squeeze(-1), variance, V
@@ -134,11 +135,11 @@ def _slopes(
     points, alpha = system.kernel.points, system.alpha  # t x d, t x 1
     K, D = system.kernel.value_and_slope(scaled)  # N x t
     mean, variance, V = _moments(system, K)
-    # d mean: w_j = alpha_j
-    with_alpha = D @ torch.cat([alpha, alpha * points], dim=-1)  # N x (1 + d)
-    mean_slope = scaled * with_alpha[:, :1] - with_alpha[:, 1:]
-    # d variance: w_j = -2 (L^-T L^-1 k)_j
-    weighted = D * (V @ system.inverse_root)  # N x t
-    total = weighted.sum(-1, keepdim=True)
-    variance_slope = -2.0 * (scaled * total - weighted @ points)
+    # d mu = sum_j alpha_j dk_j: w_j = alpha_j
+    weighted_points = D @ torch.cat([alpha, alpha * points], dim=-1)  # N x (1 + d)
+    mean_slope = scaled * weighted_points[:, :1] - weighted_points[:, 1:]
+    # d sigma^2 = -2 k' L^-T L^-1 dk: w_j = -2 (L^-T L^-1 k)_j
+    weighted_slopes = D * (V @ system.inverse_root)  # N x t
+    total = weighted_slopes.sum(-1, keepdim=True)
+    variance_slope = -2.0 * (scaled * total - weighted_slopes @ points)
     return mean, variance, mean_slope, variance_slope

@@ -28,16 +28,17 @@ def worst_case(
 ) -> tuple[ContextSet, RobustValue]:
     r"""Find the worst distribution that the adversary of a judge can make.
 
-    Over a box this is column generation. The worst case is found on the contexts of
-    the judge, a Sobol set and the corners (these two unless the contexts fill the box).
+    Over a box this is column generation [DantzigWolfe1960]_. The restricted master
+    problem is the worst case on a list: the contexts of the judge, a Sobol set and the
+    corners (these two unless the contexts fill the box).
     Of columns that take some values only, all combinations are on the list unless there
     are too many. A descent leaves categories as they are, and what it ends at takes the
     nearest values.
 
-    Another context lowers it only if its reduced cost, its score and what the set
-    charges for mass there (see ``Prices``), is less than on the list. So contexts
-    descend on that cost from where it is least, those that gain are added, and the
-    worst case is found again, until none gains.
+    The pricing problem: another context lowers the value only if its reduced cost, its
+    score and what the set charges for mass there (see ``Prices``), is less than on the
+    list. So contexts descend on that cost from where it is least, those that gain are
+    added as columns, and the worst case is found again, until none gains.
 
     Args:
         judge: The ball, and where its adversary may go.
@@ -45,7 +46,7 @@ def worst_case(
         seed: Decides the Sobol set.
 
     Returns:
-        The contexts of the judge and those beside them that have mass in the worst
+        The contexts of the judge and the added ones that have mass in the worst
         case (with reference weight zero), and the worst case of the ball on them.
     """
     given, reference = judge.contexts.points, judge.contexts.weights
@@ -57,8 +58,9 @@ def worst_case(
         sampled = score(sample)
         points, values = sample, sampled
         least_gain = _GAIN * (values.max() - values.min())
-        last = torch.inf
+        previous = torch.inf
         for _ in range(_MAX_ROUNDS):
+            # Restricted master problem: the worst case on the list, and its prices.
             weights = pad(reference, (0, len(points) - len(given)))
             ball = judge.ball(points)
             robust = ball.worst_case(values, weights)
@@ -67,21 +69,24 @@ def worst_case(
                 prices.coefficients, points[prices.anchors], judge.between
             )
             target = cost(points, values).amin(-1, keepdim=True) - least_gain
-            # Without the contexts that have no mass the minimum is the same.
-            kept = robust.weights != 0
-            kept[: len(given)] = True
-            points, weights, values = points[kept], weights[kept], values[kept]
-            robust = replace(robust, weights=robust.weights[kept])
-            found = ContextSet(points, weights), robust
-            if last - robust.value < least_gain:
+            # Columns without mass leave the list: the minimum stays the same.
+            basic = robust.weights != 0
+            basic[: len(given)] = True
+            points, weights, values = points[basic], weights[basic], values[basic]
+            robust = replace(robust, weights=robust.weights[basic])
+            result = ContextSet(points, weights), robust
+            if previous - robust.value < least_gain:
                 break
-            last = robust.value
-            new = _below(target, cost, score, judge, judge.box, sample, sampled)
+            previous = robust.value
+            # Pricing problem: contexts of lower reduced cost than any on the list.
+            new = _improving_columns(
+                target, cost, score, judge, judge.box, sample, sampled
+            )
             if not len(new):
                 break
             points = torch.cat([points, new])
             values = torch.cat([values, score(new)])
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class _ReducedCost:
         return scores + (self.coefficients.unsqueeze(-1) * matrix).sum(-2)
 
 
-def _below(
+def _improving_columns(
     target: Tensor,
     cost: _ReducedCost,
     score: Score,
@@ -109,13 +114,15 @@ def _below(
     sample: Tensor,
     sampled: Tensor,
 ) -> Tensor:
-    """Contexts whose cost is below the target of a row (``K x 1``), ``k x d_c``."""
+    """Contexts of a reduced cost below the target (``K x 1``), ``k x d_c``."""
     lower, side = box[0], box[1] - box[0]
     costs = cost(sample, sampled)  # K x m
-    num = max(1, _NUM_STARTS // len(costs))
-    moves = torch.ones_like(side)
-    moves[list(judge.categories)] = 0.0  # there is nothing between two of them
-    starts = costs.topk(min(num, costs.shape[-1]), largest=False).indices  # K x s
+    num_starts = max(1, _NUM_STARTS // len(costs))
+    is_continuous = torch.ones_like(side)
+    is_continuous[list(judge.categories)] = 0.0  # categories have no slope
+    starts = costs.topk(
+        min(num_starts, costs.shape[-1]), largest=False
+    ).indices  # K x s
 
     def evaluate(unit: Tensor) -> tuple[Tensor, Tensor]:
         """Costs ``K x s`` and their slopes ``K x s x d_c``."""
@@ -125,43 +132,50 @@ def _below(
             scores = score(contexts.flatten(0, 1)).reshape(unit.shape[:-1])
             costs = cost(contexts, scores)
             (slopes,) = torch.autograd.grad(costs.sum(), unit)
-        return costs.detach(), slopes * moves
+        return costs.detach(), slopes * is_continuous
 
     width = torch.where(side > 0, side, 1.0)  # a reference without spread has none
     unit = ((sample[starts] - lower) / width).clamp(0.0, 1.0)
     spacing = len(sample) ** (-1.0 / len(side))
-    if moves.any():
+    if is_continuous.any():
         unit, costs = _descend(evaluate, unit, spacing)
     else:
         costs = costs.gather(-1, starts)
     gain, order = (target - costs).flatten().sort(descending=True, stable=True)
     unit = unit.flatten(0, 1)[order[gain > 0]]
-    return snapped((lower + side * _apart(unit)).clamp(lower, box[1]), judge.values)
+    return snapped((lower + side * _distinct(unit)).clamp(lower, box[1]), judge.values)
 
 
 def _descend(
-    evaluate: Callable[[Tensor], tuple[Tensor, Tensor]], unit: Tensor, reach: float
+    evaluate: Callable[[Tensor], tuple[Tensor, Tensor]],
+    unit: Tensor,
+    first_length: float,
 ) -> tuple[Tensor, Tensor]:
-    """Go downhill in the unit cube, each context by steps of its own length."""
+    """Projected gradient descent in the unit cube, with adaptive step lengths.
+
+    A step of given length along the normalised slope is accepted if it lowers the cost,
+    and the length grows by half; else it is rejected, and the length shrinks to 0.3.
+    """
     costs, slopes = evaluate(unit)
-    length = torch.full_like(unit[..., :1], reach)
+    length = torch.full_like(unit[..., :1], first_length)
     for _ in range(_NUM_STEPS):
-        blocked = ((unit <= 0) & (slopes > 0)) | ((unit >= 1) & (slopes < 0))
-        slopes = slopes.masked_fill(blocked, 0.0)
+        # Active bounds: no step along columns that would leave the cube.
+        at_bound = ((unit <= 0) & (slopes > 0)) | ((unit >= 1) & (slopes < 0))
+        slopes = slopes.masked_fill(at_bound, 0.0)
         norm = torch.linalg.vector_norm(slopes, dim=-1, keepdim=True)
         step = length * slopes / torch.where(norm > 0, norm, 1.0)
-        tried = (unit - step).clamp(0.0, 1.0)
-        found, inclines = evaluate(tried)
-        lower = found < costs
-        costs = torch.where(lower, found, costs)
-        lower = lower.unsqueeze(-1)
-        unit = torch.where(lower, tried, unit)
-        slopes = torch.where(lower, inclines, slopes)
-        length = torch.where(lower, 1.5, 0.3) * length
+        trial = (unit - step).clamp(0.0, 1.0)
+        trial_costs, trial_slopes = evaluate(trial)
+        accepted = trial_costs < costs
+        costs = torch.where(accepted, trial_costs, costs)
+        accepted = accepted.unsqueeze(-1)
+        unit = torch.where(accepted, trial, unit)
+        slopes = torch.where(accepted, trial_slopes, slopes)
+        length = torch.where(accepted, 1.5, 0.3) * length
     return unit, costs
 
 
-def _apart(unit: Tensor) -> Tensor:
+def _distinct(unit: Tensor) -> Tensor:
     """The first context of each cell, in order."""
     cells = (unit / _CELL).round()
     _, cell = cells.unique(dim=0, return_inverse=True)

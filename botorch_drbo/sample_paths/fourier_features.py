@@ -1,4 +1,4 @@
-"""Random cosines: paths of a Gaussian process prior, by random Fourier features."""
+"""Paths of a Gaussian process prior, by random Fourier features."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class RandomFourierFeatures(Module):
 
     with ``a`` and ``b`` normal of variance ``s / m`` and ``m`` frequencies for each
     summand of the kernel, of variance ``s``: over paths the covariance is the kernel,
-    with any ``m``. With ``z = [x, c]`` the addition theorem makes the values at all
-    pairs of ``x`` and ``c`` one matrix product over ``2 m`` columns.
+    with any ``m`` [RahimiRecht2007]_. With ``z = [x, c]`` the addition theorem makes
+    the values at all pairs of ``x`` and ``c`` one matrix product over ``2 m`` columns.
 
     Args:
         components: The summands of the kernel.
@@ -47,12 +47,16 @@ class RandomFourierFeatures(Module):
     ) -> None:
         super().__init__()
         self.split = split
-        shares = allocate(components, num_features)
+        counts = allocate(components, num_features)
         frequencies, amplitudes = [], []
-        for component, share in zip(components, shares, strict=True):
-            frequencies.append(component.frequencies([num_paths, share], generator))
+        for component, num_frequencies in zip(components, counts, strict=True):
+            frequencies.append(
+                component.frequencies([num_paths, num_frequencies], generator)
+            )
             variance = torch.tensor(component.variance, dtype=torch.double)
-            amplitudes.append((variance / share).sqrt().expand(share))
+            amplitudes.append(
+                (variance / num_frequencies).sqrt().expand(num_frequencies)
+            )
         weights = torch.cat(amplitudes) * torch.randn(
             2, num_paths, num_features, generator=generator, dtype=torch.double
         )
@@ -87,6 +91,7 @@ class RandomFourierFeatures(Module):
         Returns:
             The weights of ``cos(omega x)`` and of ``sin(omega x)``, ``P x m x n``.
         """
+        # a cos(wx + wc) + b sin(wx + wc), sorted by cos(wx) and sin(wx).
         angles = (c @ self.frequencies[:, self.split :]).mT  # P x m x n
         cos, sin = angles.cos(), angles.sin()
         a, b = self.cosines.unsqueeze(-1), self.sines.unsqueeze(-1)

@@ -158,7 +158,7 @@ class PosteriorPaths(Module):
             split=self.split,
             generator=generator,
         ).to(Z.device)
-        errors = torch.randn(
+        noise_draws = torch.randn(
             self.num_paths, len(Z), generator=generator, dtype=torch.double
         )
 
@@ -174,11 +174,12 @@ class PosteriorPaths(Module):
         self.components = ModuleList(
             SplitComponent(component, centred, self.split) for component in components
         )
-        errors = errors.to(Z) * system.noise.clamp_min(0.0).sqrt()
-        unexplained = (
-            system.residual.mT - self.features.at(centred, memory_budget) - errors
+        noise_draws = noise_draws.to(Z) * system.noise.clamp_min(0.0).sqrt()
+        # Matheron's rule: weights (K + noise)^-1 (y - m(Z) - g(Z) - eps) of each path.
+        residual = (
+            system.residual.mT - self.features.at(centred, memory_budget) - noise_draws
         )  # P x t
-        weights = torch.cholesky_solve(unexplained.mT, system.root).mT
+        weights = torch.cholesky_solve(residual.mT, system.root).mT
         self.register_buffer("weights", weights.contiguous(), persistent=False)
         self._cache: tuple[Tensor, int, Tensor, _ContextSide] | None = None
 
@@ -270,20 +271,20 @@ class PosteriorPaths(Module):
         """``G x N x d_x`` to ``P x N x n``; ``G`` is 1 for shared decisions, or P."""
         graph = torch.is_grad_enabled() and (X.requires_grad or contexts.requires_grad)
         groups = contexts.split(self._contexts_per_block(len(contexts)))
-        keep = self.columnwise and len(groups) == 1 and not contexts.requires_grad
+        is_cached = self.columnwise and len(groups) == 1 and not contexts.requires_grad
 
-        def of_group(group: Tensor) -> Tensor:
+        def group_values(group: Tensor) -> Tensor:
             side: _ContextSide | None = None
-            if keep:
+            if is_cached:
                 side = self._cached_side(contexts)
             elif self.columnwise and not graph:  # in a graph it would have to be kept
                 side = self._context_side(group.to(self.weights.dtype))
 
-            def of_rows(rows: Tensor, group: Tensor) -> tuple[Tensor]:
+            def row_values(rows: Tensor, group: Tensor) -> tuple[Tensor]:
                 return (self._block(rows.movedim(1, 0), group, side).movedim(1, 0),)
 
             (found,) = in_blocks(
-                of_rows,
+                row_values,
                 X.movedim(1, 0),  # N x G x d_x
                 self._bytes_per_row(len(X), len(group)),
                 self.memory_budget,
@@ -293,7 +294,7 @@ class PosteriorPaths(Module):
             return found.movedim(0, 1)
 
         with torch.set_grad_enabled(graph):
-            values = torch.cat([of_group(group) for group in groups], -1)
+            values = torch.cat([group_values(group) for group in groups], -1)
             return (self.offset + self.scale * values).to(X.dtype)
 
     def _block(self, X: Tensor, group: Tensor, side: _ContextSide | None) -> Tensor:
@@ -305,13 +306,14 @@ class PosteriorPaths(Module):
             x = self._transform(joint)[..., self.columns[: self.split]]
             return self._grid(x, self._context_side(contexts) if side is None else side)
         Z = self._transform(join_columns(X, contexts, self.context_indices))
-        nothing = contexts.new_empty(1, 0)
-        values = self._grid(Z.flatten(1, 2), self._context_side(nothing))
+        no_contexts = contexts.new_empty(1, 0)
+        values = self._grid(Z.flatten(1, 2), self._context_side(no_contexts))
         return values.reshape(self.num_paths, X.shape[1], len(contexts))
 
     def _grid(self, x: Tensor, side: _ContextSide) -> Tensor:
         """Transformed decisions ``G x N x k`` against a side: ``P x N x n``."""
         centred = x - self.centre[self.columns[: self.split]]
+        # f = m + g + sum_j s_j k_j(., Z) weights, a product of matrices if separable.
         values = self.features(centred, side.features)
         weights = self.weights.unsqueeze(-1)  # P x t x 1
         for module, second in zip(self.components, side.kernel, strict=True):
@@ -357,13 +359,13 @@ class PosteriorPaths(Module):
     def _cached_side(self, contexts: Tensor) -> _ContextSide:
         """Keep the side of the last contexts: an acquisition function has one set."""
         dtype = self.weights.dtype
-        # An inference tensor does not tell whether it changed, and takes no gradient.
+        # Inference tensors have no version counter: a change would go unnoticed.
         if contexts.is_inference() or torch.is_inference_mode_enabled():
             return self._context_side(contexts.to(dtype))
         if self._cache is not None:
-            known, version, weights, side = self._cache
-            moved = weights is not self.weights  # by `.to(device)`, `.float()`
-            if known is contexts and version == contexts._version and not moved:
+            cached, version, weights, side = self._cache
+            was_cast = weights is not self.weights  # by `.to(device)`, `.float()`
+            if cached is contexts and version == contexts._version and not was_cast:
                 return side
         with torch.no_grad():
             side = self._context_side(contexts.to(dtype))
@@ -380,8 +382,8 @@ class PosteriorPaths(Module):
     def _contexts_per_block(self, n: int) -> int:
         P, m = self.features.cosines.shape
         floats = 3 * P * (2 * m + len(self.components) * self.weights.shape[-1])
-        most = max(1, self.memory_budget // (_BYTES * floats))
-        return most if n <= most else min(most, _CONTEXTS_PER_BLOCK)
+        limit = max(1, self.memory_budget // (_BYTES * floats))
+        return limit if n <= limit else min(limit, _CONTEXTS_PER_BLOCK)
 
     def _bytes_per_row(self, G: int, n: int) -> int:
         """The temporaries of one decision, at ``n`` contexts."""

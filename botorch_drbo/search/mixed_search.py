@@ -16,8 +16,8 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.search.unit_cube import InUnitCube
 
 _HALVINGS = 20  # of the way from a start inside to an end outside
-_MOST_STEPS = 256  # from a value to the next: BoTorch takes no more in a search
-_MOST_ROUNDED = 6  # wide columns of which all combinations of sides are looked at
+_MAX_STEPS = 256  # from a value to the next: BoTorch takes no more in a search
+_MAX_ROUNDED = 6  # wide columns of which all combinations of sides are looked at
 
 
 def climb(
@@ -49,17 +49,18 @@ def climb(
     Returns:
         Decisions, ``m x d_x``; the starts are among them.
     """
-    listed = all_decisions(space)
-    if listed is not None:
-        return listed
+    enumerated = all_decisions(space)
+    if enumerated is not None:
+        return enumerated
     linear = _linear_in_cube(space) or None
-    wide = [
+    wide_ranges = [
         j
         for j, values in space.discrete.items()
-        if isinstance(values, range) and len(values) > _MOST_STEPS
+        if isinstance(values, range) and len(values) > _MAX_STEPS
     ]
-    steps = {j: v for j, v in space.discrete.items() if j not in wide}
+    steps = {j: v for j, v in space.discrete.items() if j not in wide_ranges}
     stepwise = [*steps, *space.categories]
+    # Alternating search: steps in the discrete variables, ascents in the others.
     if stepwise and not space.nonlinear_inequality_constraints:
         with warnings.catch_warnings():
             # Robust objectives have kinks, at which a line search may give up. Where it
@@ -93,7 +94,7 @@ def climb(
         ]
         found = torch.cat(ascents)
     X = cube.to_box(torch.cat([found, starts.squeeze(-2)]))
-    X = _rounded(space, X, wide)
+    X = _rounded(space, X, wide_ranges)
     return X[feasible(space, X)]
 
 
@@ -128,10 +129,10 @@ def _ascent(
             )
             ends.append(end.reshape(1, -1))
     for warning in caught:
-        # Where a line search gave up is drawn back, if it has to be.
+        # Where a line search gave up is a candidate, bisected if it is infeasible.
         if not issubclass(warning.category, OptimizationWarning):
             warnings.warn(warning.message, warning.category, stacklevel=2)
-    return _drawn_back(cube, space, starts.squeeze(-2), torch.cat(ends))
+    return _bisected(cube, space, starts.squeeze(-2), torch.cat(ends))
 
 
 def _rounded(space: SearchSpace, X: Tensor, wide: list[int]) -> Tensor:
@@ -141,33 +142,36 @@ def _rounded(space: SearchSpace, X: Tensor, wide: list[int]) -> Tensor:
     constraint: in all combinations, or else all the lower and all the upper ones.
     """
     rows = [X]
-    if len(wide) > _MOST_ROUNDED:
+    if len(wide) > _MAX_ROUNDED:
         rows += [X.floor(), X.ceil()]
         wide = []
     for j in wide:
-        sides = []
+        roundings = []
         for row in rows:
-            sides += [row.clone(), row.clone()]
-            sides[-2][:, j], sides[-1][:, j] = row[:, j].floor(), row[:, j].ceil()
-        rows = sides
+            roundings += [row.clone(), row.clone()]
+            roundings[-2][:, j], roundings[-1][:, j] = (
+                row[:, j].floor(),
+                row[:, j].ceil(),
+            )
+        rows = roundings
     return space.snap(torch.cat(rows))
 
 
-def _drawn_back(
+def _bisected(
     cube: InUnitCube, space: SearchSpace, starts: Tensor, ends: Tensor
 ) -> Tensor:
-    """Ends that meet the constraints, and else the last that does on the way there.
+    """Feasible ends; of the others the last feasible point on the way, by bisection.
 
     Where a constraint has a kink an ascent often ends a little outside.
     """
-    inside = feasible(space, cube.to_box(ends)).unsqueeze(-1).to(ends)  # k x 1
-    outside = torch.ones_like(inside)
+    lower = feasible(space, cube.to_box(ends)).unsqueeze(-1).to(ends)  # k x 1
+    upper = torch.ones_like(lower)
     for _ in range(_HALVINGS):
-        middle = 0.5 * (inside + outside)
-        met = feasible(space, cube.to_box(starts + middle * (ends - starts)))
-        inside = torch.where(met.unsqueeze(-1), middle, inside)
-        outside = torch.where(met.unsqueeze(-1), outside, middle)
-    return starts + inside * (ends - starts)
+        middle = 0.5 * (lower + upper)
+        is_feasible = feasible(space, cube.to_box(starts + middle * (ends - starts)))
+        lower = torch.where(is_feasible.unsqueeze(-1), middle, lower)
+        upper = torch.where(is_feasible.unsqueeze(-1), upper, middle)
+    return starts + lower * (ends - starts)
 
 
 def _by_discrete_values(starts: Tensor, columns: list[int]) -> list[Tensor]:

@@ -26,7 +26,7 @@ def best_apart(
     seed: int,
     num_samples: int,
 ) -> Tensor:
-    """The best candidate (``1 x d_x``) that does not lie at a pending decision.
+    """The best candidate (``1 x d_x``) at a least distance from pending decisions.
 
     Pending decisions repel the next one by as much as is still unknown. That can be
     next to nothing, late in a run; and a sample path knows nothing of them. Then the
@@ -35,26 +35,26 @@ def best_apart(
     lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
 
     def distance(points: Tensor) -> Tensor:  # n x d_x -> n
-        gaps = torch.cdist(points / side, pending / side, p=torch.inf)
-        return gaps.amin(-1)
+        distances = torch.cdist(points / side, pending / side, p=torch.inf)
+        return distances.amin(-1)
 
     best = candidates[values.argmax()].unsqueeze(0)
     if len(pending) == 0 or distance(best) > SEPARATION:
         return best
     unit = sobol(num_samples, space.d_x, seed).to(lower)
-    near = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
-    near = near.clamp(lower, space.bounds[1])
+    nearby = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
+    nearby = nearby.clamp(lower, space.bounds[1])
     if space.is_box:
-        anywhere = (lower + unit * side).clamp(lower, space.bounds[1])
+        global_sample = (lower + unit * side).clamp(lower, space.bounds[1])
     else:
-        near = space.snap(near)
-        near = near[feasible(space, near)]
-        anywhere = feasible_sample(space, num_samples, seed)
-    sample = torch.cat([near, anywhere])
+        nearby = space.snap(nearby)
+        nearby = nearby[feasible(space, nearby)]
+        global_sample = feasible_sample(space, num_samples, seed)
+    sample = torch.cat([nearby, global_sample])
     with torch.no_grad():
         values = torch.cat([values, acqf(sample.unsqueeze(-2))])
     sample = torch.cat([candidates, sample])
-    new = distance(sample) > SEPARATION
-    if not new.any():  # the box is full of pending decisions: take the widest gap
+    separated = distance(sample) > SEPARATION
+    if not separated.any():  # the box is full of pending decisions: take the widest gap
         return sample[distance(sample).argmax()].unsqueeze(0)
-    return sample[torch.where(new, values, -torch.inf).argmax()].unsqueeze(0)
+    return sample[torch.where(separated, values, -torch.inf).argmax()].unsqueeze(0)

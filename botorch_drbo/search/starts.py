@@ -1,4 +1,8 @@
-"""Where the ascents of an acquisition function begin: one start on each hill."""
+"""Starts of the ascents of an acquisition function: local maxima of a sample.
+
+They are ranked by height and prominence, the 0-dimensional persistence of the
+superlevel sets on the graph of nearest neighbours [Edelsbrunner2002persistence]_.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from botorch_drbo.search.candidates import score
 
 
 def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
-    r"""The samples that are higher than their neighbours, the most promising first.
+    r"""The local maxima among samples, by height plus prominence.
 
     Of points that fill the unit cube, those that none of their nearest
     ``2 d_x + 2`` exceeds: fewer than ``num`` where there are fewer hills. They are
@@ -21,11 +25,13 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
 
     .. math:: h_i + (h_i - s_i)
 
-    with :math:`s_i` the height of the saddle at which one has to pass from hill ``i``
-    to a higher one, walking from neighbour to neighbour. A hill that stands alone rises
-    above its sample as it rises above its saddle; on a long ridge, along a variable
-    that hardly counts, every other sample is a hilltop, but none of them stands out:
-    ranked by height alone they can take all starts.
+    with :math:`s_i` the height of the saddle, the highest minimum of all paths from
+    hill ``i`` to a higher one along neighbours; :math:`h_i - s_i` is its prominence,
+    the persistence of its component of the superlevel sets
+    [Edelsbrunner2002persistence]_. A hill that stands alone rises above its sample as
+    it rises above its saddle; on a long ridge, along a variable that hardly counts,
+    every other sample is a local maximum, but of small prominence: ranked by height
+    alone they can take all starts.
 
     Args:
         acqf: A function of decisions in the unit cube, ``b x 1 x d_x``.
@@ -39,7 +45,7 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
 
 
 def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
-    """Which points are higher than their neighbours, best first.
+    """Local maxima among points, by height plus prominence.
 
     Args:
         unit: Points that fill the unit cube, ``m x d_x``.
@@ -51,41 +57,45 @@ def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
     """
     num_samples, d_x = unit.shape
     finite = values[values.isfinite()]
-    # A moat is hardly deeper than the lowest of the rest, which is a hill all the same.
-    moat = math.nextafter(finite.min().item(), -math.inf) if len(finite) else 0.0
-    height = values.double().nan_to_num(neginf=moat).tolist()
-    neighbours = min(2 * d_x + 2, num_samples - 1)
+    # Minus infinity becomes a floor just below the lowest finite value.
+    floor = math.nextafter(finite.min().item(), -math.inf) if len(finite) else 0.0
+    height = values.double().nan_to_num(neginf=floor).tolist()
+    num_neighbours = min(2 * d_x + 2, num_samples - 1)
     # The first neighbour of a point is itself.
-    places = unit.cpu().numpy()
-    _, near = KDTree(places).query(places, k=neighbours + 1)
-    saddles = _saddles(height, near.reshape(num_samples, -1).tolist())
+    coordinates = unit.cpu().numpy()
+    _, neighbours = KDTree(coordinates).query(coordinates, k=num_neighbours + 1)
+    saddles = _saddles(height, neighbours.reshape(num_samples, -1).tolist())
+    # Largest h + (h - s) first.
     best = sorted(saddles, key=lambda i: saddles[i] - 2 * height[i])
     return torch.tensor(best[:num], device=values.device)
 
 
-def _saddles(height: list[float], near: list[list[int]]) -> dict[int, float]:
-    """The hilltops, highest first, and the height of the saddle of each.
+def _saddles(height: list[float], neighbours: list[list[int]]) -> dict[int, float]:
+    """The local maxima, highest first, and the height of the saddle of each.
 
-    The points emerge from a falling sea, highest first. One without a neighbour on land
-    is a new island. One between islands joins them: for all but the highest it is the
-    saddle. What is never joined has the sea's last level.
+    0-dimensional persistence by union-find: points enter the superlevel set highest
+    first. One without a neighbour in it is born as a component. One between components
+    merges them: for all but the highest (elder rule) it is the saddle. The saddle of a
+    component that is never merged is the lowest value.
     """
     saddles: dict[int, float] = {}
     lowest = min(height)
-    above = [-1] * len(height)  # a point nearer to the top of its island; under water
+    # Towards the component's maximum; -1 outside the superlevel set.
+    parent = [-1] * len(height)
 
-    def top(i: int) -> int:
-        while above[i] != i:
-            above[i] = above[above[i]]
-            i = above[i]
+    def find(i: int) -> int:
+        while parent[i] != i:  # path halving
+            parent[i] = parent[parent[i]]
+            i = parent[i]
         return i
 
     for i in sorted(range(len(height)), key=lambda i: -height[i]):
-        tops = {top(j) for j in near[i] if above[j] >= 0}
-        if not tops:
+        roots = {find(j) for j in neighbours[i] if parent[j] >= 0}
+        if not roots:
             saddles[i] = lowest
-        above[i] = max(tops, key=height.__getitem__, default=i)
-        for other in tops - {above[i]}:
-            saddles[other] = height[i]
-            above[other] = above[i]
+        parent[i] = max(roots, key=height.__getitem__, default=i)
+        # Elder rule: all but the highest component end at this saddle.
+        for merged in roots - {parent[i]}:
+            saddles[merged] = height[i]
+            parent[merged] = parent[i]
     return saddles

@@ -35,7 +35,7 @@ def test_the_parabola_is_autograds(d: int, edge: bool) -> None:
     if edge:
         place[0] = 1.0
     reach = torch.finfo(torch.double).eps ** 0.25
-    here = SlopeClimb(d)._look(slope, place[None, None], reach)
+    here = SlopeClimb(d)._quadratic_model(slope, place[None, None], reach)
     leaf = place.clone().requires_grad_()
     expected = (
         log_length(leaf),
@@ -69,7 +69,7 @@ WIDE = torch.full((1,), 10.0, dtype=torch.double)
 )
 def test_tops(gradient, hessian, radius: float, expected) -> None:
     here = parabola([0.5, 0.5], gradient, hessian)
-    top = here.top(torch.tensor([radius]).double(), 1e-4)
+    top = here.trust_region_step(torch.tensor([radius]).double(), 1e-4)
     torch.testing.assert_close(top[0], torch.tensor(expected).double())
 
 
@@ -77,12 +77,12 @@ def test_along_a_face() -> None:
     """From near a face uphill it goes there; the rest of the step knows of it."""
     hessian = [[-4.0, 2.0], [2.0, -2.0]]
     here = parabola([0.9999, 0.5], [3.0, 0.1], hessian)
-    top = here.top(WIDE, 1e-3)
+    top = here.trust_region_step(WIDE, 1e-3)
     along = (0.1 + 2.0 * 1e-4) / 2.0
     torch.testing.assert_close(top[0], torch.tensor([1.0, 0.5 + along]).double())
     away = parabola([1.0, 0.5], [-0.4, 0.0], [[-4.0, 0.0], [0.0, -2.0]])
     torch.testing.assert_close(
-        away.top(WIDE, 1e-3)[0], torch.tensor([0.9, 0.5]).double()
+        away.trust_region_step(WIDE, 1e-3)[0], torch.tensor([0.9, 0.5]).double()
     )
 
 
@@ -145,7 +145,7 @@ def test_arrived_is_who_can_win() -> None:
         ([[0.89], [0.9]], [0.99, 1.0], True),  # it goes where the other is
     ):
         here = torch.tensor(ends).double(), torch.tensor(expected).double()
-        assert climb._have_arrived(place, *here) == arrived
+        assert climb._converged(place, *here) == arrived
 
 
 def test_nothing_is_lost_where_there_is_no_slope() -> None:

@@ -37,8 +37,8 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.worst_case import (
-    _apart,
     _descend,
+    _distinct,
     worst_case,
 )
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -629,7 +629,7 @@ def test_descents_begin_where_the_score_is_low() -> None:
 
 def test_contexts_nearer_than_a_cell_are_one_and_the_first_stays() -> None:
     unit = torch.tensor([[0.5], [0.1], [0.5 + 3e-6], [0.5 + 3e-5], [0.1 - 4e-6], [0.9]])
-    kept = _apart(unit.double())
+    kept = _distinct(unit.double())
     expected = unit.double()[[0, 1, 3, 5]]
     assert torch.equal(kept, expected)
 

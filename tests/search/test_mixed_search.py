@@ -12,8 +12,8 @@ from torch import Tensor
 from botorch_drbo.problem.feasible import feasible, sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.search.mixed_search import (
+    _bisected,
     _by_discrete_values,
-    _drawn_back,
     _in_cube,
     _linear_in_cube,
     climb,
@@ -115,7 +115,7 @@ def test_what_ends_outside_is_drawn_back_to_the_border() -> None:
     )
     cube = InUnitCube(Linear(1.0, 0.0), BOX)
     starts, ends = rows([0.0, 0.5], [0.5, 0.5]), rows([1.0, 0.9], [0.6, 0.5])
-    back = cube.to_box(_drawn_back(cube, space, starts, ends))
+    back = cube.to_box(_bisected(cube, space, starts, ends))
     assert back[0, 0].item() == pytest.approx(13.0, abs=2e-5)
     share = 0.75  # of the way, in both columns
     assert back[0, 1].item() == pytest.approx(
