@@ -284,6 +284,11 @@ def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
 
 def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
     """What was told of the objective: the outcome, and its standard error or None."""
+    if not isinstance(raw_data, Mapping):
+        raise InputDataError(
+            f"`raw_data` must be a dictionary such as {{{metric!r}: 1.5}}, as Ax takes "
+            f"it, got {raw_data!r}."
+        )
     if metric not in raw_data:
         raise InputDataError(
             f"`raw_data` lacks the objective {metric!r}, got {list(raw_data)}."

@@ -752,6 +752,7 @@ def test_a_decision_cannot_be_held_fixed() -> None:
         ({"context": {"c": 0.5}}, "'c' of the context of trial 0 must lie between"),
         ({"context": {"c": True}}, "'c' of the context of trial 0 must be a finite"),
         ({"raw_data": {"costs": 1.0}}, "lacks the objective 'cost'"),
+        ({"raw_data": 1.0}, "must be a dictionary such as"),
         ({"raw_data": {"cost": math.nan}}, "finite number"),
         ({"raw_data": {"cost": "1"}}, "finite number"),
         ({"trial_index": 7}, "no trial 7"),
