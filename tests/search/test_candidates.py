@@ -14,7 +14,7 @@ from botorch_drbo.recipes import (
     ModelBasedAlgorithm,
     make_algorithm,
 )
-from botorch_drbo.search.candidates import best_rows, check_candidates, score
+from botorch_drbo.search.candidates import best_row, best_rows, check_candidates, score
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double),
@@ -173,3 +173,17 @@ def test_a_recipe_that_may_repeat_needs_one_row() -> None:
     recipe, row = small("phased_gp_us"), listed(1)
     x = recipe.propose(history(7), SPACE, q=8, X_pending=None, candidates=row)
     assert torch.equal(x, row.expand(8, -1))
+
+
+def test_a_row_is_pending_in_all_of_its_columns() -> None:
+    listed = torch.tensor([[0.0, 1.0], [1.0, 2.0]])
+    values, pending = torch.tensor([2.0, 1.0]), torch.tensor([[0.0, 3.0]])
+    assert torch.equal(best_row(listed, values, pending), listed[:1])
+
+
+def test_rows_off_by_rounding_are_moved_to_what_they_mean() -> None:
+    unit = torch.tensor([[0.0, 0.0], [1.0, 3.0]], dtype=torch.double)
+    space = SearchSpace(unit, unit[:, :1], discrete={1: (0.0, 1.0, 3.0)})
+    listed = torch.tensor([[1.0 + 2e-16, 1.0 - 2e-16], [-1e-17, 3.0]]).double()
+    found = check_candidates(listed, space)
+    assert found.tolist() == [[1.0, 1.0], [0.0, 3.0]]

@@ -123,3 +123,16 @@ def test_saddles_by_all_paths() -> None:
 def test_points_decide_the_dtype() -> None:
     one = Landscape(lambda X: hill(X, 0.6, 0.5))
     assert hilltops(one, sobol(64, 2, 0).float(), 4).dtype == torch.float32
+
+
+def test_a_moat_is_as_deep_as_the_lowest_land_and_no_deeper() -> None:
+    # Three hills on a line; a moat before the last of them makes it no better.
+    where = torch.arange(41.0).double()
+    values = torch.stack(
+        [top - 0.28 * (where - at).abs() for top, at in ((1.5, 5), (1.4, 15))]
+    ).amax(0)
+    values = values.clamp_min(0.0)
+    values[20:30] = -torch.inf
+    values[30:] = (1.0 - 0.2 * (where[30:] - 35).abs()).clamp_min(0.0)
+    found = hills(where.unsqueeze(-1) / 40, values, 3)
+    assert found.tolist() == [5, 15, 35]
