@@ -1,8 +1,10 @@
-"""Linear scores over the simplex and a Euclidean ball: an exact active-set method.
+"""Linear scores over the simplex and a Euclidean ball: a primal-dual active-set method.
 
-If the atoms that carry mass are known, the answer has a closed form. The method guesses
-them, drops atoms whose weight comes out negative, takes in atoms whose multiplier does,
-and starts over. It ends at the exact answer or not at all: the caller has to check.
+With the atoms that carry mass known (the active set), the answer has a closed form. The
+method guesses them, drops all atoms of negative weight, takes in all of negative
+multiplier, and starts over: block principal pivoting, the primal-dual active-set
+strategy of [Hintermuller2002activeset]_. It ends at the exact answer or not at all: the
+caller has to check.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import torch
 from torch import Tensor
 
 MAX_PIVOTS = 20
-_WEIGHT = 1e-14  # below minus this, a weight is negative
-_SLACK = 1e-13  # the same of a multiplier; the range of the scores is one
-_WHOLE = 0.75  # share of the atoms from which on picking them out does not pay
+_WEIGHT_TOLERANCE = 1e-14  # below minus this, a weight is negative
+_MULTIPLIER_TOLERANCE = 1e-13  # the same of a multiplier; the scores' range is one
+_DENSE_SHARE = 0.75  # share of the atoms from which on a submatrix does not pay
 
 
 @dataclass(frozen=True)
@@ -67,112 +69,138 @@ def pivot(
         f: Scores, ``b x n``, each row with minimum zero and maximum one.
         p: Reference weights, ``b x n``, each row sums to one.
         radius: Positive, ``b x 1``.
-        active: A guess of the atoms that carry mass, ``b x n``.
+        active: A guess of the active set, the atoms that carry mass, ``b x n``.
         kernel: The kernel of all rows.
-        one_by_one: Whether a round drops or takes in one atom and not all. For few
-            atoms that are nearly the right ones, however alike the kernel finds them.
+        one_by_one: Whether a round exchanges one atom and not all (single principal
+            pivoting). For few atoms that are nearly the right ones, however alike the
+            kernel finds them.
     """
     factor = kernel.factor
     q, u = p.clone(), torch.zeros_like(p @ factor)
     found = Pivoted(q, u, torch.zeros_like(p), torch.zeros_like(active[:, 0]))
     rows = torch.arange(len(f), device=f.device)
     for _ in range(MAX_PIVOTS):
-        # q = still - t * moving for t > 0; both parts are zero off the active atoms.
-        mass = active.to(f)
-        num_active = mass.sum(-1, keepdim=True)
-        still, moving = _parts(f, p, active, kernel)
+        # Minimum on the active set: q = projection - t * ascent for t > 0, where
+        # |factor' (q - p)| = radius.
+        mask = active.to(f)
+        num_active = mask.sum(-1, keepdim=True)
+        projection, ascent = _projection_and_ascent(f, p, active, kernel)
         # One atom alone cannot move: what is left of the difference is rounding.
-        moving = torch.where(num_active > 1, moving, 0.0)
-        y, slope = (still - p) @ factor, moving @ factor
+        ascent = torch.where(num_active > 1, ascent, 0.0)
+        y, slope = (projection - p) @ factor, ascent @ factor
         size = _dot(slope, slope).clamp_min(torch.finfo(f.dtype).tiny)
         t = ((radius - _length(y)) * (radius + _length(y)) / size).clamp_min(0).sqrt()
-        q, y = still - t * moving, y - t * slope
+        q, y = projection - t * ascent, y - t * slope
         z = t * f + y @ factor.mT  # t times the multipliers, but for an offset
-        z = z - _dot(z, mass) / num_active
-        good = torch.where(active, q > -_WEIGHT, z < -_SLACK * t)
+        z = z - _dot(z, mask) / num_active
+        # Next active set: active atoms with q >= 0 (primal feasibility), and inactive
+        # ones with a multiplier z < 0 (no dual feasibility).
+        next_active = torch.where(
+            active, q > -_WEIGHT_TOLERANCE, z < -_MULTIPLIER_TOLERANCE * t
+        )
         # Then t > 0: at t = 0 the multipliers would say that no point of the simplex
-        # is nearer to p than ``still``; but p is, and from there the radius is free.
+        # is nearer to p than the projection; but p is.
         if one_by_one:
-            good = _worst_exchanged(active, good, q, z)
-        settled = (good == active).all(-1)
+            next_active = _single_exchange(active, next_active, q, z)
+        settled = (next_active == active).all(-1)
         found.q[rows[settled]] = q[settled]
         found.u[rows[settled]] = (y / t)[settled]
-        found.direction[rows[settled]] = (-radius / (t * size) * moving)[settled]
+        found.direction[rows[settled]] = (-radius / (t * size) * ascent)[settled]
         found.settled[rows[settled]] = True
         # A guess without atoms has no closed form.
-        go = (~settled & good.any(-1) & q.isfinite().all(-1)).nonzero().squeeze(-1)
-        if not len(go):
+        rest = (
+            (~settled & next_active.any(-1) & q.isfinite().all(-1))
+            .nonzero()
+            .squeeze(-1)
+        )
+        if not len(rest):
             break
-        f, p, radius, rows = f[go], p[go], radius[go], rows[go]
-        active = good[go]
+        f, p, radius, rows = (
+            f[rest],
+            p[rest],
+            radius[rest],
+            rows[rest],
+        )
+        active = next_active[rest]
     return found
 
 
-def _worst_exchanged(active: Tensor, good: Tensor, q: Tensor, z: Tensor) -> Tensor:
+def _single_exchange(
+    active: Tensor, next_active: Tensor, q: Tensor, z: Tensor
+) -> Tensor:
     """Drop the atom of lowest weight, or take in the one of lowest multiplier."""
-    leaves = (active & ~good).any(-1, keepdim=True)
-    candidates = torch.where(active == leaves, torch.where(leaves, q, z), torch.inf)
+    drops = (active & ~next_active).any(-1, keepdim=True)
+    candidates = torch.where(active == drops, torch.where(drops, q, z), torch.inf)
     worst = candidates.argmin(-1, keepdim=True)
-    chosen = torch.zeros_like(active).scatter(-1, worst, True)
-    return torch.where(chosen, good, active)
+    selected = torch.zeros_like(active).scatter(-1, worst, True)
+    return torch.where(selected, next_active, active)
 
 
-def _parts(
+def _projection_and_ascent(
     f: Tensor, p: Tensor, active: Tensor, kernel: Kernel
 ) -> tuple[Tensor, Tensor]:
-    """Nearest point to ``p`` on the active atoms, and steepest ascent along them."""
+    """Projection of ``p`` on the active atoms, and steepest ascent along them."""
     num_active = active.sum(-1)
     if kernel.inverse is not None:
-        num_idle = int((active.shape[-1] - num_active).max())
-        if num_idle < int(num_active.max()):
-            return _by_idle(f, p, ~active, num_idle, kernel.white, kernel.inverse)
+        num_inactive = int((active.shape[-1] - num_active).max())
+        if num_inactive < int(num_active.max()):
+            return _by_inactive(
+                f, p, ~active, num_inactive, kernel.white, kernel.inverse
+            )
     return _by_active(f, p, active, int(num_active.max()), kernel.matrix)
 
 
 def _by_active(
     f: Tensor, p: Tensor, active: Tensor, size: int, matrix: Tensor
 ) -> tuple[Tensor, Tensor]:
-    pick, on, block = _block(matrix, active, size)
+    # K_AA x = [K p, 1, f]_A; a multiple of K_AA^-1 1 then fixes the sum of the weights.
+    index, mask, block = _block(matrix, active, size)
     right = torch.stack([p @ matrix, torch.ones_like(f), f], dim=-1)
-    if pick is not None:
-        right = right.gather(-2, pick[..., None].expand(-1, -1, 3))
-    near, ones, steep = _solve(block, right * on[..., None]).unbind(-1)
-    per = ones / ones.sum(-1, keepdim=True)
-    still = near + (1 - near.sum(-1, keepdim=True)) * per
-    moving = steep - steep.sum(-1, keepdim=True) * per
-    return _spread(still, pick, f), _spread(moving, pick, f)
+    if index is not None:
+        right = right.gather(-2, index[..., None].expand(-1, -1, 3))
+    kernel_solve, ones_solve, scores_solve = _solve(
+        block, right * mask[..., None]
+    ).unbind(-1)
+    unit_mass = ones_solve / ones_solve.sum(-1, keepdim=True)
+    projection = kernel_solve + (1 - kernel_solve.sum(-1, keepdim=True)) * unit_mass
+    ascent = scores_solve - scores_solve.sum(-1, keepdim=True) * unit_mass
+    return _scattered(projection, index, f), _scattered(ascent, index, f)
 
 
-def _by_idle(
-    f: Tensor, p: Tensor, idle: Tensor, size: int, white: Tensor, inverse: Tensor
+def _by_inactive(
+    f: Tensor, p: Tensor, inactive: Tensor, size: int, white: Tensor, inverse: Tensor
 ) -> tuple[Tensor, Tensor]:
-    seen = f @ white
-    moving = seen @ white.mT
+    whitened = f @ white
+    ascent = whitened @ white.mT
     if not size:
-        return p, moving
-    pick, on, block = _block(inverse, idle, size)
-    right = torch.stack([p, moving], dim=-1)
-    if pick is not None:
-        right = right.gather(-2, pick[..., None].expand(-1, -1, 2))
-    push, pull = _solve(block, right * on[..., None]).unbind(-1)
-    still = p - (_spread(push, pick, f) @ white) @ white.mT
-    moving = (seen - _spread(pull, pick, f) @ white) @ white.mT
-    return still.masked_fill(idle, 0.0), moving.masked_fill(idle, 0.0)
+        return p, ascent
+    # Range-space form, cheaper for few inactive atoms: the multipliers of q_I = 0 solve
+    # (K^-1)_II m = [p, K^-1 f]_I.
+    index, mask, block = _block(inverse, inactive, size)
+    right = torch.stack([p, ascent], dim=-1)
+    if index is not None:
+        right = right.gather(-2, index[..., None].expand(-1, -1, 2))
+    weight_multipliers, ascent_multipliers = _solve(
+        block, right * mask[..., None]
+    ).unbind(-1)
+    projection = p - (_scattered(weight_multipliers, index, f) @ white) @ white.mT
+    ascent = (whitened - _scattered(ascent_multipliers, index, f) @ white) @ white.mT
+    return projection.masked_fill(inactive, 0.0), ascent.masked_fill(inactive, 0.0)
 
 
 def _block(
     matrix: Tensor, chosen: Tensor, size: int
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """The rows and columns of the chosen atoms, the identity where a row has fewer."""
-    if size > _WHOLE * chosen.shape[-1]:
-        pick, on = None, chosen.to(matrix)
-        block = matrix * on[:, :, None]
+    if size > _DENSE_SHARE * chosen.shape[-1]:
+        index, mask = None, chosen.to(matrix)
+        block = matrix * mask[:, :, None]
     else:
-        pick = chosen.to(torch.uint8).argsort(dim=-1, descending=True)[:, :size]
-        on = chosen.gather(-1, pick).to(matrix)
-        block = matrix[pick[:, :, None], pick[:, None, :]].mul_(on[:, :, None])
-    block.mul_(on[:, None, :]).diagonal(dim1=-2, dim2=-1).add_(1 - on)
-    return pick, on, block
+        index = chosen.to(torch.uint8).argsort(dim=-1, descending=True)[:, :size]
+        mask = chosen.gather(-1, index).to(matrix)
+        block = matrix[index[:, :, None], index[:, None, :]].mul_(mask[:, :, None])
+    block.mul_(mask[:, None, :]).diagonal(dim1=-2, dim2=-1).add_(1 - mask)
+    return index, mask, block
 
 
 def _solve(block: Tensor, right: Tensor) -> Tensor:
@@ -182,10 +210,10 @@ def _solve(block: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(cholesky.mT, half, upper=True)
 
 
-def _spread(part: Tensor, pick: Tensor | None, like: Tensor) -> Tensor:
-    if pick is None:
+def _scattered(part: Tensor, index: Tensor | None, like: Tensor) -> Tensor:
+    if index is None:
         return part
-    return torch.zeros_like(like).scatter(-1, pick, part)
+    return torch.zeros_like(like).scatter(-1, index, part)
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

@@ -1,8 +1,10 @@
-"""Linear scores over the simplex and a Euclidean ball: a batched interior-point method.
+"""Linear scores over the simplex and a Euclidean ball: a primal-dual interior point.
 
-The method is the primal-dual one of cone programming: Nesterov-Todd scaling and
-Mehrotra's predictor and corrector. It works in the space of the factor's columns, so a
-step costs ``n r^2 + r^3`` for a factor of rank ``r``, and never ``n^3``.
+A batched interior-point method of cone programming, for the second-order cone program
+``min { q.f : q in the simplex, |factor' (q - p)| <= radius }``: Nesterov-Todd scaling
+[NesterovTodd1997]_ and Mehrotra's predictor and corrector [Mehrotra1992]_. It works in
+the space of the factor's columns, so a step costs ``n r^2 + r^3`` for a factor of rank
+``r``, and never ``n^3``.
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ import torch
 from torch import Tensor
 
 MAX_STEPS = 60
-EARLY = 1e-8  # gap after which the polish is tried; the range of the scores is one
-TOLERANCE = 1e-12  # gap after which nothing is
-_LEAVING = 0.2  # share of closed rows that is worth taking out
-_NEARLY = 1e-8  # below it, a gap that no longer halves has met rounding
+EARLY = 1e-8  # duality gap after which the polish is tried; the scores' range is one
+TOLERANCE = 1e-12  # duality gap of a solved row
+_MIN_CLOSED_SHARE = 0.2  # share of finished rows that is worth taking out of the batch
+_NEAR_OPTIMAL = 1e-8  # below it, a gap that no longer halves is rounding
 _PATIENCE = 3  # steps without a halved gap
 _SHARED_ELEMENTS = 2**22  # 32 MiB for the products of the factor's columns
-_ROUNDS = 3  # polishes with corrected atoms; the last after the path's true end
-_STIFFNESS = 1e7  # largest weight of an atom in the last linear system
-_REPAIRS = 5  # solves of that system, with one factor
+_MAX_POLISHES = 3  # with corrected active sets; the last after more steps of the path
+_STIFFNESS = 1e7  # largest weight of an atom in the polish's linear system
+_REFINEMENTS = 5  # steps of iterative refinement of that system, with one factor
 _FEW_ROWS = 8  # for fewer rows it does not pay to form the products
 
 
@@ -42,9 +44,9 @@ class _Iterate:
     best_q: Tensor
     best_u: Tensor
     best_nu: Tensor
-    seen: Tensor  # b x r, factor' (q - p) / radius
+    mean_difference: Tensor  # b x r, factor' (q - p) / radius
     z: Tensor  # b x n, dual, > 0
-    waited: Tensor  # b, steps since the gap last halved
+    stalled: Tensor  # b, steps since the gap last halved
 
     def take(self, rows: Tensor) -> _Iterate:
         return _Iterate(*(getattr(self, f.name)[rows] for f in fields(self)))
@@ -118,15 +120,16 @@ def minimise(
 
     With ``u`` in ``R^r`` the dual is ``max_u min_i (f + L u)_i - p' L u - radius |u|``.
     Both sides are followed along the central path; any ``q`` of the simplex and any
-    ``u`` bound the value, and each row keeps the pair with the smallest gap.
+    ``u`` bound the value (weak duality), and each row keeps the pair with the smallest
+    duality gap.
 
     Args:
         f: Scores, ``b x n``, each row with minimum zero and maximum one.
         p: Reference weights, ``b x n``, each row sums to one.
         factor: ``n x r`` with ``r >= 1``, shared by the rows.
         radius: Positive, ``b x 1``.
-        early: Gap after which the polish is tried.
-        tolerance: Gap after which nothing is.
+        early: Duality gap after which the polish is tried.
+        tolerance: Duality gap of a solved row.
 
     Returns:
         The best pair of each row. Nothing is promised about its gap: the caller bounds
@@ -134,8 +137,8 @@ def minimise(
     """
     normal = _NormalMatrix(factor, len(f))
     q = torch.full_like(p, 1 / p.shape[-1])
-    seen = (q - p) @ factor / radius
-    u, nu = torch.zeros_like(seen), torch.full_like(p[:, :1], -0.5)
+    mean_difference = (q - p) @ factor / radius
+    u, nu = torch.zeros_like(mean_difference), torch.full_like(p[:, :1], -0.5)
     z = f - nu
     state = _Iterate(
         row=torch.arange(len(f), device=f.device),
@@ -143,7 +146,7 @@ def minimise(
         p=p,
         radius=radius,
         q=q,
-        y=seen * (0.5 / _length(seen)).clamp_max(1.0),
+        y=mean_difference * (0.5 / _length(mean_difference)).clamp_max(1.0),
         u=u,
         kappa=z.mean(-1, keepdim=True) / p.shape[-1],
         nu=nu,
@@ -151,25 +154,26 @@ def minimise(
         best_q=q,
         best_u=u,
         best_nu=nu,
-        seen=seen,
+        mean_difference=mean_difference,
         z=z,
-        waited=torch.zeros_like(p[:, 0]),
+        stalled=torch.zeros_like(p[:, 0]),
     )
-    # Most rows are finished by the polish, long before the path ends.
+    # Most rows are solved by the polish, long before the path ends.
     state = _follow(state, factor, normal, early)
     q, u, direction, gap, active = _polish(state, factor, normal)
-    for step in range(_ROUNDS):
-        weak = (gap > tolerance).nonzero().squeeze(-1)
-        if not len(weak):
+    # Then with the active set that the last polish corrected.
+    for step in range(_MAX_POLISHES):
+        unsolved = (gap > tolerance).nonzero().squeeze(-1)
+        if not len(unsolved):
             break
-        part, guess = state.take(weak), active[weak]
-        if step == _ROUNDS - 1:
-            part, guess = _follow(part, factor, normal, tolerance), None
-        found = _polish(part, factor, normal, guess)
-        active[weak] = found[-1]
-        better = found[3] <= gap[weak]
+        subset, active_set = state.take(unsolved), active[unsolved]
+        if step == _MAX_POLISHES - 1:
+            subset, active_set = _follow(subset, factor, normal, tolerance), None
+        found = _polish(subset, factor, normal, active_set)
+        active[unsolved] = found[-1]
+        better = found[3] <= gap[unsolved]
         for whole, new in zip((q, u, direction, gap), found[:4], strict=True):
-            whole[weak[better]] = new[better]
+            whole[unsolved[better]] = new[better]
     return Optimum(q, u / radius, direction)
 
 
@@ -178,16 +182,16 @@ def _follow(
 ) -> _Iterate:
     """Follow the central path until each row's gap is small or no longer falls."""
     done: list[_Iterate] = []
-    state.waited = torch.zeros_like(state.waited)
+    state.stalled = torch.zeros_like(state.stalled)
     for _ in range(MAX_STEPS):
         finite = _step(state, factor, normal)
         _certify(state, factor)
         closed = (state.gap <= tolerance) | ~finite
-        closed |= (state.gap <= _NEARLY) & (state.waited >= _PATIENCE)
+        closed |= (state.gap <= _NEAR_OPTIMAL) & (state.stalled >= _PATIENCE)
         num_closed, num_rows = int(closed.sum()), len(closed)
         if num_closed == num_rows:
             break
-        if num_closed > _LEAVING * num_rows:  # to copy the others has a price, too
+        if num_closed > _MIN_CLOSED_SHARE * num_rows:  # copies have a price, too
             done.append(state.take(closed))
             state = state.take(~closed)
     done.append(state)
@@ -201,23 +205,24 @@ def lower_bound(
     f: Tensor, p: Tensor, u: Tensor, factor: Tensor, radius: Tensor
 ) -> Tensor:
     """The dual value ``b x 1`` of any ``u``, ``b x r``: never above the exact value."""
-    moved = u @ factor.mT
-    return (f + moved).amin(-1, keepdim=True) - _dot(p, moved) - radius * _length(u)
+    shift = u @ factor.mT
+    return (f + shift).amin(-1, keepdim=True) - _dot(p, shift) - radius * _length(u)
 
 
 def _certify(state: _Iterate, factor: Tensor) -> None:
     """Bound the value from both sides and keep the better pair."""
     f, p, q, u = state.f, state.p, state.q, state.u
-    d = q - p
-    state.seen = d @ factor / state.radius
-    share = (1 / _length(state.seen)).clamp_max(1.0)  # pulled back into the ball
-    moved = (u / state.radius) @ factor.mT
-    score = f + moved
+    difference = q - p
+    state.mean_difference = difference @ factor / state.radius
+    # Primal: q pulled back into the ball. Dual: the value at u.
+    share = (1 / _length(state.mean_difference)).clamp_max(1.0)
+    shift = (u / state.radius) @ factor.mT
+    score = f + shift
     state.z = (score - state.nu).clamp_min_(torch.finfo(f.dtype).tiny)
-    lower = score.amin(-1, keepdim=True) - _dot(p, moved) - _length(u)
-    gap = (_dot(f, p) + share * _dot(f, d) - lower).squeeze(-1)
+    lower = score.amin(-1, keepdim=True) - _dot(p, shift) - _length(u)
+    gap = (_dot(f, p) + share * _dot(f, difference) - lower).squeeze(-1)
     better = gap < state.gap
-    state.waited = torch.where(gap < 0.5 * state.gap, 0.0, state.waited + 1)
+    state.stalled = torch.where(gap < 0.5 * state.gap, 0.0, state.stalled + 1)
     state.gap = torch.where(better, gap, state.gap)
     keep = better[:, None]
     state.best_q = torch.where(keep, q, state.best_q)
@@ -226,12 +231,12 @@ def _certify(state: _Iterate, factor: Tensor) -> None:
 
 
 def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
-    """Move each row once; returns where the step was finite, ``b``."""
+    """Take one predictor-corrector step; returns where it was finite, ``b``."""
     q, y, u, z = state.q, state.y, state.u, state.z
     kappa, nu, radius = state.kappa, state.nu, state.radius
     rank = factor.shape[-1]
-    missing = y - state.seen  # zero after the first full step
-    ratio = q / z
+    primal_residual = y - state.mean_difference  # zero after the first full step
+    weights = q / z
     # What is done to both sides alike is done at once: 2 x b x ...
     cone, tip = torch.stack([y, u]), torch.stack([torch.ones_like(kappa), kappa])
     length = _length(cone)
@@ -250,18 +255,19 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     scale2 = root_primal / root_dual
     scale = scale2.sqrt()
 
-    # With y tied to q the first entry of the primal cone stays 1: kappa is eliminated.
+    # Schur complement A' diag(q / z) A + W^2, with A = [factor, -1]. The first entry of
+    # the primal cone stays 1, so kappa is eliminated: a rank-one correction.
     h0 = scale2 * (2 * v0_squared - 1)
     h = (2 * scale2 * v0) * v
-    matrix = normal(ratio)  # of u / radius, so that all rows share the factor
-    bend = (2 * scale2 / (2 * v0_squared - 1)).sqrt() * radius * v
-    _add_outer(matrix, bend, -1.0)
+    matrix = normal(weights)  # for u / radius, so that all rows share the factor
+    rank_one = (2 * scale2 / (2 * v0_squared - 1)).sqrt() * radius * v
+    _add_outer(matrix, rank_one, -1.0)
     matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += scale2 * radius * radius
     cholesky = normal.factorise(matrix)
 
     def newton(c: Tensor, r0: Tensor, r: Tensor) -> tuple[Tensor, ...]:
         cz = c / z
-        right = cz @ factor - radius * (missing + r - h * (r0 / h0))
+        right = cz @ factor - radius * (primal_residual + r - h * (r0 / h0))
         right = torch.cat([right, -cz.sum(-1, keepdim=True)], dim=-1)
         found = _solve(cholesky, right)
         du, dnu = found[:, :rank], found[:, rank:]
@@ -269,29 +275,32 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
         du = radius * du
         dkappa = (r0 + _dot(h, du)) / h0
         dy = r - h * dkappa + scale2 * (du + 2 * v * _dot(v, du))
-        return torch.addcmul(cz, ratio, dz, value=-1), dy, du, dnu, dz, dkappa
+        return torch.addcmul(cz, weights, dz, value=-1), dy, du, dnu, dz, dkappa
 
-    def lengths(
+    def step_lengths(
         dq: Tensor, dy: Tensor, du: Tensor, dz: Tensor, dkappa: Tensor
     ) -> Tensor:
-        """The largest primal and dual steps, at most one, inside the cones."""
-        ahead = torch.stack([dy, du])
-        rise = torch.stack([torch.zeros_like(dkappa), dkappa])
-        step = _to_cone(tip, cone, margin, rise, ahead)
-        shrink = (torch.stack([dq, dz]) / orthant).amin(-1, keepdim=True)
-        return torch.minimum(step, -1 / shrink.clamp_max(-1.0))  # at most one
+        """Ratio test: the largest primal and dual steps, at most one."""
+        direction = torch.stack([dy, du])
+        tip_direction = torch.stack([torch.zeros_like(dkappa), dkappa])
+        step = _to_cone(tip, cone, margin, tip_direction, direction)
+        decrease = (torch.stack([dq, dz]) / orthant).amin(-1, keepdim=True)
+        return torch.minimum(step, -1 / decrease.clamp_max(-1.0))  # at most one
 
-    # Predictor: straight to the optimum.
+    # Predictor (affine scaling): the Newton step for a complementarity of zero.
     qz = q * z
     dq, dy, du, _, dz, dkappa = newton(-qz, -torch.ones_like(kappa), -y)
-    a, b = lengths(dq, dy, du, dz, dkappa)
+    a, b = step_lengths(dq, dy, du, dz, dkappa)
     mu = qz.sum(-1, keepdim=True) + product
-    second = dq * dz
-    reached = _dot(q + a * dq, z + b * dz) + kappa + b * dkappa
-    reached = reached - _dot(y + a * dy, u + b * du)
-    target = mu * (reached / mu).clamp(0.0, 1.0) ** 3 / (q.shape[-1] + 1)
+    second_order = dq * dz
+    affine_gap = _dot(q + a * dq, z + b * dz) + kappa + b * dkappa
+    affine_gap = affine_gap - _dot(y + a * dy, u + b * du)
+    # Mehrotra's rule: sigma = (mu_affine / mu)^3, the target is sigma mu / degree.
+    centring = mu * (affine_gap / mu).clamp(0.0, 1.0) ** 3 / (q.shape[-1] + 1)
 
-    # Corrector: towards the central path, with the predictor's second-order terms.
+    # Corrector: towards the central path, with the predictor's second-order terms. In
+    # the cone these are Jordan products of scaled variables: the point is
+    # lam = W (kappa, -u) = W^-1 (1, y), its steps are s = W^-1 (0, dy) and w.
     inner = _dot(v, u)
     lam0 = scale * (v0 * kappa - inner)
     lam = scale * (v * (kappa - inner / (1 + v0)) - u)
@@ -300,15 +309,15 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     inner = _dot(v, du)
     w0 = scale * (v0 * dkappa - inner)
     w = scale * (v * (dkappa - inner / (1 + v0)) - du)
-    c0 = target - lam0 * lam0 - _dot(lam, lam) - s0 * w0 - _dot(s, w)
+    c0 = centring - lam0 * lam0 - _dot(lam, lam) - s0 * w0 - _dot(s, w)
     c = -2 * lam0 * lam - s0 * w - w0 * s
     x0 = (lam0 * c0 - _dot(lam, c)) / root
     x = (c - lam * x0) / lam0
     inner = _dot(v, x)
     r0, r = scale * (v0 * x0 + inner), scale * (x + v * (x0 + inner / (1 + v0)))
-    dq, dy, du, dnu, dz, dkappa = newton(target - qz - second, r0, r)
-    a, b = lengths(dq, dy, du, dz, dkappa)
-    # Stay off the boundary: farther, where the step was cut short.
+    dq, dy, du, dnu, dz, dkappa = newton(centring - qz - second_order, r0, r)
+    a, b = step_lengths(dq, dy, du, dz, dkappa)
+    # Fraction to the boundary: smaller where the step was cut short.
     damping = 0.9 + 0.09 * torch.minimum(a, b)
     a, b = damping * a, damping * b
     q = q + a * dq
@@ -324,79 +333,85 @@ def _polish(
     normal: _NormalMatrix,
     active: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Newton's method on the atoms that carry mass; then how they move with the radius.
+    """Newton's method on the active atoms; then their derivative in the radius.
 
     The interior-point method ends where its matrix is too ill-conditioned to go on.
-    Here the weights of that matrix are bounded, and what the bound spoils is repaired
-    by repeated solves with exact residuals. A row that gets worse keeps its old point.
+    Here the weights of that matrix are bounded, and the error of the bound is removed
+    by iterative refinement with exact residuals. A row that gets worse keeps its old
+    point.
     """
     f, p, q, u, radius = state.f, state.p, state.best_q, state.best_u, state.radius
     rank, tiny = factor.shape[-1], torch.finfo(f.dtype).tiny
 
-    def seen(x: Tensor) -> Tensor:
+    def mean_difference(x: Tensor) -> Tensor:
         return x @ factor / radius
 
-    def moved(u: Tensor) -> Tensor:
+    def shift(u: Tensor) -> Tensor:
         return (u / radius) @ factor.mT
 
-    z = (f + moved(u) - state.best_nu).clamp_min(tiny)
-    # At a small radius atoms without mass receive little: measure q by what moves.
+    z = (f + shift(u) - state.best_nu).clamp_min(tiny)
+    # Strict complementarity: q > z, with q in units of the largest weight change.
     if active is None:
         active = q > z * (q - p).abs().amax(-1, keepdim=True)
-    bend = 1 / _length(u).clamp_min(tiny)
-    unit = u * bend
+    curvature = 1 / _length(u).clamp_min(tiny)
+    unit = u * curvature
     ratio = torch.where(active, (q / z).clamp_max(_STIFFNESS), 0.0)
     matrix = normal(ratio)
-    _add_outer(matrix, bend.sqrt() * radius * unit, -1.0)
-    matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += bend * radius * radius
+    _add_outer(matrix, curvature.sqrt() * radius * unit, -1.0)
+    matrix.diagonal(dim1=-2, dim2=-1)[:, :rank] += curvature * radius * radius
     cholesky = normal.factorise(matrix)
 
     def solve(
         first: Tensor, second: Tensor, third: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        push = ratio * first
+        weighted = ratio * first
         right = torch.cat(
-            [push @ factor - radius * second, third - push.sum(-1, keepdim=True)],
+            [
+                weighted @ factor - radius * second,
+                third - weighted.sum(-1, keepdim=True),
+            ],
             dim=-1,
         )
         found = _solve(cholesky, right)
         du, dnu = found[:, :rank], found[:, rank:]
-        return push - ratio * (du @ factor.mT - dnu), radius * du, dnu
+        return weighted - ratio * (du @ factor.mT - dnu), radius * du, dnu
 
     def gap(q: Tensor, u: Tensor) -> Tensor:
-        share = (1 / _length(seen(q - p))).clamp_max(1.0)
+        share = (1 / _length(mean_difference(q - p))).clamp_max(1.0)
         upper = _dot(f, p + share * (q - p))
         return (upper - lower_bound(f, p, u / radius, factor, radius)).squeeze(-1)
 
     new_q = torch.where(active, q, 0.0)
     new_u = u
-    nu = _dot(f + moved(u), new_q)
-    for _ in range(_REPAIRS):
+    nu = _dot(f + shift(u), new_q)
+    for _ in range(_REFINEMENTS):
         dq, du, dnu = solve(
-            nu - f - moved(new_u),
-            new_u / _length(new_u).clamp_min(tiny) - seen(new_q - p),
+            nu - f - shift(new_u),
+            new_u / _length(new_u).clamp_min(tiny) - mean_difference(new_q - p),
             1 - new_q.sum(-1, keepdim=True),
         )
         new_q, new_u, nu = new_q + dq, new_u + du, nu + dnu
-    leaving, entering = new_q < 0, moved(new_u) + f < nu
-    new_active = (active & ~leaving) | (~active & entering)
+    # Exchange: negative weights leave the active set, negative multipliers enter it.
+    negative, violated = new_q < 0, shift(new_u) + f < nu
+    new_active = (active & ~negative) | (~active & violated)
     new_q = new_q.clamp_min(0.0)
     new_q = new_q / new_q.sum(-1, keepdim=True)
     new_gap, old_gap = gap(new_q, new_u), gap(q, u)
     better = (new_gap <= old_gap)[:, None]
     q, u = torch.where(better, new_q, q), torch.where(better, new_u, u)
 
+    # Sensitivity in the radius: the same KKT system, differentiated.
     dq, du, dnu = torch.zeros_like(q), torch.zeros_like(u), torch.zeros_like(nu)
-    for _ in range(_REPAIRS):
-        parts = solve(
-            dnu - moved(du),
-            unit + bend * (du - unit * _dot(unit, du)) - seen(dq),
+    for _ in range(_REFINEMENTS):
+        correction = solve(
+            dnu - shift(du),
+            unit + curvature * (du - unit * _dot(unit, du)) - mean_difference(dq),
             -dq.sum(-1, keepdim=True),
         )
-        dq, du, dnu = dq + parts[0], du + parts[1], dnu + parts[2]
+        dq, du, dnu = dq + correction[0], du + correction[1], dnu + correction[2]
     dq = dq - q * dq.sum(-1, keepdim=True)  # scores may have a large offset
-    left = torch.where(better.squeeze(-1), new_gap, old_gap)  # the new may be NaN
-    return q, u, dq, left, new_active
+    gap_left = torch.where(better.squeeze(-1), new_gap, old_gap)  # the new may be NaN
+    return q, u, dq, gap_left, new_active
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
@@ -413,10 +428,12 @@ def _add_outer(matrix: Tensor, v: Tensor, sign: float) -> None:
     matrix.baddbmm_(v[:, :, None], v[:, None, :], alpha=sign)
 
 
-def _to_cone(a0: Tensor, a: Tensor, margin: Tensor, d0: Tensor, d: Tensor) -> Tensor:
+def _to_cone(
+    tip: Tensor, point: Tensor, margin: Tensor, tip_step: Tensor, step: Tensor
+) -> Tensor:
     """The step at which ``|a + step * d| = a0 + step * d0``."""
-    square = d0 * d0 - _dot(d, d)
-    linear = a0 * d0 - _dot(a, d)
+    square = tip_step * tip_step - _dot(step, step)
+    linear = tip * tip_step - _dot(point, step)
     root = (linear * linear - square * margin).clamp_min_(0.0).sqrt_()
-    below = root - linear
-    return torch.where(below > 0, margin / below, torch.inf)
+    denominator = root - linear
+    return torch.where(denominator > 0, margin / denominator, torch.inf)

@@ -1,4 +1,4 @@
-"""A batch of one-dimensional roots, by Newton's method between two bounds."""
+"""A batch of one-dimensional roots: Newton's method safeguarded by bisection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botorch_drbo import _device
 
 _MAX_STEPS = 48
 _TOLERANCE = 4e-15
-_SQUARED = 3e-8  # a step of Newton's this small leaves an error of about its square
+_QUADRATIC = 3e-8  # a step of Newton's this small leaves an error of about its square
 
 
 def increasing_root(
@@ -22,8 +22,8 @@ def increasing_root(
 ) -> Tensor:
     """Find where an increasing function of each row is zero.
 
-    A step that leaves the bounds, or does not halve the step before, is replaced by
-    one to the middle of the bounds: so the steps never stall.
+    Newton's method in a bracket: a step that leaves the bracket, or does not halve the
+    step before, is replaced by one of bisection, so the steps never stall.
 
     Args:
         function: From ``x`` to its value there and the step that Newton's method, or
@@ -40,15 +40,19 @@ def increasing_root(
     done = torch.zeros_like(x, dtype=torch.bool)
     for _ in range(_MAX_STEPS):
         value, step = function(x)
+        # The bracket: f(lower) <= 0 <= f(upper).
         lower = torch.where(value <= 0.0, x, lower)
         upper = torch.where(value >= 0.0, x, upper)
+        # Newton's step if it is safe, else the middle of the bracket.
         guess = x + step
         good = (guess >= lower) & (guess <= upper) & (2.0 * step.abs() <= last)
         guess = torch.where(good, guess, 0.5 * (lower + upper))
         last = (guess - x).abs()
         x = torch.where(done, x, guess)
         done = (
-            done | (last <= _TOLERANCE * (1.0 + x.abs())) | (good & (last <= _SQUARED))
+            done
+            | (last <= _TOLERANCE * (1.0 + x.abs()))
+            | (good & (last <= _QUADRATIC))
         )
         # Asking a GPU would make the host wait: there, all steps are made.
         if _device.on_cpu(x) and bool(done.all()):

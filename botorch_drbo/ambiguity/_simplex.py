@@ -11,7 +11,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_weights
 
 _ON_SIMPLEX: WeakValueDictionary[tuple[int, int], Tensor] = WeakValueDictionary()
-"""Weights that have been looked at: reading a result makes a GPU wait."""
+"""Weights that were checked already: reading a result makes a GPU wait."""
 
 
 def check_simplex(weights: Tensor) -> None:
@@ -21,8 +21,8 @@ def check_simplex(weights: Tensor) -> None:
         InputDataError: Negative or not finite weights, or a sum that is not one.
     """
     # Inference tensors count no versions: a change in place would go unseen.
-    known = None if weights.is_inference() else (id(weights), weights._version)
-    if 0 in weights.shape[:-1] or (known and _ON_SIMPLEX.get(known) is weights):
+    key = None if weights.is_inference() else (id(weights), weights._version)
+    if 0 in weights.shape[:-1] or (key and _ON_SIMPLEX.get(key) is weights):
         return
     sums = weights.detach().sum(-1)
     off = (sums - 1).abs().max()
@@ -36,8 +36,8 @@ def check_simplex(weights: Tensor) -> None:
             f"{sums.max().item()}. Divide them by their sum, or take the weights of a "
             "ContextSet."
         )
-    if known:
-        _ON_SIMPLEX[known] = weights
+    if key:
+        _ON_SIMPLEX[key] = weights
 
 
 def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:

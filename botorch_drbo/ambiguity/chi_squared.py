@@ -74,45 +74,45 @@ class ModifiedChiSquared(AmbiguitySet):
         f, span = scaled_scores(values, low)
         p = weights / weights.sum(-1, keepdim=True)
         ordered, order = ranked(f)
-        share = p.gather(-1, order)
-        mass = share.cumsum(-1)
-        rest = pad(share.flip(-1).cumsum(-1).flip(-1)[..., 1:], (0, 1))  # 1 - mass
+        sorted_p = p.gather(-1, order)
+        mass = sorted_p.cumsum(-1)
+        rest = pad(sorted_p.flip(-1).cumsum(-1).flip(-1)[..., 1:], (0, 1))  # 1 - mass
 
         # A score t has mass if and only if Var u > radius (E u)^2, u = (t - f)_+. Both
-        # moments are sums of what they grow by from one score to the next, all of it
-        # positive: no difference of large numbers.
+        # moments are cumulative sums of positive increments: nothing cancels.
         gap = ordered[..., 1:] - ordered[..., :-1]
-        growth = gap * mass[..., :-1]
-        lift = pad(growth, (1, 0)).cumsum(-1)  # E u
-        growth = gap * rest[..., :-1] * (lift[..., 1:] + lift[..., :-1])
-        spread = pad(growth, (1, 0)).cumsum(-1)  # Var u
+        increment = gap * mass[..., :-1]
+        mean_u = pad(increment, (1, 0)).cumsum(-1)  # E u
+        increment = gap * rest[..., :-1] * (mean_u[..., 1:] + mean_u[..., :-1])
+        var_u = pad(increment, (1, 0)).cumsum(-1)  # Var u
         # Just saturated counts as saturated: the right derivative is zero there.
-        joins = spread >= (radius * (1.0 + _TOLERANCE)) * lift.square()
-        last = joins.sum(-1, keepdim=True) - 1  # scores at the minimum always join
+        has_mass = var_u >= (radius * (1.0 + _TOLERANCE)) * mean_u.square()
+        last = has_mass.sum(-1, keepdim=True) - 1  # scores at the minimum always join
 
-        ahead = pad(gap, (0, 1), value=torch.inf)
-        top, ahead, mass, rest, lift, spread = (
-            a.gather(-1, last) for a in (ordered, ahead, mass, rest, lift, spread)
+        next_gap = pad(gap, (0, 1), value=torch.inf)
+        top, next_gap, mass, rest, mean_u, var_u = (
+            a.gather(-1, last) for a in (ordered, next_gap, mass, rest, mean_u, var_u)
         )
-        spare = (radius * mass - rest).clamp_min(0.0)
-        behind = lift / mass  # from the mean to the last score with mass
-        square = lift.square()
-        variance = (spread - radius * square).clamp_min(0.0) / mass
-        variance = variance + square * spare / mass.square()
-        steep = (spare / variance).sqrt()  # 1 / d; zero at radius zero
-        # Whatever the rounding in `spare`: the next score has no mass.
-        steep = torch.maximum(steep, (ahead + behind).reciprocal())
-        multiplier = 0.5 * span * mass / steep
+        excess = (radius * mass - rest).clamp_min(0.0)
+        mean_gap = mean_u / mass  # from the mean to the last score with mass
+        square = mean_u.square()
+        variance = (var_u - radius * square).clamp_min(0.0) / mass
+        variance = variance + square * excess / mass.square()
+        inverse_d = (excess / variance).sqrt()  # 1 / d; zero at radius zero
+        # Whatever the rounding of the excess: the next score has no mass.
+        inverse_d = torch.maximum(inverse_d, (next_gap + mean_gap).reciprocal())
+        multiplier = 0.5 * span * mass / inverse_d
         flat = variance <= 0.0  # all mass is at the minimum, or nowhere else to go
         any_flat = may_hold(flat)
         if any_flat:
-            steep = torch.where(flat, _STEEP * (radius > 0.0).to(f), steep)
+            inverse_d = torch.where(flat, _STEEP * (radius > 0.0).to(f), inverse_d)
             multiplier = torch.where(flat, 0.0, multiplier)
-        away = (f - top).add_(behind)  # f - mean, where most of p is at `top` too
-        ratio = (away * -steep).add_(1.0).clamp_min_(0.0)
+        # f - mean, without cancellation where most of p is at `top`.
+        deviation = (f - top).add_(mean_gap)
+        ratio = (deviation * -inverse_d).add_(1.0).clamp_min_(0.0)
         q = p * ratio / mass
-        # away - away^2 / (2 d) below the cut and d / 2 above
-        gradient = torch.minimum(away, steep.reciprocal()) * (1.0 + ratio)
+        # dv/dp: y - y^2 / (2 d) below the cut and d / 2 above, with y the deviation.
+        gradient = torch.minimum(deviation, inverse_d.reciprocal()) * (1.0 + ratio)
         gradient = gradient * (0.5 * span / mass)
         if any_flat:
             # Saturated, a first bit of weight below the minimum counts without bound.
@@ -130,13 +130,13 @@ class ModifiedChiSquared(AmbiguitySet):
         f, span = scaled_scores(values, lowest_supported(values, weights))
         p = torch.where(found.weights > 0.0, weights, 0.0)
         f = f - torch.where(p > 0.0, f, -torch.inf).amax(-1, keepdim=True)
-        away = f - (p * f).sum(-1, keepdim=True) / p.sum(-1, keepdim=True)
+        deviation = f - (p * f).sum(-1, keepdim=True) / p.sum(-1, keepdim=True)
         # dq / d radius is proportional to p (mean - f); the multiplier says how large.
-        tilt = p * away
-        size = span * (tilt * away).sum(-1, keepdim=True)
+        tilt = p * deviation
+        size = span * (tilt * deviation).sum(-1, keepdim=True)
         multiplier = found.multiplier.unsqueeze(-1)
-        still = (tilt == 0.0) | (multiplier <= 0.0)
-        direction = torch.where(still, 0.0, -tilt * (multiplier / size))
+        unchanged = (tilt == 0.0) | (multiplier <= 0.0)
+        direction = torch.where(unchanged, 0.0, -tilt * (multiplier / size))
         return replace(found, direction=direction)
 
     def _constraints(
@@ -217,11 +217,11 @@ class ChiSquared(AmbiguitySet):
         mean = (p * f).sum(-1, keepdim=True)
         base = (p * (f <= 0.0)).sum(-1, keepdim=True)
         # Can some mass go to a lowest score of weight zero?
-        outside = base < 0  # nowhere, usually
+        is_outside = base < 0  # nowhere, usually
         if may_hold(base <= 0):
-            outside = self._outside(f, p, radius) & (base <= 0)
+            is_outside = self._takes_outside(f, p, radius) & (base <= 0)
 
-        w = self._below(f, p, mean, base, radius.clamp_min(_TINY), outside)
+        w = self._offset(f, p, mean, base, radius.clamp_min(_TINY), is_outside)
         y = f + w
         r = y.rsqrt()
         q = p * r
@@ -230,90 +230,97 @@ class ChiSquared(AmbiguitySet):
         # 2 sqrt(lambda y) up to a constant
         gradient = f / (y * r + w.sqrt()) * (2.0 * span * root)
         multiplier = root.square()
-        # dq/dw is proportional to q (x - E x); its size follows from the multiplier.
+        # dq / d radius is proportional to dq/dw, and that to q (x - E x); its size
+        # follows from f.dq / d radius = -multiplier.
         x = f / y
         tilt = q * (x - (q * x).sum(-1, keepdim=True))
         size = (tilt * (f - (q * f).sum(-1, keepdim=True))).sum(-1, keepdim=True)
         direction = tilt * (-multiplier / torch.where(size > 0, size, 1.0))
 
-        still = (mean <= 0) & ~outside  # all scores with weight are the lowest
-        start = (radius <= 0) & ~outside
-        if may_hold(still | start):
-            q = torch.where(still | start, p, q)
-            multiplier = torch.where(start, torch.inf, multiplier)
-            multiplier = torch.where(still, 0.0, multiplier)
-            direction = torch.where(start, torch.sign(mean - f) * torch.inf, direction)
-            nothing = still | (start & ((p <= 0) | (f == mean)))
-            direction = torch.where(nothing, 0.0, direction)
+        is_constant = (mean <= 0) & ~is_outside  # no score with weight is higher
+        at_zero = (radius <= 0) & ~is_outside
+        if may_hold(is_constant | at_zero):
+            q = torch.where(is_constant | at_zero, p, q)
+            multiplier = torch.where(at_zero, torch.inf, multiplier)
+            multiplier = torch.where(is_constant, 0.0, multiplier)
+            direction = torch.where(
+                at_zero, torch.sign(mean - f) * torch.inf, direction
+            )
+            zero_direction = is_constant | (at_zero & ((p <= 0) | (f == mean)))
+            direction = torch.where(zero_direction, 0.0, direction)
             gradient = torch.where(radius <= 0, span * f, gradient)
-        if may_hold(outside):
+        if may_hold(is_outside):
             # q = p B / ((1 + radius) sqrt(f)), and the rest at a lowest score
             roots = f.sqrt()
-            length = (p * roots).sum(-1, keepdim=True) / (1 + radius)
-            there = torch.where(p > 0, p * length / roots, 0.0)
-            left = 1 - there.sum(-1, keepdim=True)
+            scale = (p * roots).sum(-1, keepdim=True) / (1 + radius)
+            inside_weights = torch.where(p > 0, p * scale / roots, 0.0)
+            outside_weight = 1 - inside_weights.sum(-1, keepdim=True)
             lowest = f.argmin(-1, keepdim=True)
-            q = torch.where(outside, there.scatter_add(-1, lowest, left), q)
-            multiplier = torch.where(outside, length.square(), multiplier)
-            moved = -there / (1 + radius)
-            moved = moved.scatter_add(-1, lowest, -moved.sum(-1, keepdim=True))
-            direction = torch.where(outside, moved, direction)
-            slope = torch.where(radius <= 0, f, 2 * length * roots)
-            gradient = torch.where(outside, span * slope, gradient)
+            q = torch.where(
+                is_outside, inside_weights.scatter_add(-1, lowest, outside_weight), q
+            )
+            multiplier = torch.where(is_outside, scale.square(), multiplier)
+            outside_direction = -inside_weights / (1 + radius)
+            outside_direction = outside_direction.scatter_add(
+                -1, lowest, -outside_direction.sum(-1, keepdim=True)
+            )
+            direction = torch.where(is_outside, outside_direction, direction)
+            slope = torch.where(radius <= 0, f, 2 * scale * roots)
+            gradient = torch.where(is_outside, span * slope, gradient)
         return Solution(q, (span * multiplier).squeeze(-1), lambda: gradient, direction)
 
     @staticmethod
-    def _outside(f: Tensor, p: Tensor, radius: Tensor) -> Tensor:
+    def _takes_outside(f: Tensor, p: Tensor, radius: Tensor) -> Tensor:
         """Where ``A B <= 1 + radius`` at ``w = 0``, if no lowest score has weight."""
-        on = p > 0
+        has_weight = p > 0
         roots = f.sqrt()
-        inverse = torch.where(on, p / roots, 0.0).sum(-1, keepdim=True)
-        length = (p * roots).sum(-1, keepdim=True)
-        least = torch.where(on, f, torch.inf).amin(-1, keepdim=True)
-        most = torch.where(on, f, -torch.inf).amax(-1, keepdim=True)
-        return (inverse * length <= 1 + radius) | (most <= least)  # equal: A B = 1
+        inverse = torch.where(has_weight, p / roots, 0.0).sum(-1, keepdim=True)
+        scale = (p * roots).sum(-1, keepdim=True)
+        lowest = torch.where(has_weight, f, torch.inf).amin(-1, keepdim=True)
+        highest = torch.where(has_weight, f, -torch.inf).amax(-1, keepdim=True)
+        return (inverse * scale <= 1 + radius) | (highest <= lowest)  # equal: A B = 1
 
     @staticmethod
-    def _below(
-        f: Tensor, p: Tensor, mean: Tensor, base: Tensor, aim: Tensor, skip: Tensor
+    def _offset(
+        f: Tensor, p: Tensor, mean: Tensor, base: Tensor, target: Tensor, skip: Tensor
     ) -> Tensor:
-        """Solve ``A B = 1 + aim`` for ``w``; what to skip gets any number.
+        """Solve ``A B = 1 + target`` for ``w``; any number where skipped.
 
         All of it is written in ``sqrt(y) - sqrt(E y)``, which does not cancel where
         ``w`` is large: with ``t`` that difference,
         ``A B - 1 = E[(t - E t)^2 / sqrt(y)] / B``.
         """
-        away = f - mean
-        variance = (p * away.square()).sum(-1, keepdim=True)
+        deviation = f - mean
+        variance = (p * deviation.square()).sum(-1, keepdim=True)
 
         def function(x: Tensor) -> tuple[Tensor, Tensor]:
             w = x.exp()
             y = f + w
             r = y.rsqrt()
-            pr = p * r
+            p_r = p * r
             middle = (mean + w).sqrt()
-            t = away / (y * r + middle)
+            t = deviation / (y * r + middle)
             shift = (p * t).sum(-1, keepdim=True)
             scale = middle + shift  # B
-            excess = (pr * (t - shift).square()).sum(-1, keepdim=True) / scale
+            excess = (p_r * (t - shift).square()).sum(-1, keepdim=True) / scale
             # E y under q is B / A; less w, without cancellation:
             center = (mean + shift * (middle + scale) - w * excess) / (1.0 + excess)
-            bend = (pr * ((f - center) * r).square()).sum(-1, keepdim=True)
-            error = (aim / excess).log()  # increasing in x
-            slope = -0.5 * w * bend * ((1.0 + excess) / scale).square() / scale
+            curvature = (p_r * ((f - center) * r).square()).sum(-1, keepdim=True)
+            error = (target / excess).log()  # increasing in x
+            slope = -0.5 * w * curvature * ((1.0 + excess) / scale).square() / scale
             return error, error * excess / slope
 
         # Kantorovich: A B - 1 <= 1 / (16 w^2) for scores in [0, 1].
-        upper = -0.5 * (16 * aim).log()
+        upper = -0.5 * (16 * target).log()
         # A >= base / sqrt(w) and B >= mean
-        lower = 2 * (base * mean / (1 + aim)).clamp_min(1e-150).log()
+        lower = 2 * (base * mean / (1 + target)).clamp_min(1e-150).log()
         if may_hold(base <= 0):
             first = torch.where(p > 0, f, 1.0).amin(-1, keepdim=True)
             lowest = (1e-20 * first).clamp_min(1e-300).log()
             lower = torch.where(base > 0, lower, lowest)
         lower = torch.minimum(lower, upper)
         # A B - 1 is about variance / (4 (mean + w)^2) for small radii.
-        guess = ((variance / (4 * aim)).sqrt() - mean).clamp_min(1e-300).log()
+        guess = ((variance / (4 * target)).sqrt() - mean).clamp_min(1e-300).log()
         guess = torch.maximum(guess, lower + 2)
         upper = torch.where(skip | (mean <= 0), lower, upper)
         return increasing_root(function, lower, upper, guess).exp()

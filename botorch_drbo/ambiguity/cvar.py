@@ -79,6 +79,7 @@ class ConditionalValueAtRisk(AmbiguitySet):
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         f = values - values.amin(-1, keepdim=True)  # a large offset would cost digits
+        # Fractional knapsack: fill the lowest scores up to their caps (1 + radius) p.
         ordered, order = ranked(f)
         p = weights.gather(-1, order)
         growth = 1.0 + radius
@@ -87,8 +88,9 @@ class ConditionalValueAtRisk(AmbiguitySet):
         room = (total - pad(filled[..., :-1], (1, 0))).clamp_min(0.0)
         q = torch.minimum(growth * p, room)
 
-        # The boundary atom, from which a growing radius takes: the first one with
-        # which the caps reach one. On a breakpoint that is the last full atom.
+        # The boundary atom, whose score is the value at risk: the first one with which
+        # the caps reach one. A growing radius takes from it. On a breakpoint it is the
+        # last full atom.
         last = f.shape[-1] - 1
         full = (filled < total * (1.0 - _TOLERANCE)).sum(-1, keepdim=True)
         boundary = full.clamp_max(last)
@@ -100,14 +102,14 @@ class ConditionalValueAtRisk(AmbiguitySet):
 
         # On a breakpoint every t up to the next score with weight is optimal. The upper
         # end makes dv/dp = f at radius 0, also for atoms of weight zero.
-        after = (filled <= total * (1.0 + _TOLERANCE)).sum(-1, keepdim=True)
-        level = ordered.gather(-1, after.clamp_max(last))
-        blank = torch.zeros_like(f)
+        next_atom = (filled <= total * (1.0 + _TOLERANCE)).sum(-1, keepdim=True)
+        level = ordered.gather(-1, next_atom.clamp_max(last))
+        zeros = torch.zeros_like(f)
         return Solution(
-            blank.scatter(-1, order, q),
+            zeros.scatter(-1, order, q),
             multiplier,
             lambda: growth * (f - level).clamp_max(0.0),
-            blank.scatter(-1, order, direction),
+            zeros.scatter(-1, order, direction),
         )
 
     def _constraints(

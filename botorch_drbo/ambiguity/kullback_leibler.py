@@ -76,16 +76,21 @@ class KullbackLeibler(AmbiguitySet):
         f, span = scaled_scores(values, low)  # of the atoms with weight, in [0, 1]
         rest = torch.where(f > 0, p, 0.0)
         at_minimum = torch.where(f <= 0, p, 0.0)
-        # The divergence of all mass at the minimum, precise where it is near zero.
-        base = at_minimum.sum(-1, keepdim=True)
-        others = rest.sum(-1, keepdim=True)
-        most = torch.where(others < 0.5, -torch.log1p(-others), -base.log())
-        saturated = (radius >= most * (1 - _TOLERANCE)) | (others <= 0)
+        # The largest divergence, -log(mass at the minimum), precise near zero.
+        minimum_mass = at_minimum.sum(-1, keepdim=True)
+        rest_mass = rest.sum(-1, keepdim=True)
+        max_divergence = torch.where(
+            rest_mass < 0.5, -torch.log1p(-rest_mass), -minimum_mass.log()
+        )
+        saturated = (radius >= max_divergence * (1 - _TOLERANCE)) | (rest_mass <= 0)
 
-        aim = torch.where(saturated, most / 2, radius.clamp_min(_TINY))
-        aim = torch.where(others > 0, aim, 1.0)
-        theta = self._inverse_temperature(f, p, rest, base, most, aim, saturated)
+        target = torch.where(saturated, max_divergence / 2, radius.clamp_min(_TINY))
+        target = torch.where(rest_mass > 0, target, 1.0)
+        theta = self._inverse_temperature(
+            f, p, rest, minimum_mass, max_divergence, target, saturated
+        )
 
+        # Exponential tilting: q_i = p_i exp(-theta f_i) / Z.
         mean = (p * f).sum(-1, keepdim=True)
         center = torch.where(theta <= 1, mean, 0.0)
         tilt = (-theta * (f - center)).clamp_max(700.0)
@@ -94,11 +99,12 @@ class KullbackLeibler(AmbiguitySet):
         at_zero = radius <= 0
         q = tilted / total
         q = torch.where(at_zero, p, q)
-        q = torch.where(saturated, at_minimum / base, q)
-        away = f - (q * f).sum(-1, keepdim=True)
-        variance = (q * away.square()).sum(-1, keepdim=True)
-        direction = -q * away / torch.where(at_zero, 0.0, theta * variance)
-        direction = torch.where(saturated | (q * away == 0), 0.0, direction)
+        q = torch.where(saturated, at_minimum / minimum_mass, q)
+        # dq_i / d radius = -q_i (f_i - E_q f) / (theta Var_q f)
+        deviation = f - (q * f).sum(-1, keepdim=True)
+        variance = (q * deviation.square()).sum(-1, keepdim=True)
+        direction = -q * deviation / torch.where(at_zero, 0.0, theta * variance)
+        direction = torch.where(saturated | (q * deviation == 0), 0.0, direction)
         multiplier = torch.where(at_zero, torch.inf, span / theta)
         multiplier = torch.where(saturated, 0.0, multiplier)
 
@@ -115,17 +121,17 @@ class KullbackLeibler(AmbiguitySet):
         f: Tensor,
         p: Tensor,
         rest: Tensor,
-        base: Tensor,
-        most: Tensor,
-        aim: Tensor,
+        minimum_mass: Tensor,
+        max_divergence: Tensor,
+        target: Tensor,
         skip: Tensor,
     ) -> Tensor:
-        """Solve ``KL(theta) = aim`` for scores in [0, 1]; what to skip gets any number.
+        """Solve ``KL(theta) = target`` for scores in [0, 1]; any number where skipped.
 
         Two forms of the divergence: around the mean for ``theta <= 1``, where the one
         around the minimum cancels; and the latter elsewhere, where the first overflows.
         And two of Newton's steps: in ``log KL``, nearly linear in ``log theta``, in the
-        lower half of its range; in the log of what lacks to ``most``, nearly linear in
+        lower half of its range; in ``log(max_divergence - KL)``, nearly linear in
         ``theta``, in the upper half.
         """
         mean = (p * f).sum(-1, keepdim=True)
@@ -133,49 +139,52 @@ class KullbackLeibler(AmbiguitySet):
         f = torch.where(p > 0, f, 0.0)
         gap = torch.where(rest > 0, f, torch.inf).amin(-1, keepdim=True)
         gap = gap.clamp(1e-290, 1.0)
-        near = aim <= most / 2
+        is_lower_half = target <= max_divergence / 2
 
         def function(x: Tensor) -> tuple[Tensor, Tensor]:
             theta = x.exp()
             small = theta <= 1
             center = torch.where(small, mean, 0.0)
-            away = f - center
-            tilt = -theta * away
+            deviation = f - center
+            tilt = -theta * deviation
             tilted = torch.where(small, torch.expm1(tilt), tilt.exp())
             mass = torch.where(small, p, rest) * tilted
-            first = (mass * away).sum(-1, keepdim=True)
-            second = (mass * away.square()).sum(-1, keepdim=True)
+            first = (mass * deviation).sum(-1, keepdim=True)
+            second = (mass * deviation.square()).sum(-1, keepdim=True)
             zeroth = torch.where(
                 small,
                 (p * _expm2(tilt, tilted)).sum(-1, keepdim=True),
                 mass.sum(-1, keepdim=True),
             )
-            # Z, relative to the center, and the first two moments under q.
-            total = torch.where(small, 1.0 + zeroth, base + zeroth)
-            shift = first / total
-            spread = (second + torch.where(small, variance, 0.0)) / total
-            spread = spread - shift.square()
+            # Z relative to the center, then mean and variance under q:
+            # KL = -theta E_q f - log Z, d KL / d log theta = theta^2 Var_q f.
+            total = torch.where(small, 1.0 + zeroth, minimum_mass + zeroth)
+            tilted_mean = first / total
+            tilted_variance = (second + torch.where(small, variance, 0.0)) / total
+            tilted_variance = tilted_variance - tilted_mean.square()
             log_total = torch.where(small, torch.log1p(zeroth), total.log())
-            divergence = -theta * shift - log_total
-            slope = theta.square() * spread  # d KL / d log theta
-            lacks = torch.where(
+            divergence = -theta * tilted_mean - log_total
+            slope = theta.square() * tilted_variance
+            shortfall = torch.where(
                 small,
-                most - divergence,
-                torch.log1p(zeroth / base) + theta * shift,
+                max_divergence - divergence,
+                torch.log1p(zeroth / minimum_mass) + theta * tilted_mean,
             )
             error = torch.where(
-                near, (divergence / aim).log(), ((most - aim) / lacks).log()
+                is_lower_half,
+                (divergence / target).log(),
+                ((max_divergence - target) / shortfall).log(),
             )
             step = torch.where(
-                near,
+                is_lower_half,
                 -error * divergence / slope,
-                torch.log1p(-error * lacks / slope),
+                torch.log1p(-error * shortfall / slope),
             )
             return error, step
 
-        guess = 0.5 * (2 * aim / variance).log()
+        guess = 0.5 * (2 * target / variance).log()
         # Hoeffding: KL <= theta^2 / 8; and exp(-200) of the minimum's mass is nothing.
-        lower, upper = 0.5 * (8 * aim).log(), ((200 + most) / gap).log()
+        lower, upper = 0.5 * (8 * target).log(), ((200 + max_divergence) / gap).log()
         upper = torch.where(skip, lower, upper)
         return increasing_root(function, lower, upper, guess).exp()
 

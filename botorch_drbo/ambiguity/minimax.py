@@ -99,38 +99,42 @@ class MinimaxApproximation(AmbiguitySet):
         return self.ambiguity_set._with_outside(values, weights)
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        # Tangent at zero: max(E - radius S, min f).
         start = self._at_zero(values, weights, torch.zeros_like(radius))
         low = values.amin(-1, keepdim=True)
-        worst = self._nearest(weights, values == low)
-        vertex = torch.zeros_like(values).scatter(-1, worst, 1.0)
+        worst_atom = self._nearest_vertex(weights, values == low)
+        vertex = torch.zeros_like(values).scatter(-1, worst_atom, 1.0)
         f = values - low  # a large offset would cost digits
         drop = (start.weights * f).sum(-1, keepdim=True)  # E - min
         slope = start.multiplier.unsqueeze(-1)  # S
-        falls = (radius * slope < drop).to(f)  # else the tangent has met the minimum
+        descends = (radius * slope < drop).to(f)  # else the tangent met the minimum
         tangent = start.weights + radius * start.direction
-        tangent = torch.where(falls > 0, tangent, vertex)
+        tangent = torch.where(descends > 0, tangent, vertex)
 
-        away, away_gradient = self._to_point(weights, worst)  # eps*
-        reached = radius >= away
-        away = torch.where(away > 0, away, 1.0)
-        share = torch.where(reached, 1.0, radius / away)
-        rises = torch.where(reached, 0.0, 1 / away)  # of the share, in the radius
+        # Chord from E at zero to min f at eps* = d(p, vertex).
+        chord_end, chord_end_gradient = self._distance_to_vertex(weights, worst_atom)
+        saturated = radius >= chord_end
+        chord_end = torch.where(chord_end > 0, chord_end, 1.0)
+        share = torch.where(saturated, 1.0, radius / chord_end)
+        share_slope = torch.where(saturated, 0.0, 1 / chord_end)  # d share / d radius
         chord = start.weights + share * (vertex - start.weights)
-        moved = vertex - start.weights
+        chord_direction = vertex - start.weights
 
         def gradient() -> Tensor:
-            gradient = (falls + 1 - share) * start.reference_gradient()
-            return 0.5 * (gradient + drop * share * rises * away_gradient)
+            gradient = (descends + 1 - share) * start.reference_gradient()
+            return 0.5 * (gradient + drop * share * share_slope * chord_end_gradient)
 
+        # The mean of both lines.
         return Solution(
             weights=0.5 * (tangent + chord),
-            multiplier=0.5 * (falls * slope + rises * drop).squeeze(-1),
+            multiplier=0.5 * (descends * slope + share_slope * drop).squeeze(-1),
             reference_gradient=gradient,
-            direction=0.5 * (falls * start.direction + rises * moved),
+            direction=0.5
+            * (descends * start.direction + share_slope * chord_direction),
         )
 
     def _at_zero(self, values: Tensor, weights: Tensor, zero: Tensor) -> Solution:
-        """Where the tangent begins, and where it goes."""
+        """The worst case and its derivative at radius zero: the tangent."""
         ball = self.ambiguity_set
         if not isinstance(ball, MaximumMeanDiscrepancy):
             return ball._solve(values, weights, zero)
@@ -142,33 +146,35 @@ class MinimaxApproximation(AmbiguitySet):
             direction=direction,
         )
 
-    def _nearest(self, p: Tensor, allowed: Tensor) -> Tensor:
+    def _nearest_vertex(self, p: Tensor, allowed: Tensor) -> Tensor:
         """The atom, ``... x 1``, whose point mass is nearest to ``p``."""
         ball = self.ambiguity_set
         if isinstance(ball, TotalVariation):
-            away = -p
+            distance = -p
         elif isinstance(ball, Wasserstein):
-            away = p @ ball.cost.to(p)
+            distance = p @ ball.cost.to(p)
         else:
             assert isinstance(ball, MaximumMeanDiscrepancy)
             factor = ball.factor.to(p)
-            away = factor.square().sum(-1) - 2 * (p @ factor) @ factor.mT
-        return torch.where(allowed, away, torch.inf).argmin(-1, keepdim=True)
+            distance = factor.square().sum(-1) - 2 * (p @ factor) @ factor.mT
+        return torch.where(allowed, distance, torch.inf).argmin(-1, keepdim=True)
 
-    def _to_point(self, p: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+    def _distance_to_vertex(self, p: Tensor, atom: Tensor) -> tuple[Tensor, Tensor]:
         """``d(p, point mass)``, ``... x 1``, and its gradient in ``p``, ``... x n``."""
         ball = self.ambiguity_set
         if isinstance(ball, TotalVariation):
-            there = torch.zeros_like(p).scatter(-1, point, 1.0)
-            return 2 * (1 - p.gather(-1, point)), -2 * there
+            vertex = torch.zeros_like(p).scatter(-1, atom, 1.0)
+            return 2 * (1 - p.gather(-1, atom)), -2 * vertex
         if isinstance(ball, Wasserstein):
-            cost = ball.cost.to(p).mT[point.squeeze(-1)]  # ... x n
+            cost = ball.cost.to(p).mT[atom.squeeze(-1)]  # ... x n
             return (p * cost).sum(-1, keepdim=True), cost
         assert isinstance(ball, MaximumMeanDiscrepancy)
         factor = ball.factor.to(p)
-        difference = p @ factor - factor[point.squeeze(-1)]
-        away = torch.linalg.vector_norm(difference, 2, -1, keepdim=True)
-        return away, (difference @ factor.mT) / torch.where(away > 0, away, 1.0)
+        difference = p @ factor - factor[atom.squeeze(-1)]
+        distance = torch.linalg.vector_norm(difference, 2, -1, keepdim=True)
+        return distance, (difference @ factor.mT) / torch.where(
+            distance > 0, distance, 1.0
+        )
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The distance of the set that is approximated.

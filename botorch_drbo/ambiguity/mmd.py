@@ -27,23 +27,27 @@ if TYPE_CHECKING:
 
 _SYMMETRY = 1e-10  # relative to the largest entry
 _NEGATIVE = 1e-10  # relative to the largest eigenvalue
-_PROVED = 1e-8  # of the range of the scores: within the accuracy of the kernel matrix
+_EXACT_GAP = 1e-8  # of the scores' range: within the accuracy of the kernel matrix
 _DROPPED = 1e-9  # of the squared radius that the dropped columns may take
-_TRIED = 1e-7  # the same, at first
-_TRUSTED = 1e-9  # gap above which more columns are kept
+_FIRST_DROPPED = 1e-7  # the same, in the first solve
+_FIRST_GAP = 1e-9  # duality gap of the first solve above which there is a second
 _NEAR_ZERO = 1e-6  # of the kernel's largest distance: a radius just above zero
-_LINEAR = 1e-4  # the same, where a larger one has the better numbers
-_ROUNDED = 1e-6  # gap, relative to what the radius costs, that rounding leaves there
-_ENOUGH = 1e-12  # gap of the closed form, below which nothing better is sought
-_SCALED = 1e-10  # gap above which a scaled answer is sought again, unscaled
-_SETTLED = 1e-11  # gap above which the answer of an active set is sought again
-_PLAIN = 1e6  # condition below which the active set is found without a good guess
-_INVERTED = 1e6  # condition below which the inverse has digits to spare
-_COARSE = 0.5  # share of the columns that give a good guess
-_FEW_COLUMNS = 32  # so many cost too little for a guess to save time
-_GUESSED = 1e-3  # of the squared radius that the columns dropped for a guess may take
-_GUESS = 1e-8  # gap of a guess
-_CARRIED = 1e-9  # weight from which on an atom is remembered
+_LARGER_RADIUS = 1e-4  # the same, of the radius at which that is solved instead
+_ROUNDING_GAP = (
+    1e-6  # gap, relative to what the radius costs, that rounding leaves there
+)
+_CLOSED_FORM_GAP = 1e-12  # duality gaps up to which the answer of a method is kept
+_SCALED_GAP = 1e-10
+_ACTIVE_SET_GAP = 1e-11
+_WELL_CONDITIONED = (
+    1e6  # condition number up to which the active set needs no good guess
+)
+_INVERTIBLE = 1e6  # condition number up to which the inverse is accurate
+_COARSE = 0.5  # share of the columns in the coarse problem
+_FEW_COLUMNS = 32  # for fewer columns the coarse problem saves no time
+_COARSE_DROPPED = 1e-3  # as _DROPPED, of the coarse problem
+_COARSE_GAP = 1e-8  # duality gap of the coarse problem
+_ACTIVE_WEIGHT = 1e-9  # weight from which on an atom is in the active set
 _CHUNK_ELEMENTS = 2**21  # 16 MiB of float64 per temporary
 
 
@@ -59,15 +63,16 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     Each row is solved by the first of these that succeeds. A point mass on the lowest
     score that lies in the ball is the answer. If the closed form without ``q >= 0``
     happens to have no negative weight, it is the answer (small radius,
-    well-conditioned matrix). An active-set method finds which weights are zero, from
-    the closed form or from a coarse version of what follows. The other rows go to an
-    interior-point method on the dual
+    well-conditioned matrix). A primal-dual active-set method
+    [Hintermuller2002activeset]_ finds which weights are zero, from the closed form or
+    from a low-rank version of what follows. The other rows go to a primal-dual
+    interior-point method ([NesterovTodd1997]_, [Mehrotra1992]_), with the dual
 
     .. math:: v = \max_{u \in R^r} \min_i (f + L u)_i - p^\top L u - \epsilon \|u\|
 
     where ``K = L L'`` has as many columns as the radius can tell from zero: about 20
-    for a smooth kernel on a grid of 100. Each answer carries a proof: ``q`` bounds the
-    value from above and ``u`` from below.
+    for a smooth kernel on a grid of 100. Each answer carries a certificate, its duality
+    gap: ``q`` bounds the value from above and ``u`` from below.
 
     Eigenvalues below ``2e-16`` of the largest are rounding errors of ``K``, and are
     raised to it. So at radius zero ``q`` is ``p`` even if ``K`` is singular, and for a
@@ -97,7 +102,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     kernel_matrix: Tensor
     factor: Tensor
     spectrum: Tensor
-    _last: _Solved | None = None
+    _last: _WarmStart | None = None
 
     def __init__(self, radius: float | Tensor, kernel_matrix: Tensor) -> None:
         super().__init__(radius)
@@ -133,7 +138,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         self.register_buffer("factor", basis * spectrum.sqrt())  # n x (n - 1)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the last problems behind: copies and pickles begin without them."""
+        """Without the warm start: copies and pickles begin without it."""
         return {k: v for k, v in self.__dict__.items() if k != "_last"}
 
     @property
@@ -156,9 +161,9 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         distance = self.distance(weights, robust.weights)
         if robust.multiplier == 0 or distance == 0:
             return Prices.none(weights)
-        moved = robust.weights - weights  # n
-        anchors = moved.nonzero().mT  # 1 x a
-        return Prices((robust.multiplier / distance * moved)[anchors], anchors)
+        difference = robust.weights - weights  # n
+        anchors = difference.nonzero().mT  # 1 x a
+        return Prices((robust.multiplier / distance * difference)[anchors], anchors)
 
     def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A lower bound in closed form: the best of a few points of the dual.
@@ -205,9 +210,9 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             The slope ``...``, and the direction ``d`` in which it is met, ``... x n``.
         """
         white = (self.factor / self.spectrum).to(values)
-        seen = values @ white  # ... x (n - 1)
-        slope = torch.linalg.vector_norm(seen, 2, -1, keepdim=True)
-        direction = -(seen / torch.where(slope > 0, slope, 1.0)) @ white.mT
+        whitened = values @ white  # ... x (n - 1)
+        slope = torch.linalg.vector_norm(whitened, 2, -1, keepdim=True)
+        direction = -(whitened / torch.where(slope > 0, slope, 1.0)) @ white.mT
         return slope.squeeze(-1), direction
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
@@ -219,11 +224,11 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             )
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""The worst-case value alone; from the last problems, if they were like these.
+        r"""The worst-case value alone, warm-started from the last call.
 
-        An ascent asks nearly the same again and again. Which atoms carried mass the
-        last time is tried first, and proved or given up. So a value may differ from
-        that of ``worst_case`` by what that is certain to, 1e-10 of the range of scores.
+        An ascent solves nearly the same problem again and again: the active set of the
+        last one is the warm start. So a value may differ from that of ``worst_case`` by
+        its accuracy, 1e-10 of the range of scores.
 
         Args:
             values: Scores, ``... x n``.
@@ -239,7 +244,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
     def _solve_again(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         solution = self._solve(values, weights, radius, self._last)
-        self._last = _Solved.of(values, solution.weights)
+        self._last = _WarmStart.of(values, solution.weights)
         return solution
 
     def _solve(
@@ -247,7 +252,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         values: Tensor,
         weights: Tensor,
         radius: Tensor,
-        last: _Solved | None = None,
+        last: _WarmStart | None = None,
     ) -> Solution:
         batch, n = values.shape[:-1], values.shape[-1]
         f, span = _in_unit_range(values.reshape(-1, n))
@@ -264,11 +269,11 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
         for part in rows.tensor_split(max(1, num_chunks)):
             if len(part):
-                known = last and last.nearest(f[part])
-                found = problem.solve(f[part], p[part], radius[part], known)
+                start = last and last.nearest(f[part])
+                found = problem.solve(f[part], p[part], radius[part], start)
                 q[part], multiplier[part], gradient[part], direction[part] = found[:4]
                 gap[part] = found[4]
-        proved = bool((gap <= _PROVED).all())
+        proved = bool((gap <= _EXACT_GAP).all())
         gap = (span * gap).reshape(batch)
         return Solution(
             weights=q.reshape(*batch, n),
@@ -303,25 +308,25 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
 
 @dataclass(frozen=True)
-class _Solved:
-    """Problems with their answers.
+class _WarmStart:
+    """Active sets of problems that were solved, by their scores.
 
     Attributes:
         f: Scores from zero to one, ``b x n``.
-        active: Which atoms carried mass, ``b x n``.
+        active: The atoms that carried mass, ``b x n``.
     """
 
     f: Tensor
     active: Tensor
 
     @classmethod
-    def of(cls, values: Tensor, weights: Tensor) -> _Solved:
+    def of(cls, values: Tensor, weights: Tensor) -> _WarmStart:
         """Scores and worst-case weights, ``... x n``."""
         f, _ = _in_unit_range(values.reshape(-1, values.shape[-1]))
-        return cls(f, weights.reshape(f.shape) > _CARRIED)
+        return cls(f, weights.reshape(f.shape) > _ACTIVE_WEIGHT)
 
     def nearest(self, f: Tensor) -> Tensor:
-        """The atoms of the problem whose scores were nearest, ``b' x n``."""
+        """The active set of the problem with the nearest scores, ``b' x n``."""
         return self.active[torch.cdist(f, self.f.to(f)).argmin(-1)]
 
 
@@ -335,23 +340,23 @@ class _Problem:
 
     def saturated(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
         """Where the nearest point mass of score zero is in the ball, and that mass."""
-        moved = p @ self.factor  # b x r
-        squared = self.factor.square().sum(-1) - 2 * moved @ self.factor.mT
+        mean = p @ self.factor  # b x r
+        squared = self.factor.square().sum(-1) - 2 * mean @ self.factor.mT
         nearest = torch.where(f == 0, squared, torch.inf).argmin(-1, keepdim=True)
         vertex = torch.zeros_like(p).scatter(-1, nearest, 1.0)
         return (self._distance(vertex - p) <= radius).squeeze(-1), vertex
 
     def solve(
-        self, f: Tensor, p: Tensor, radius: Tensor, known: Tensor | None
+        self, f: Tensor, p: Tensor, radius: Tensor, warm_start: Tensor | None
     ) -> tuple[Tensor, ...]:
         """Weights, multiplier, reference gradient, direction and gap of each row.
 
-        Whatever atoms are ``known`` to carry mass in a problem like this one is tried
-        first, and proved or given up: it saves time and changes no more than rounding.
+        The active set of a similar problem (``warm_start``) is tried first, and kept if
+        its gap is small: it saves time and changes no more than rounding.
         """
-        *found, free = self._linear(f, p, radius)
-        open_ = (found[-1] > _ENOUGH).squeeze(-1)
-        if not open_.any():
+        *found, free = self._closed_form(f, p, radius)
+        unsolved = (found[-1] > _CLOSED_FORM_GAP).squeeze(-1)
+        if not unsolved.any():
             return tuple(found)
 
         def improve(rows: Tensor, parts: tuple[Tensor, ...]) -> None:
@@ -359,72 +364,84 @@ class _Problem:
             for whole, part in zip(found, parts, strict=True):
                 whole[rows] = torch.where(better, part, whole[rows])
 
-        near_zero = (radius < _NEAR_ZERO * self.largest).squeeze(-1)
-        rows = (open_ & ~near_zero).nonzero().squeeze(-1)
+        # Active-set method, warm-started where a similar problem was solved before.
+        is_near_zero = (radius < _NEAR_ZERO * self.largest).squeeze(-1)
+        rows = (unsolved & ~is_near_zero).nonzero().squeeze(-1)
         condition = (self.spectrum[0] / self.spectrum[-1]).item()
-        if len(rows) and known is not None:
-            at = f[rows], p[rows], radius[rows], known[rows]
-            improve(rows, self._pivot(*at, self._kernel(condition), one_by_one=True))
-            rows = rows[(found[-1][rows] > _SETTLED).squeeze(-1)]
+        if len(rows) and warm_start is not None:
+            problem = f[rows], p[rows], radius[rows], warm_start[rows]
+            improve(
+                rows,
+                self._active_set(*problem, self._kernel(condition), one_by_one=True),
+            )
+            rows = rows[(found[-1][rows] > _ACTIVE_SET_GAP).squeeze(-1)]
+        # Then from the closed form's positive weights, and from a low-rank problem.
         if len(rows):
             half = max(1, int(_COARSE * len(self.factor)))
-            kept = self._kept(radius[rows], _TRIED)
+            num_columns = self._num_columns(radius[rows], _FIRST_DROPPED)
             # None: the closed form of the beginning is the guess.
-            guesses: list[int | None] = [None] if condition < _PLAIN else []
-            if kept > max(half, _FEW_COLUMNS):
-                guesses.append(min(half, self._kept(radius[rows], _GUESSED)))
+            guesses: list[int | None] = [None] if condition < _WELL_CONDITIONED else []
+            if num_columns > max(half, _FEW_COLUMNS):
+                guesses.append(
+                    min(half, self._num_columns(radius[rows], _COARSE_DROPPED))
+                )
             for rank in guesses:
                 kernel = self._kernel(condition)
-                at = f[rows], p[rows], radius[rows]
-                guess = self._guess(*at, rank) if rank else free[rows]
-                improve(rows, self._pivot(*at, guess, kernel))
-                rows = rows[(found[-1][rows] > _SETTLED).squeeze(-1)]
+                problem = f[rows], p[rows], radius[rows]
+                guess = self._coarse_active_set(*problem, rank) if rank else free[rows]
+                improve(rows, self._active_set(*problem, guess, kernel))
+                rows = rows[(found[-1][rows] > _ACTIVE_SET_GAP).squeeze(-1)]
                 if not len(rows):
                     break
-        rows = (open_ & near_zero).nonzero().squeeze(-1)
-        if len(rows) and condition < _PLAIN:
-            at = f[rows], p[rows], radius[rows]
-            parts = self._pivot_near_zero(*at, self._kernel(condition))
+        # Just above radius zero: the active-set method at a larger radius, scaled.
+        rows = (unsolved & is_near_zero).nonzero().squeeze(-1)
+        if len(rows) and condition < _WELL_CONDITIONED:
+            problem = f[rows], p[rows], radius[rows]
+            parts = self._active_set_near_zero(*problem, self._kernel(condition))
             improve(rows, parts)
-            near_zero[rows] = parts[-1].squeeze(-1) == torch.inf  # not settled
-        open_ = open_ & ((found[-1] > _SETTLED).squeeze(-1) | near_zero)
-        rows = open_.nonzero().squeeze(-1)
+            is_near_zero[rows] = parts[-1].squeeze(-1) == torch.inf  # not settled
+        # The interior-point method for the rest.
+        unsolved = unsolved & ((found[-1] > _ACTIVE_SET_GAP).squeeze(-1) | is_near_zero)
+        rows = unsolved.nonzero().squeeze(-1)
         if len(rows):
-            improve(rows, self._interior(f[rows], p[rows], radius[rows]))
+            improve(rows, self._interior_point(f[rows], p[rows], radius[rows]))
         return tuple(found)
 
     def _kernel(self, condition: float) -> Kernel:
-        # A constant changes nothing between distributions, but makes it regular.
+        # d' 1 1' d = 0 for d = q - p: a multiple of 1 1' makes the matrix regular.
         matrix = self.factor @ self.factor.mT + self.spectrum[0] / len(self.factor)
-        inverse = self.white @ self.white.mT if condition < _INVERTED else None
+        inverse = self.white @ self.white.mT if condition < _INVERTIBLE else None
         return Kernel(self.factor, self.white, matrix, inverse)
 
-    def _linear(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
-        """The closed form without ``q >= 0``; its gap is infinite where it fails.
+    def _closed_form(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+        """The minimum without ``q >= 0``, ``q = p - radius K^+ f / |L^+ f|``.
 
-        And which weights came out positive.
+        Its gap is infinite where a weight is negative. Also which weights are positive.
         """
-        seen = f @ self.white  # b x r
-        slope = torch.linalg.vector_norm(seen, 2, -1, keepdim=True)
-        direction = -(seen / slope) @ self.white.mT
+        whitened = f @ self.white  # b x r
+        slope = torch.linalg.vector_norm(whitened, 2, -1, keepdim=True)
+        direction = -(whitened / slope) @ self.white.mT
         q = p + radius * direction
         positive = q > 0
         # At radius zero no weight is negative yet, but those at zero may be leaving.
-        fails = ((q < 0) | ((p == 0) & (direction < 0))).any(-1, keepdim=True)
-        u = -slope * (seen / slope)
+        infeasible = ((q < 0) | ((p == 0) & (direction < 0))).any(-1, keepdim=True)
+        u = -slope * (whitened / slope)
         q, gap = self._certify(f, p, q, u, radius)
-        gap = torch.where(fails | gap.isnan(), torch.inf, gap)
+        gap = torch.where(infeasible | gap.isnan(), torch.inf, gap)
         return q, slope, -(u @ self.factor.mT), direction, gap, positive
 
-    def _guess(self, f: Tensor, p: Tensor, radius: Tensor, rank: int) -> Tensor:
-        """The atoms that carry mass if all but the largest columns are left out."""
+    def _coarse_active_set(
+        self, f: Tensor, p: Tensor, radius: Tensor, rank: int
+    ) -> Tensor:
+        """The active set of the low-rank problem with the largest columns only."""
         factor = self.factor[:, :rank]
-        best = minimise(f, p, factor, radius, _GUESS, _GUESS)
+        best = minimise(f, p, factor, radius, _COARSE_GAP, _COARSE_GAP)
+        # Strict complementarity: the weight against the slack of its multiplier.
         score = f + best.u @ factor.mT
         slack = score - (best.q * score).sum(-1, keepdim=True)
-        return best.q > slack.clamp_min(_ENOUGH)
+        return best.q > slack.clamp_min(_CLOSED_FORM_GAP)
 
-    def _pivot(
+    def _active_set(
         self,
         f: Tensor,
         p: Tensor,
@@ -434,7 +451,7 @@ class _Problem:
         *,
         one_by_one: bool = False,
     ) -> tuple[Tensor, ...]:
-        """The active-set method; the gap is infinite where it gave up."""
+        """The active-set method; the gap is infinite where it did not converge."""
         best = pivot(f, p, radius, guess, kernel, one_by_one=one_by_one)
         multiplier = torch.linalg.vector_norm(best.u, 2, -1, keepdim=True)
         q = best.q.clamp_min(0.0)
@@ -442,40 +459,44 @@ class _Problem:
         gap = torch.where(best.settled[:, None], gap, torch.inf)
         return q, multiplier, -(best.u @ self.factor.mT), best.direction, gap
 
-    def _pivot_near_zero(
+    def _active_set_near_zero(
         self, f: Tensor, p: Tensor, radius: Tensor, kernel: Kernel
     ) -> tuple[Tensor, ...]:
-        """The same, where few atoms but those of the reference carry mass.
+        """The active-set method just above radius zero, from the support of ``p``.
 
-        Solved at a larger radius and scaled. As long as all atoms of the reference keep
-        some mass, ``q - p`` is linear in the radius from there down to zero.
+        It is solved at a larger radius and scaled: as long as all atoms of the
+        reference keep some mass, ``q - p`` is linear in the radius down to zero.
         """
-        larger = radius.clamp_min(_LINEAR * self.largest)
-        best = pivot(f, p, larger, p > 0, kernel)
-        multiplier = torch.linalg.vector_norm(best.u, 2, -1, keepdim=True)
-        q, gap = self._certify(f, p, best.q, best.u, larger)
-        linear = ((best.q > 0) | (p == 0)).all(-1) & best.settled
-        sound = linear[:, None] & (gap <= _ROUNDED * larger * multiplier)
-        q, gap = self._certify(f, p, p + radius / larger * (q - p), best.u, radius)
+        larger = radius.clamp_min(_LARGER_RADIUS * self.largest)
+        found = pivot(f, p, larger, p > 0, kernel)
+        multiplier = torch.linalg.vector_norm(found.u, 2, -1, keepdim=True)
+        q, gap = self._certify(f, p, found.q, found.u, larger)
+        linear = ((found.q > 0) | (p == 0)).all(-1) & found.settled
+        valid = linear[:, None] & (gap <= _ROUNDING_GAP * larger * multiplier)
+        q, gap = self._certify(f, p, p + radius / larger * (q - p), found.u, radius)
         gap = torch.where(radius == 0, 0.0, gap)  # q is p there, by definition
-        gradient = torch.where(radius == 0, f, -(best.u @ self.factor.mT))
-        gap = torch.where(sound & (gap <= _SCALED), gap, torch.inf)
-        return q.clamp_min(0.0), multiplier, gradient, best.direction, gap
+        gradient = torch.where(radius == 0, f, -(found.u @ self.factor.mT))
+        gap = torch.where(valid & (gap <= _SCALED_GAP), gap, torch.inf)
+        return q.clamp_min(0.0), multiplier, gradient, found.direction, gap
 
-    def _interior(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+    def _interior_point(
+        self, f: Tensor, p: Tensor, radius: Tensor
+    ) -> tuple[Tensor, ...]:
         nearly_zero = _NEAR_ZERO * self.largest
         larger = radius.clamp_min(nearly_zero)
-        found = self._solve_at(f, p, radius, larger, _TRIED)
-        if self._kept(larger, _TRIED) < self._kept(larger, _DROPPED):
-            self._refine(found[-1] > _TRUSTED, found, f, p, radius, larger)
-        # Just above zero, not every atom may afford what was scaled.
-        unsound = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED)
-        self._refine(unsound, found, f, p, radius, radius)
+        found = self._solve_at(f, p, radius, larger, _FIRST_DROPPED)
+        if self._num_columns(larger, _FIRST_DROPPED) < self._num_columns(
+            larger, _DROPPED
+        ):
+            self._refine(found[-1] > _FIRST_GAP, found, f, p, radius, larger)
+        # Just above zero the scaled weights may be infeasible.
+        unsolved = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED_GAP)
+        self._refine(unsolved, found, f, p, radius, radius)
         return found
 
     def _refine(
         self,
-        which: Tensor,
+        mask: Tensor,
         found: tuple[Tensor, ...],
         f: Tensor,
         p: Tensor,
@@ -483,7 +504,7 @@ class _Problem:
         larger: Tensor,
     ) -> None:
         """Solve some rows once more, with all the columns that matter."""
-        rows = which.squeeze(-1).nonzero().squeeze(-1)
+        rows = mask.squeeze(-1).nonzero().squeeze(-1)
         if len(rows):
             parts = self._solve_at(
                 f[rows], p[rows], radius[rows], larger[rows], _DROPPED
@@ -491,8 +512,8 @@ class _Problem:
             for whole, part in zip(found, parts, strict=True):
                 whole[rows] = part
 
-    def _kept(self, radius: Tensor, dropped: float) -> int:
-        """The columns that the smallest radius can tell from zero."""
+    def _num_columns(self, radius: Tensor, dropped: float) -> int:
+        """The rank: columns that the smallest radius can tell from zero."""
         smallest = 0.5 * dropped * radius.min().square()
         return max(1, int((self.spectrum > smallest).sum()))
 
@@ -511,17 +532,17 @@ class _Problem:
         """
         # Columns that the radius cannot tell from zero are left out: the lower bound
         # stays one, and what they cost the upper bound is in the gap.
-        factor = self.factor[:, : self._kept(larger, dropped)]
-        best = minimise(f, p, factor, larger, EARLY, TOLERANCE)
-        u = best.u
+        factor = self.factor[:, : self._num_columns(larger, dropped)]
+        optimum = minimise(f, p, factor, larger, EARLY, TOLERANCE)
+        u = optimum.u
         gradient = -(u @ factor.mT)
         multiplier = torch.linalg.vector_norm(u, 2, -1, keepdim=True)
-        # The derivative of q.f is minus the multiplier, exactly: settle the scale.
-        descent = (best.direction * f).sum(-1, keepdim=True)
-        sound = (descent < 0) & descent.isfinite()
-        direction = best.direction * torch.where(sound, -multiplier / descent, 0.0)
-        direction = torch.where(sound, direction, 0.0)
-        q = p + (radius / larger) * (best.q - p)
+        # Rescale to f.dq/d(radius) = -multiplier, the envelope theorem.
+        descent = (optimum.direction * f).sum(-1, keepdim=True)
+        valid = (descent < 0) & descent.isfinite()
+        direction = optimum.direction * torch.where(valid, -multiplier / descent, 0.0)
+        direction = torch.where(valid, direction, 0.0)
+        q = p + (radius / larger) * (optimum.q - p)
         q, gap = self._certify(f, p, q, u, radius)
         # By definition q is p at zero, where only the slope was asked.
         zero = radius == 0
@@ -531,7 +552,7 @@ class _Problem:
     def _certify(
         self, f: Tensor, p: Tensor, q: Tensor, u: Tensor, radius: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Pull ``q`` into the ball; how far its value is above the bound of ``u``."""
+        """Pull ``q`` into the ball; its duality gap with ``u``."""
         distance = self._distance(q - p)
         share = torch.where(distance > radius, radius / distance, 1.0)
         q = p + share * (q - p)
@@ -540,8 +561,8 @@ class _Problem:
         return q, gap.clamp_min(0.0)
 
     def _distance(self, difference: Tensor) -> Tensor:
-        moved = difference @ self.factor
-        return torch.linalg.vector_norm(moved, 2, -1, keepdim=True)
+        mean_difference = difference @ self.factor
+        return torch.linalg.vector_norm(mean_difference, 2, -1, keepdim=True)
 
 
 def _in_unit_range(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -120,38 +120,40 @@ class TotalVariation(AmbiguitySet):
             return values, weights
         batch = torch.broadcast_shapes(values.shape[:-1], self.floor.shape)
         outside = self.floor.to(values).expand(batch).unsqueeze(-1)
-        nothing = torch.zeros_like(weights[..., :1])
+        zero = torch.zeros_like(weights[..., :1])
         return (
             torch.cat([values.expand(*batch, -1), outside], dim=-1),
-            torch.cat([weights, nothing], dim=-1),
+            torch.cat([weights, zero], dim=-1),
         )
 
     def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         low, worst = values.min(-1, keepdim=True)
         f = values - low  # a large offset would cost digits
         budget = (radius / 2).clamp_max(1.0)
+        # Greedy transport: from the highest score down, min(mass, rest of the budget)
+        # goes to the lowest score.
         ordered, order = ranked(f, descending=True)
         mass = weights.gather(-1, order)
-        reached = mass.cumsum(-1)  # the mass at this score or higher
-        above = pad(reached[..., :-1], (1, 0))
-        taken = torch.minimum(mass, (budget - above).clamp_min(0.0))
-        q = weights.scatter(-1, order, mass - taken)
-        q = q.scatter_add(-1, worst, taken.sum(-1, keepdim=True))
+        cumulative = mass.cumsum(-1)  # the mass at this score or higher
+        above = pad(cumulative[..., :-1], (1, 0))
+        removed = torch.minimum(mass, (budget - above).clamp_min(0.0))
+        q = weights.scatter(-1, order, mass - removed)
+        q = q.scatter_add(-1, worst, removed.sum(-1, keepdim=True))
 
-        # The next to give: the first score whose mass is not used up. None is left
-        # when everything has moved, and then nothing changes any more.
+        # The next source: the first score whose mass is not used up. There is none once
+        # all mass has moved: then the derivative is zero.
         last = f.shape[-1] - 1
-        used = (reached <= budget + _TOLERANCE).sum(-1, keepdim=True)
-        giver = order.gather(-1, used.clamp_max(last))
-        level = torch.where(used > last, 0.0, f.gather(-1, giver))
+        used = (cumulative <= budget + _TOLERANCE).sum(-1, keepdim=True)
+        source = order.gather(-1, used.clamp_max(last))
+        level = torch.where(used > last, 0.0, f.gather(-1, source))
         moving = torch.where(level > 0, 0.5, torch.zeros_like(level))
-        direction = torch.zeros_like(f).scatter(-1, giver, -moving)
+        direction = torch.zeros_like(f).scatter(-1, source, -moving)
         direction = direction.scatter_add(-1, worst, moving)
 
         # On a breakpoint every t between two scores is optimal. The upper one makes
         # dv/dp = f at radius 0, also for atoms of weight zero.
-        before = (reached < budget - _TOLERANCE).sum(-1, keepdim=True)
-        cut = ordered.gather(-1, before.clamp_max(last))
+        first_partial = (cumulative < budget - _TOLERANCE).sum(-1, keepdim=True)
+        cut = ordered.gather(-1, first_partial.clamp_max(last))
         gradient = torch.where(used > last, 0.0, torch.minimum(f, cut))
         return Solution(q, level.squeeze(-1) / 2, lambda: gradient, direction)
 

@@ -1,4 +1,4 @@
-"""The type-1 Wasserstein ball on a finite set of contexts, solved exactly."""
+"""The type-1 Wasserstein ball on a finite set of contexts, by cutting planes."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in c
 
 
 @dataclass(frozen=True)
-class _Plans:
-    """Where each atom goes, all ``b x n``: each is one line in ``lambda``."""
+class _Assignment:
+    """Where each atom goes, all ``b x n``: one cutting plane of the dual per row."""
 
     target: Tensor
     score: Tensor
     cost: Tensor
 
-    def line(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean score and cost of each row, ``b`` and ``b``."""
+    def cut(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Intercept and slope of the cut, the mean score and cost: ``b`` and ``b``."""
         return (p * self.score).sum(-1), (p * self.cost).sum(-1)
 
-    def or_else(self, other: _Plans, rows: Tensor) -> _Plans:
-        """This plan, and the other one in the rows that are set."""
+    def replaced(self, other: _Assignment, rows: Tensor) -> _Assignment:
+        """This assignment, with the rows that are set from the other one."""
         pairs = zip(
             (other.target, other.score, other.cost),
             (self.target, self.score, self.cost),
             strict=True,
         )
-        return _Plans(*(torch.where(rows[:, None], b, a) for b, a in pairs))
+        return _Assignment(*(torch.where(rows[:, None], b, a) for b, a in pairs))
 
 
 class Wasserstein(AmbiguitySet):
@@ -61,12 +61,13 @@ class Wasserstein(AmbiguitySet):
         v = \max_{\lambda \ge 0}
             -\lambda \epsilon + \sum_i p_i \min_j (f_j + \lambda C_{ij}),
 
-    concave and piecewise linear in ``lambda``. The solver keeps one supporting line on
-    either side of the maximum, and steps to their crossing until it lies on the graph:
-    then the two assignments, mixed so that they cost exactly ``epsilon``, are a
-    worst-case plan, and primal and dual agree. Once both sides send an atom to the same
-    candidate it is settled, for any cost, so about 3 or 4 passes over all pairs of atom
-    and candidate are needed in all.
+    concave and piecewise linear in ``lambda``. It is maximised by Kelley's
+    cutting-plane method [Kelley1960cuttingplane]_. In one dimension two cuts are
+    enough, one on either side of the maximum: each step goes to their crossing, until
+    it lies on the graph. Then the two assignments, mixed so that they cost exactly
+    ``epsilon``, are a worst-case plan, and primal and dual agree. Once both cuts send
+    an atom to the same candidate it is settled, for any cost, so about 3 or 4 passes
+    over all pairs of atom and candidate are needed in all.
 
     With a cost ``n x m`` the mass moves from the ``n`` reference atoms to ``m``
     candidates, and the scores belong to the candidates. Candidates should contain the
@@ -166,10 +167,10 @@ class Wasserstein(AmbiguitySet):
         f = (values - low).reshape(-1, values.shape[-1])
         p = weights.reshape(len(f), -1)
         cost = self.cost.to(f)
-        stay = _lowest_of_the_nearest(f, cost)
-        value, paid = stay.line(p)
-        slope = _steepest(f, cost, stay, p > 0)
-        found = value - slope * (radius.reshape(-1) - paid)
+        stay = _assignment_at_infinity(f, cost)
+        value, plan_cost = stay.cut(p)
+        slope = _largest_slope(f, cost, stay, p > 0)
+        found = value - slope * (radius.reshape(-1) - plan_cost)
         return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
@@ -191,27 +192,29 @@ class Wasserstein(AmbiguitySet):
         )
 
         def gradient() -> Tensor:
-            return self._lowered(f, multiplier.reshape(-1)).reshape(*batch, n)
+            return self._transformed_scores(f, multiplier.reshape(-1)).reshape(
+                *batch, n
+            )
 
         span = values.amax(-1) - values.amin(-1)
         proved = bool((gap <= 1e-10 * span).all())
         return Solution(q, multiplier, gradient, direction, None if proved else gap)
 
-    def _lowered(self, f: Tensor, lam: Tensor) -> Tensor:
-        """``min_j f_j + lambda C_ij`` for every atom, ``b x n``."""
+    def _transformed_scores(self, f: Tensor, lam: Tensor) -> Tensor:
+        """The c-transform ``min_j f_j + lambda C_ij`` of every atom, ``b x n``."""
         cost = self.cost.to(f)
         row, atom = (
             torch.ones_like(f[:, :1]).expand(-1, len(cost)).nonzero(as_tuple=True)
         )
-        target = _best(f, cost, lam[row], row, atom)
+        target = _cheapest_target(f, cost, lam[row], row, atom)
         return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         cost = self.cost.to(f)  # the set may have been moved to float32
         limit = radius + 1e-13 * cost.max()
-        low, high = _cheapest_of_the_lowest(f, cost), _lowest_of_the_nearest(f, cost)
-        value_low, cost_low = low.line(p)
-        value_high, cost_high = high.line(p)
+        low, high = _assignment_at_zero(f, cost), _assignment_at_infinity(f, cost)
+        value_low, cost_low = low.cut(p)
+        value_high, cost_high = high.cut(p)
         empty = cost_high > limit
         if empty.any():
             raise InputDataError(
@@ -222,39 +225,44 @@ class Wasserstein(AmbiguitySet):
         lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
         scale = f.amax(-1)
         saturated = cost_low <= limit
-        searched = ~saturated
+        unsolved = ~saturated
         for _ in range(_MAX_STEPS):
-            # Where an atom goes the same way on either side, its concave term equals
-            # that line in between. So atoms settle, and ever fewer are looked at.
+            # An atom with the same target in both cuts keeps it in between, where its
+            # concave term is linear. So atoms settle, and ever fewer are evaluated.
             settled = (low.score == high.score) & (low.cost == high.cost) | (p == 0)
-            row, atom = (searched[:, None] & ~settled).nonzero(as_tuple=True)
+            row, atom = (unsolved[:, None] & ~settled).nonzero(as_tuple=True)
             if not len(row):
                 break
-            # The two lines cross where value + lambda * cost is the same for both.
-            width = (cost_low - cost_high).clamp_min(torch.finfo(f.dtype).tiny)
-            crossing = ((value_high - value_low) / width).clamp_min(0.0)
-            lam = torch.where(searched, crossing, lam)
-            target = _best(f, cost, lam[row], row, atom)
-            plan = _Plans(low.target.clone(), low.score.clone(), low.cost.clone())
+            # Maximum of the model: value + lambda * cost is the same for both cuts.
+            slope_gap = (cost_low - cost_high).clamp_min(torch.finfo(f.dtype).tiny)
+            crossing = ((value_high - value_low) / slope_gap).clamp_min(0.0)
+            lam = torch.where(unsolved, crossing, lam)
+            # New cut at lambda: every atom goes to argmin_j f_j + lambda C_ij.
+            target = _cheapest_target(f, cost, lam[row], row, atom)
+            plan = _Assignment(low.target.clone(), low.score.clone(), low.cost.clone())
             plan.target[row, atom] = target
             plan.score[row, atom] = f[row, target]
             plan.cost[row, atom] = cost[atom, target]
-            value, paid = plan.line(p)
-            # Both plans mixed are feasible and worth the height of the crossing.
-            above = (value_high - value) + lam * (cost_high - paid)
-            gap = torch.where(searched, above, gap)
-            # A line that passes below the crossing lies between the two, but for
-            # rounding: else the crossing is the maximum.
-            searched = searched & (gap > 1e-14 * scale)
-            goes_low = searched & (paid > limit) & (paid < cost_low)
-            goes_high = searched & (paid <= limit) & (paid > cost_high)
-            searched = goes_low | goes_high
-            low, high = low.or_else(plan, goes_low), high.or_else(plan, goes_high)
-            value_low = torch.where(goes_low, value, value_low)
-            cost_low = torch.where(goes_low, paid, cost_low)
-            value_high = torch.where(goes_high, value, value_high)
-            cost_high = torch.where(goes_high, paid, cost_high)
-        q, direction = _mix(p, radius, saturated, low, high, f.shape[-1])
+            value, plan_cost = plan.cut(p)
+            # Upper bound: the mixture of both plans is feasible, and worth the model's
+            # maximum. Lower bound: the dual at lambda. The gap is their difference.
+            above = (value_high - value) + lam * (cost_high - plan_cost)
+            gap = torch.where(unsolved, above, gap)
+            # A cut below the crossing has a slope between the two, but for rounding;
+            # else the crossing is the maximum. It replaces the cut on its side.
+            unsolved = unsolved & (gap > 1e-14 * scale)
+            replaces_low = unsolved & (plan_cost > limit) & (plan_cost < cost_low)
+            replaces_high = unsolved & (plan_cost <= limit) & (plan_cost > cost_high)
+            unsolved = replaces_low | replaces_high
+            low, high = (
+                low.replaced(plan, replaces_low),
+                high.replaced(plan, replaces_high),
+            )
+            value_low = torch.where(replaces_low, value, value_low)
+            cost_low = torch.where(replaces_low, plan_cost, cost_low)
+            value_high = torch.where(replaces_high, value, value_high)
+            cost_high = torch.where(replaces_high, plan_cost, cost_high)
+        q, direction = _mixed_plan(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, direction, gap
 
     def _constraints(
@@ -303,8 +311,8 @@ def _transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
     n, m = cost.shape
     largest = cost.max() or 1.0
     masses = kron(eye_array(n), np.ones((1, m))), kron(np.ones((1, n)), eye_array(m))
-    # What leaves says what arrives, but for rounding: one equality of the n + m would
-    # contradict the others. The largest is left out, as rounding matters least there.
+    # One of the n + m equalities follows from the others, and would contradict them by
+    # rounding. That of the largest weight is left out: rounding matters least there.
     kept = np.arange(n + m) != n + q.argmax()
     solved = linprog(
         cost.ravel() / largest,
@@ -320,24 +328,31 @@ def _transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
     return solved.fun * largest / _UNIT_MASS
 
 
-def _mix(
-    p: Tensor, radius: Tensor, saturated: Tensor, low: _Plans, high: _Plans, m: int
+def _mixed_plan(
+    p: Tensor,
+    radius: Tensor,
+    saturated: Tensor,
+    low: _Assignment,
+    high: _Assignment,
+    m: int,
 ) -> tuple[Tensor, Tensor]:
-    """The mixture of both plans that costs the radius, and its derivative in it."""
-    (_, cost_low), (_, cost_high) = low.line(p), high.line(p)
+    """The mixture of both plans that costs the radius, and its radius derivative."""
+    (_, cost_low), (_, cost_high) = low.cut(p), high.cut(p)
     zeros = p.new_zeros(len(p), m)
     q_low = zeros.scatter_add(-1, low.target, p)
     q_high = zeros.scatter_add(-1, high.target, p)
-    width = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
-    share = ((radius - cost_high) / width).clamp(0.0, 1.0)
+    cost_gap = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
+    share = ((radius - cost_high) / cost_gap).clamp(0.0, 1.0)
     share = torch.where(saturated, 1.0, share)[:, None]
     q = share * q_low + (1 - share) * q_high
-    direction = (q_low - q_high) / width[:, None]
+    direction = (q_low - q_high) / cost_gap[:, None]
     return q, torch.where(saturated[:, None], zeros, direction)
 
 
-def _best(f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor) -> Tensor:
-    """The candidate that attains ``min_j f[row, j] + lam * cost[atom, j]``; all ``k``.
+def _cheapest_target(
+    f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor
+) -> Tensor:
+    """The argmin over ``j`` of ``f[row, j] + lam * cost[atom, j]``, ``k``.
 
     In chunks that are written over, as fresh memory costs more than the arithmetic.
     """
@@ -357,8 +372,8 @@ def _best(f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor) -> Te
     return target
 
 
-def _steepest(f: Tensor, cost: Tensor, stay: _Plans, used: Tensor) -> Tensor:
-    """The most that a score falls per cost beside that of staying, ``b``.
+def _largest_slope(f: Tensor, cost: Tensor, stay: _Assignment, used: Tensor) -> Tensor:
+    """The steepest descent of the score per cost beyond that of staying, ``b``.
 
     Args:
         f: Scores, ``b x m``.
@@ -366,40 +381,42 @@ def _steepest(f: Tensor, cost: Tensor, stay: _Plans, used: Tensor) -> Tensor:
         stay: Where atoms are as near as they can be, ``b x n``.
         used: Which atoms have mass, ``b x n``.
     """
-    kept = used.any(0)
-    more = cost[kept] - stay.cost[:1, kept].mT  # k x m
-    rate = torch.where(more > 0, 1.0 / more, 0.0)
-    start = torch.where(used, stay.score, 0.0)[:, kept]  # no score is lower than zero
-    size = max(1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, rate.numel()))
+    has_mass = used.any(0)
+    extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
+    inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
+    stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
+    size = max(
+        1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())
+    )
     parts = [
-        (top.unsqueeze(-1) - row.unsqueeze(-2)).mul_(rate).flatten(1).amax(-1)
-        for top, row in zip(start.split(size), f.split(size), strict=True)
+        (stays.unsqueeze(-1) - row.unsqueeze(-2)).mul_(inverse_cost).flatten(1).amax(-1)
+        for stays, row in zip(stay_score.split(size), f.split(size), strict=True)
     ]
     return torch.cat(parts).clamp_min(0.0)
 
 
-def _cheapest_of_the_lowest(f: Tensor, cost: Tensor) -> _Plans:
-    """At ``lambda = 0`` everything moves to the cheapest of the lowest scores."""
+def _assignment_at_zero(f: Tensor, cost: Tensor) -> _Assignment:
+    """The cut at ``lambda = 0``: all atoms go to the cheapest of the lowest scores."""
     lowest = f == f.amin(-1, keepdim=True)  # b x m
     target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
     tied = lowest.sum(-1, keepdim=True) > 1
     row, atom = tied.expand(-1, len(cost)).nonzero(as_tuple=True)
-    away = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
-    target[row, atom] = _best(away, cost, f.new_ones(len(row)), row, atom)
-    return _plans(f, cost, target)
+    masked = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
+    target[row, atom] = _cheapest_target(masked, cost, f.new_ones(len(row)), row, atom)
+    return _assignment(f, cost, target)
 
 
-def _lowest_of_the_nearest(f: Tensor, cost: Tensor) -> _Plans:
-    """For a large ``lambda`` all stay as near as they can, at the lowest score."""
+def _assignment_at_infinity(f: Tensor, cost: Tensor) -> _Assignment:
+    """The cut for large ``lambda``: the lowest score among the nearest candidates."""
     nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
     target = nearest.byte().argmax(-1).repeat(len(f), 1)
     tied = nearest.sum(-1) > 1
     row, atom = tied.expand(len(f), -1).nonzero(as_tuple=True)
-    away = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
-    target[row, atom] = _best(f, away, f.new_ones(len(row)), row, atom)
-    return _plans(f, cost, target)
+    masked = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
+    target[row, atom] = _cheapest_target(f, masked, f.new_ones(len(row)), row, atom)
+    return _assignment(f, cost, target)
 
 
-def _plans(f: Tensor, cost: Tensor, target: Tensor) -> _Plans:
+def _assignment(f: Tensor, cost: Tensor, target: Tensor) -> _Assignment:
     atoms = torch.arange(len(cost), device=f.device)
-    return _Plans(target, f.gather(-1, target), cost[atoms, target])
+    return _Assignment(target, f.gather(-1, target), cost[atoms, target])

@@ -322,13 +322,13 @@ def test_settled_atoms_are_not_looked_at_again(monkeypatch):
     cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
     f = torch.randn(16, 100, generator=generator, dtype=torch.double)
     looked: list[int] = []
-    best = module._best
+    best = module._cheapest_target
 
     def counted(f, cost, lam, row, atom):
         looked.append(len(row))
         return best(f, cost, lam, row, atom)
 
-    monkeypatch.setattr(module, "_best", counted)
+    monkeypatch.setattr(module, "_cheapest_target", counted)
     p = torch.full((100,), 0.01, dtype=torch.double)
     robust = Wasserstein(0.05, cost).worst_case(f, p)
     assert robust.status is SolverStatus.EXACT
