@@ -98,8 +98,11 @@ class MinimaxApproximation(AmbiguitySet):
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         return self.ambiguity_set._with_outside(values, weights)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""The mean of the two lines."""
         start = self._at_zero(values, weights, torch.zeros_like(radius))
+        along, start_gradient = start.direction, start.reference_gradient
+        assert along is not None and start_gradient is not None  # those sets have both
         low = values.amin(-1, keepdim=True)
         worst = self._nearest(weights, values == low)
         vertex = torch.zeros_like(values).scatter(-1, worst, 1.0)
@@ -107,7 +110,7 @@ class MinimaxApproximation(AmbiguitySet):
         drop = (start.weights * f).sum(-1, keepdim=True)  # E - min
         slope = start.multiplier.unsqueeze(-1)  # S
         falls = (radius * slope < drop).to(f)  # else the tangent has met the minimum
-        tangent = start.weights + radius * start.direction
+        tangent = start.weights + radius * along
         tangent = torch.where(falls > 0, tangent, vertex)
 
         away, away_gradient = self._to_point(weights, worst)  # eps*
@@ -119,21 +122,21 @@ class MinimaxApproximation(AmbiguitySet):
         moved = vertex - start.weights
 
         def gradient() -> Tensor:
-            gradient = (falls + 1 - share) * start.reference_gradient()
+            gradient = (falls + 1 - share) * start_gradient()
             return 0.5 * (gradient + drop * share * rises * away_gradient)
 
         return Solution(
             weights=0.5 * (tangent + chord),
             multiplier=0.5 * (falls * slope + rises * drop).squeeze(-1),
             reference_gradient=gradient,
-            direction=0.5 * (falls * start.direction + rises * moved),
+            direction=0.5 * (falls * along + rises * moved),
         )
 
     def _at_zero(self, values: Tensor, weights: Tensor, zero: Tensor) -> Solution:
         """Where the tangent begins, and where it goes."""
         ball = self.ambiguity_set
         if not isinstance(ball, MaximumMeanDiscrepancy):
-            return ball._solve(values, weights, zero)
+            return ball.solve(values, weights, zero)
         slope, direction = ball.free_slope(values)
         return Solution(
             weights=weights,

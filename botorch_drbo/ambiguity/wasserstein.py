@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 
@@ -180,7 +180,8 @@ class Wasserstein(AmbiguitySet):
                 f"{num_weights} weights and {num_values} scores."
             )
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""By supporting lines of the dual."""
         batch, n = values.shape[:-1], weights.shape[-1]
         # Only differences of scores matter; a large offset would cost digits.
         shifted = values - values.amin(-1, keepdim=True)
@@ -257,9 +258,10 @@ class Wasserstein(AmbiguitySet):
         q, direction = _mix(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, direction, gap
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         cost = self.cost.detach().cpu().numpy()
