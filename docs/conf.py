@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
+import sys
 import tomllib
-from dataclasses import MISSING, Field, fields
 from pathlib import Path
-
-from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -68,36 +67,10 @@ def copy_notebooks() -> None:
         )
 
 
-def write_recipes() -> None:
-    """Write docs/api/recipes.md: every recipe, its class, its options and defaults."""
-    common = {field.name for field in fields(ModelBasedAlgorithm)}
-    lines = [
-        "# Recipes and their options",
-        "",
-        "Every recipe with a model also takes "
-        + ", ".join(f"`{name}`" for name in sorted(common))
-        + " (see {class}`~botorch_drbo.recipes.ModelBasedAlgorithm`).",
-        "",
-        "| recipe | class | its own options and their defaults |",
-        "|---|---|---|",
-    ]
-    for name, recipe in ALGORITHMS.items():
-        own = [field for field in fields(recipe) if field.name not in common]
-        options = ", ".join(f"`{as_argument(field)}`" for field in own)
-        link = f"{{class}}`~botorch_drbo.recipes.{recipe.__name__}`"
-        lines.append(f"| `{name}` | {link} | {options} |")
-    (DOCS / "api" / "recipes.md").write_text("\n".join([*lines, ""]))
-
-
-def as_argument(option: Field) -> str:
-    """An option as it stands in a call; without its default if it must be given."""
-    if option.default is MISSING:
-        return option.name
-    return f"{option.name}={option.default!r}"
-
-
+sys.path.insert(0, str(DOCS))
+recipes = importlib.import_module("recipe_page").page()
+(DOCS / "api" / "recipes.md").write_text(recipes)
 copy_notebooks()
-write_recipes()
 
 CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
 

@@ -67,6 +67,11 @@ class DetachedLipschitzPenalty(Policy):
 
     beta: Schedule | float = 2.25
 
+    @property
+    def maximises_worst_case(self) -> bool:
+        """It maximises a bound below it."""
+        return False
+
     def check(self, adversary: Adversary) -> None:
         """It takes any adversary that has a radius."""
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     ChiSquared,
@@ -38,7 +39,6 @@ from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.worst_case import (
     _apart,
     _descend,
-    filling,
     worst_case,
 )
 from botorch_drbo.surrogate import FixedHyperparameters

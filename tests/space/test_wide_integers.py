@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from botorch_drbo import Category, Integer, LinearConstraint, RobustOptimizer, Space
+from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.optimizer.checksum import state_checksum
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.search_space import check_values, snapped
-from botorch_drbo.recommendation.worst_case import filling
 from botorch_drbo.search.mixed_search import climb
 from botorch_drbo.search.unit_cube import InUnitCube
 
