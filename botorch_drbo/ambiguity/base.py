@@ -221,6 +221,21 @@ class AmbiguitySet(Module, ABC):
         twin.register_buffer("radius", radius)
         return twin
 
+    def at(self, points: Tensor) -> AmbiguitySet:
+        r"""The set on these contexts, if it is made of where they lie.
+
+        Acquisition functions call it once, when they are built; ``Judge.of`` does for
+        the worst case of a recommendation. A set that lacks its distances or its kernel
+        matrix makes it here.
+
+        Args:
+            points: The contexts, ``n x d_c``, in their own units.
+
+        Returns:
+            By default the set itself.
+        """
+        return self
+
     def original(self) -> AmbiguitySet:
         r"""The set of distributions itself; for an approximation, what is approximated.
 

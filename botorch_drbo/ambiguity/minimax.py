@@ -84,6 +84,20 @@ class MinimaxApproximation(AmbiguitySet):
         """That of the set."""
         return self.ambiguity_set.diameter
 
+    def at(self, points: Tensor) -> AmbiguitySet:
+        r"""That of the set on these contexts.
+
+        Args:
+            points: The contexts, ``n x d_c``.
+
+        Returns:
+            The approximation; itself if the set knows its contexts.
+        """
+        there = self.ambiguity_set.at(points)
+        if there is self.ambiguity_set:
+            return self
+        return MinimaxApproximation(there).with_radius(self.radius)
+
     def original(self) -> AmbiguitySet:
         r"""The set that is approximated, with the radius of the approximation.
 
@@ -151,7 +165,7 @@ class MinimaxApproximation(AmbiguitySet):
         if isinstance(ball, TotalVariation):
             away = -p
         elif isinstance(ball, Wasserstein):
-            away = p @ ball.cost.to(p)
+            away = p @ ball._ground.to(p)
         else:
             assert isinstance(ball, MaximumMeanDiscrepancy)
             factor = ball.factor.to(p)
@@ -165,7 +179,7 @@ class MinimaxApproximation(AmbiguitySet):
             there = torch.zeros_like(p).scatter(-1, point, 1.0)
             return 2 * (1 - p.gather(-1, point)), -2 * there
         if isinstance(ball, Wasserstein):
-            cost = ball.cost.to(p).mT[point.squeeze(-1)]  # ... x n
+            cost = ball._ground.to(p).mT[point.squeeze(-1)]  # ... x n
             return (p * cost).sum(-1, keepdim=True), cost
         assert isinstance(ball, MaximumMeanDiscrepancy)
         factor = ball.factor.to(p)
