@@ -92,7 +92,8 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         self.objective = check_objective(objective, context_set)
         self.step = float(step)
 
-    def _values(self, X: Tensor) -> Tensor:
+    def values(self, X: Tensor) -> Tensor:
+        r"""The value of the upper bound, and the difference."""
         moments, bound = self._view.at(X).moments(), self._bound
         lower, upper = bound.lower(*moments), bound(*moments)  # b (x S) x n
         weights = self.context_set.weights.to(X)
