@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from botorch_drbo.contexts import ContextSet
-    from botorch_drbo.optimizer import RobustOptimizer
+    from botorch_drbo.optimizer import NamedOptimizer, RobustOptimizer
     from botorch_drbo.space import (
         Category,
         Integer,
@@ -26,6 +26,7 @@ __all__ = [
     "Integer",
     "LinearConstraint",
     "Log",
+    "NamedOptimizer",
     "Ordinal",
     "RobustOptimizer",
     "Space",
@@ -33,7 +34,8 @@ __all__ = [
 ]
 
 _HOMES = dict.fromkeys(__all__, "space")
-_HOMES |= {"ContextSet": "contexts", "RobustOptimizer": "optimizer"}
+_HOMES |= {"ContextSet": "contexts"}
+_HOMES |= dict.fromkeys(("NamedOptimizer", "RobustOptimizer"), "optimizer")
 
 
 def __getattr__(name: str) -> object:

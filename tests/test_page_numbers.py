@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.experiments.demo import profits
 from benchmarks.run.config import from_toml
-from benchmarks.run.problems import make_problem
+from benchmarks.run.world import make_problem
 from tests.page_numbers import (
     PAGES,
     ROOT,

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
 
-from botorch_drbo import Category, Log, RobustOptimizer, Space
+from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import (
@@ -321,7 +321,7 @@ def test_optimizer_fits_plot_history():
 
 
 def named_run():
-    opt = RobustOptimizer("random", SPACE)
+    opt = NamedOptimizer("random", SPACE)
     x = {"price": [20.0, 40.0, 60.0, 80.0], "flour": ["spelt", "rye", "spelt", "rye"]}
     c = {
         "weather": ["snow", "sun", "snow", "rain"],
@@ -353,7 +353,7 @@ def test_history_of_a_named_run_speaks_its_words():
     with pytest.raises(InputDataError, match="'price', 'flour', 'weather'"):
         plot_history(opt, quantity="wind")
     with pytest.raises(InputDataError, match="empty"):
-        plot_history(RobustOptimizer("random", SPACE))
+        plot_history(NamedOptimizer("random", SPACE))
 
 
 def test_one_variable_of_many_can_be_shown():

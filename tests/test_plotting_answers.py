@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from matplotlib import pyplot as plt
 
-from botorch_drbo import Category, ContextSet, RobustOptimizer, Space
+from botorch_drbo import Category, ContextSet, NamedOptimizer, Space
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.plotting import plot_policy, plot_worst_case
 from botorch_drbo.recommendation import Recommendation
@@ -176,7 +176,7 @@ def test_names_and_categories_come_from_the_problem():
         contexts={"weather": Category(["sun", "rain"])},
         outcome="profit",
     )
-    opt = RobustOptimizer("dro", space, radius=0.4, num_restarts=1, raw_samples=8)
+    opt = NamedOptimizer("dro", space, radius=0.4, num_restarts=1, raw_samples=8)
     x = pd.DataFrame({"price": [20.0, 40.0, 60.0, 80.0]})
     c = pd.DataFrame({"weather": ["sun", "rain", "sun", "sun"]})
     opt.tell(x, c, [3.0, 1.0, 5.0, 4.0])

@@ -234,7 +234,7 @@ print(robust.recommend(again) == robust.recommend(client))
 # %% [markdown]
 # ## How far may the world shift?
 #
-# `robust.optimizer(client)` is the experiment as a `RobustOptimizer`, with all that
+# `robust.optimizer(client)` is the experiment as a `NamedOptimizer`, with all that
 # this library knows: profiles, policies, predictions. Here: from which radius on is the
 # robust decision better than the best trial, by the model? (0: even if nothing shifts.)
 

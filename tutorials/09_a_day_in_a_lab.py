@@ -31,7 +31,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from botorch_drbo import Category, Integer, RobustOptimizer, Space
+from botorch_drbo import Category, Integer, NamedOptimizer, Space
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 ROUNDS = 2 if SMOKE_TEST else 8
@@ -74,7 +74,7 @@ space = Space(
     outcome="crispness",
 )
 journal = Path(tempfile.mkdtemp()) / "crackers.jsonl"
-lab = RobustOptimizer(
+lab = NamedOptimizer(
     "wdrbo_exact",
     space,
     seed=0,
@@ -162,7 +162,7 @@ except Exception as error:
 before = lab.history
 lab.close()
 
-lab = RobustOptimizer.resume(journal)
+lab = NamedOptimizer.resume(journal)
 print(f"{len(lab.history)} trials, {len(lab.pending)} pending")
 assert lab.history.equals(before)
 

@@ -13,8 +13,9 @@ import torch
 from rich.console import Console
 
 from benchmarks.run.config import ProblemConfig
-from benchmarks.run.problems import World, make_problem
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.runner import one_thread
+from benchmarks.run.world import World, make_problem
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
@@ -133,23 +134,22 @@ def report(rows: pd.DataFrame, histories: int, sizes: Sizes) -> str:
         "median milliseconds of the processor for a search, by starts and raw "
         "samples; the default is 10 of 1024.",
         "",
-        "| recipe | problem | " + " | ".join(head) + " |",
-        "|---|---" + "|---:" * len(head) + "|",
     ]
-    for _, group in rows.groupby(["recipe", "problem"], sort=False):
-        first = group.iloc[0]
-        cells = _cells(group, sizes)
-        lines.append(f"| {first.recipe} | {first.problem} | {cells} |")
+    table = [
+        [group.iloc[0].recipe, group.iloc[0].problem, *_cells(group, sizes)]
+        for _, group in rows.groupby(["recipe", "problem"], sort=False)
+    ]
     for recipe, group in rows.groupby("recipe", sort=False):
-        lines.append(f"| **{recipe}** | all | {_cells(group, sizes)} |")
+        table.append([f"**{recipe}**", "all", *_cells(group, sizes)])
+    lines += markdown_table(["recipe", "problem", *head], table, left=2)
     return "\n".join(lines) + "\n"
 
 
-def _cells(group: pd.DataFrame, sizes: Sizes) -> str:
+def _cells(group: pd.DataFrame, sizes: Sizes) -> list[str]:
     cells = []
     for setting in sizes.settings:
         part = group[[value == setting for value in group.setting]]
         missed = int((part.short > SHORT).sum())
         milliseconds = 1000 * part.seconds.median()
         cells.append(f"{missed} of {len(part)}; {milliseconds:.0f}")
-    return " | ".join(cells)
+    return cells

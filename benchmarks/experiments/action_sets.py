@@ -25,6 +25,7 @@ from benchmarks.experiments.misspecified import EPSILONS, KINDS, Found, draw, ta
 from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
+from benchmarks.run.markdown import markdown_table
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RegretBalancing, make_algorithm
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -229,14 +230,15 @@ def report(found: Found, out: Path, seeds: int, rounds: int) -> str:
         "**Which guess plays.** On the scale of the rewards, with its share of the "
         "plays and the seeds in which it was eliminated.",
         "",
-        "| guesses | error | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |",
-        "|---|---" + "|---" * len(EPSILONS) + "|",
     ]
+    head = ["guesses", "error", *(f"epsilon {e:g}" for e in EPSILONS)]
+    rows = []
     for method in BALANCING:
         for kind in KINDS:
             cells = [_plays(method, kind, e, out, seeds, rounds) for e in EPSILONS]
             label = "the paper's" if method == BALANCING[0] else "own"
-            lines.append(f"| {label} | {kind} | " + " | ".join(cells) + " |")
+            rows.append([label, kind, *cells])
+    lines += markdown_table(head, rows, left=len(head))
     return "\n".join(lines) + "\n"
 
 

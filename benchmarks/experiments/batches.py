@@ -26,9 +26,10 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from benchmarks.experiments.improvement import PlainExpectedImprovement
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.parallel import in_parallel
-from benchmarks.run.problems import World
 from benchmarks.run.runner import one_thread
+from benchmarks.run.world import World
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     best_robust_value,
@@ -370,10 +371,9 @@ def report(runs: dict[str, list[Run]], *, rounds: int, q: int) -> str:
         f"{INITIAL} random decisions, then {rounds} batches of {q}; {seeds} seeds, "
         f"paired. {PATHS} paths, beta {BETA}. Mean ± standard error.",
         "",
-        "| method | regret at the end | mean over rounds | regret of the batches "
-        "| seconds a batch |",
-        "|---|---:|---:|---:|---:|",
     ]
+    measures = ["regret at the end", "mean over rounds", "regret of the batches"]
+    rows = []
     for label, found in runs.items():
         end = torch.stack([run.regret[-1] for run in found])
         path = torch.stack([run.regret.mean() for run in found])
@@ -385,14 +385,14 @@ def report(runs: dict[str, list[Run]], *, rounds: int, q: int) -> str:
             mean_and_error(batch),
             f"{seconds:.2f}",
         ]
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+        rows.append([label, *cells])
     lines += [
+        *markdown_table(["method", *measures, "seconds a batch"], rows),
         "",
         "Joint minus another way, paired by seed: below zero is good for joint.",
         "",
-        "| | regret at the end | mean over rounds | regret of the batches |",
-        "|---|---:|---:|---:|",
     ]
+    rows = []
     for joint, other in COMPARISONS:
         pairs = list(zip(runs[joint], runs[other], strict=True))
         columns = (
@@ -401,7 +401,8 @@ def report(runs: dict[str, list[Run]], *, rounds: int, q: int) -> str:
             [a.batch_regret.mean() - b.batch_regret.mean() for a, b in pairs],
         )
         cells = [mean_and_error(torch.stack(column)) for column in columns]
-        lines.append(f"| {joint} - {other} | " + " | ".join(cells) + " |")
+        rows.append([f"{joint} - {other}", *cells])
+    lines += markdown_table(["", *measures], rows)
     lines += ["", *_acquisition_values(runs)]
     return "\n".join(lines) + "\n"
 
@@ -420,9 +421,8 @@ def _acquisition_values(runs: dict[str, list[Run]]) -> Sequence[str]:
         "batch. *Cold*: jointly from Sobol starts alone; *warm*: the greedy batch is "
         "a start too, as in the tables above.",
         "",
-        "| | lowest tenth | median | highest tenth | better than greedy |",
-        "|---|---:|---:|---:|---:|",
     ]
+    rows = []
     for label, found in runs.items():
         values = [value for run in found for value in run.values]
         if not values:
@@ -435,8 +435,9 @@ def _acquisition_values(runs: dict[str, list[Run]]) -> Sequence[str]:
             quantiles = gain.quantile(torch.tensor([0.1, 0.5, 0.9]).double()).tolist()
             cells = [f"{quantile:.2g}" for quantile in quantiles]
             cells.append(f"{100 * (gain > 1e-9).double().mean():.0f}%")
-            lines.append(f"| {label}, {start} | " + " | ".join(cells) + " |")
-    return lines
+            rows.append([f"{label}, {start}", *cells])
+    head = ["", "lowest tenth", "median", "highest tenth", "better than greedy"]
+    return [*lines, *markdown_table(head, rows)]
 
 
 def mean_and_error(values: Tensor) -> str:

@@ -30,6 +30,7 @@ from benchmarks.experiments.decisions import (
 )
 from benchmarks.problems import BOCUProblem
 from benchmarks.run.config import ConfigError
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.report import estimate
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -339,6 +340,17 @@ def cross(out: Path, name: str, seeds: int, iterations: int) -> Crossed:
     }
 
 
+_HEAD = (
+    "method",
+    "cumulative regret",
+    "regret, last quarter",
+    "last : first",
+    "minus first",
+    "lower",
+    "s/decision",
+)
+
+
 def report(problem: str, found: Found, crossed: Crossed, iterations: int) -> str:
     """The tables, as Markdown."""
     lines = [
@@ -363,10 +375,8 @@ def report(problem: str, found: Found, crossed: Crossed, iterations: int) -> str
             "",
             f"**{setting}**: {len(base)} seeds, {iterations} decisions",
             "",
-            "| method | cumulative regret | regret, last quarter | last : first "
-            "| minus first | lower | s/decision |",
-            "|---|---:|---:|---:|---:|---:|---:|",
         ]
+        rows = []
         for method, curves in methods.items():
             total = curves.regret.sum(-1)  # seeds
             last = curves.regret[:, -quarter(iterations) :].mean(-1)
@@ -379,7 +389,8 @@ def report(problem: str, found: Found, crossed: Crossed, iterations: int) -> str
                 "" if method == first else f"{int((total < base).sum())}",
                 f"{curves.seconds:.2g}",
             ]
-            lines.append("| " + " | ".join(cells) + " |")
+            rows.append(cells)
+        lines += markdown_table(_HEAD, rows)
     for distance, pairs in crossed.items():
         lines += ["", *_crossed_table(distance, pairs)]
     return "\n".join(lines) + "\n"
@@ -391,12 +402,13 @@ def _crossed_table(
     """Rows aim at an objective, columns judge by one."""
     yield f"**{CROSSED} judged by every objective, {distance.upper()}**"
     yield ""
-    judges = [f"judged by {judge.upper()}" for judge in OBJECTIVES]
-    yield "| aimed at | " + " | ".join(judges) + " |"
-    yield "|---" + "|---:" * len(judges) + "|"
-    for aim in OBJECTIVES:
-        cells = [_estimate(pairs[aim, judge]) for judge in OBJECTIVES]
-        yield "| " + " | ".join([aim.upper(), *cells]) + " |"
+    yield from markdown_table(
+        ["aimed at", *(f"judged by {judge.upper()}" for judge in OBJECTIVES)],
+        [
+            [aim.upper(), *(_estimate(pairs[aim, judge]) for judge in OBJECTIVES)]
+            for aim in OBJECTIVES
+        ],
+    )
 
 
 def quarter(iterations: int) -> int:

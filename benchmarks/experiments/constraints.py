@@ -16,6 +16,7 @@ from torch import Tensor
 
 from benchmarks.experiments.batches import mean_and_error
 from benchmarks.problems import Reservoir
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.runner import one_thread
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import (
@@ -134,6 +135,16 @@ def judged(function: Reservoir, x: Tensor, met: float) -> Outcome:
     )
 
 
+_HEAD = (
+    "constraint",
+    "feasible, worst law",
+    "feasible, true law",
+    "value",
+    "reach the level under both",
+    "met while learning",
+)
+
+
 def report(found: dict[str, list[Outcome]], rounds: int) -> str:
     """The table, as Markdown."""
     seeds = len(next(iter(found.values())))
@@ -155,10 +166,8 @@ def report(found: dict[str, list[Outcome]], rounds: int) -> str:
         "The best robustly feasible decision has the value "
         f"{best:.3f}; the best that meets the level under the uniform law {plain:.3f}.",
         "",
-        "| constraint | feasible, worst law | feasible, true law | value "
-        "| reach the level under both | met while learning |",
-        "|---|---:|---:|---:|---:|---:|",
     ]
+    rows = []
     for method, outcomes in found.items():
         columns = [
             torch.tensor([getattr(outcome, name) for outcome in outcomes])
@@ -166,9 +175,8 @@ def report(found: dict[str, list[Outcome]], rounds: int) -> str:
         ]
         robust, true, value, met = map(mean_and_error, columns)
         reached = sum(min(o.robust, o.true) >= LEVEL - 0.01 for o in outcomes)
-        lines.append(
-            f"| {method} | {robust} | {true} | {value} "
-            f"| {reached} of {len(outcomes)} | {met} |"
-        )
+        share = f"{reached} of {len(outcomes)}"
+        rows.append([method, robust, true, value, share, met])
+    lines += markdown_table(_HEAD, rows)
     lines += ["", "A level counts as reached up to .01, the error of the models."]
     return "\n".join(lines) + "\n"

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from benchmarks.run.config import BenchmarkConfig
 from benchmarks.run.display import report_failures, run_with_lines
-from benchmarks.run.problems import make_problem
 from benchmarks.run.report import Estimate, estimate
 from benchmarks.run.storage import collect, load
+from benchmarks.run.world import make_problem
 from botorch_drbo.plotting import COLOURS, DASHES, MARKERS
 from botorch_drbo.test_functions import RobustTestFunction
 

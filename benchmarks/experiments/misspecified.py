@@ -28,6 +28,7 @@ from benchmarks.experiments.decisions import (
 from benchmarks.problems import MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.report import estimate
 from botorch_drbo.plotting import plot_regret
 from botorch_drbo.problem import History, SearchSpace
@@ -262,12 +263,14 @@ def tables(found: Found) -> list[str]:
             "",
             f"**{kind}**",
             "",
-            "| method | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |",
-            "|---" + "|---:" * len(EPSILONS) + "|",
+            *markdown_table(
+                ["method", *(f"epsilon {e:g}" for e in EPSILONS)],
+                [
+                    [method, *(_cell(found[kind, e][method]) for e in EPSILONS)]
+                    for method in found[kind, EPSILONS[0]]
+                ],
+            ),
         ]
-        for method in found[kind, EPSILONS[0]]:
-            cells = [_cell(found[kind, epsilon][method]) for epsilon in EPSILONS]
-            lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return lines
 
 

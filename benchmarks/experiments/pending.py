@@ -26,6 +26,7 @@ from benchmarks.experiments.batches import (
     mean_and_error,
     run_method,
 )
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.runner import one_thread
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 
@@ -84,23 +85,23 @@ def report(runs: Runs, *, rounds: int, q: int) -> str:
         f"{INITIAL} random decisions, then {rounds * q} in batches of {q} or one by "
         f"one; {seeds} seeds, paired. Mean ± standard error.",
         "",
-        "| problem | method | regret at the end | mean over rounds "
-        "| regret of the decisions | nearest two, in sides |",
-        "|---|---|---:|---:|---:|---:|",
     ]
+    rows = []
     for (problem, label), found in runs.items():
         cells = [mean_and_error(column) for column in _columns(found, rounds)]
         gaps = torch.cat([run.gaps for run in found]).median().item()
         cells.append("" if label == ONE_BY_ONE else f"{gaps:.2g}")
-        lines.append(f"| {problem} | {label} | " + " | ".join(cells) + " |")
+        rows.append([problem, label, *cells])
     for problem in dict.fromkeys(problem for problem, _ in runs):
         new, old = (
             _columns(runs[problem, label], rounds)
             for label in (REPELLED.label, HALLUCINATED.label)
         )
         cells = [mean_and_error(a - b) for a, b in zip(new, old, strict=True)]
-        lines.append(f"| {problem} | repelled - hallucinated | {' | '.join(cells)} | |")
-    return "\n".join(lines) + "\n"
+        rows.append([problem, "repelled - hallucinated", *cells, ""])
+    head = ["problem", "method", "regret at the end", "mean over rounds"]
+    head += ["regret of the decisions", "nearest two, in sides"]
+    return "\n".join([*lines, *markdown_table(head, rows, left=2)]) + "\n"
 
 
 def _columns(runs: list[Run], rounds: int) -> tuple[Tensor, Tensor, Tensor]:

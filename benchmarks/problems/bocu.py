@@ -20,11 +20,10 @@ from botorch_drbo._validation import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.laws import discretised_normal, grid_side
-from botorch_drbo.test_functions.plant_growth import PlantGrowth
 from botorch_drbo.test_functions.problems import closed_form
+from botorch_drbo.test_functions.surrogates import covid_testing, plant_growth
 
 ObjectiveFunction = Callable[[Tensor, Tensor], Tensor]
 """Scores ``... x n`` and reference weights ``n`` to a number ``...`` to maximise."""
@@ -140,8 +139,8 @@ class BOCUProblem:
     _PRESETS: ClassVar[dict[str, Callable[..., RobustTestFunction]]] = {
         "gp_prior_2_2": GPPriorSample,
         "hartmann_2_1": partial(closed_form, "hartmann_2_1"),
-        "plant_growth": partial(PlantGrowth, standardise=True),
-        "covid_testing": COVIDTesting,
+        "plant_growth": partial(plant_growth, standardise=True),
+        "covid_testing": covid_testing,
     }
 
     def __init__(

@@ -29,11 +29,11 @@ from benchmarks.run.config import (
 )
 from benchmarks.run.extensions import import_all
 from benchmarks.run.parallel import in_parallel
-from benchmarks.run.problems import World, make_problem
 from benchmarks.run.provenance import commit, machine, versions
 from benchmarks.run.stopwatch import stopwatch
 from benchmarks.run.storage import FORMAT, Run, RunKey, differences, missing, run_file
 from benchmarks.run.storage import save as save_run
+from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm

@@ -9,6 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.run.markdown import markdown_table
+
 
 @dataclass(frozen=True)
 class Section:
@@ -78,9 +80,7 @@ def _body(section: Section) -> list[str]:
     lines = [
         section.text,
         "",
-        "| " + " | ".join(section.head) + " |",
-        "|" + "---|" * len(section.head),
-        *("| " + " | ".join(row) + " |" for row in section.rows),
+        *markdown_table(section.head, section.rows, left=len(section.head)),
     ]
     for note in section.notes:
         lines += ["", note]

@@ -15,7 +15,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo.cli.columns import parse_constraint, parse_known, parse_variable
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.space import Category, Integer, Space, Variable
 
 WEIGHT = "weight"
@@ -62,9 +62,7 @@ class Problem:
         space = Space(chosen, met, outcome=outcome, constraints=limits)
         return cls(file, space, notes)
 
-    def optimizer(
-        self, *, minimize: bool, algorithm: str, seed: int
-    ) -> RobustOptimizer:
+    def optimizer(self, *, minimize: bool, algorithm: str, seed: int) -> NamedOptimizer:
         """One that knows all rows of the file."""
         space, file = self.space, self.file
         variables: Mapping[str, Variable | None] = {
@@ -73,7 +71,7 @@ class Problem:
             space.outcome: None,
         }
         with _lines_of(file.path):
-            return RobustOptimizer.from_dataframe(
+            return NamedOptimizer.from_dataframe(
                 file.frame(variables),
                 decisions=space.decisions,
                 contexts=space.contexts,
@@ -100,7 +98,7 @@ class Problem:
     def this_round(
         self, forecast: Path | None, radius: float | None, known: Sequence[str] | None
     ) -> dict[str, Any]:
-        """What is known about the next round, as ``RobustOptimizer.ask`` takes it."""
+        """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
         contexts = dict(self.space.contexts)
         pairs = [parse_known(text, contexts) for text in known or ()]
         return {

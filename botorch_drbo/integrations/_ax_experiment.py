@@ -13,13 +13,14 @@ from ax.core.trial_status import TrialStatus
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo.integrations._ax_parameters import Translation
-from botorch_drbo.integrations._host import FAILED, Outside, refuse_or_warn
+from botorch_drbo.integrations._host import FAILED, Rule
 from botorch_drbo.integrations._host import outcome as check_outcome
 
 _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
 
 _OUTCOME = "botorch_drbo_outcome"  # in the metadata of a trial
+_NONE = (None, None)
 _LOST = 1e-9  # more than what is lost by ten decimals
 
 ON_THE_WAY = {
@@ -40,7 +41,7 @@ def events_of(
     experiment: Experiment,
     words: Translation,
     outcomes: Mapping[_Arm, _Outcome],
-    outside: Outside,
+    rule: Rule,
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
     events: list[dict[str, Any]] = []
@@ -56,10 +57,10 @@ def events_of(
             outcome = None if failed else outcomes.get((trial.index, arm.name))
             pending = outcome is None and trial.status in ON_THE_WAY
             where = f"trial {trial.index}"
-            x = words.decisions(arm.parameters, where, outside)
+            x = words.decisions(arm.parameters, where, rule)
             if x is None:
                 continue
-            c = words.contexts(arm.parameters, where, outside)
+            c = words.contexts(arm.parameters, where, rule)
             if asked:
                 some_known = any(value is not None for value in c)
                 record("ask", x=[x], **({"context": c} if some_known else {}))
@@ -70,7 +71,7 @@ def events_of(
                 if failed:  # what happened, if anything, is a trial of its own
                     continue
             if outcome is not None:
-                outcome = _of_use(trial, arm.parameters, outcome, words, outside)
+                outcome = _of_use(trial, arm.parameters, outcome, words, rule)
             if None in c:
                 continue
             told = {"x": [x], "c": [c], "closes_pending": False}
@@ -91,7 +92,7 @@ def _of_use(
     parameters: Mapping[str, Any],
     outcome: _Outcome,
     words: Translation,
-    outside: Outside,
+    rule: Rule,
 ) -> _Outcome | None:
     """An outcome that says something of a decision and a context."""
     missing = [name for name in words.space.contexts if name not in parameters]
@@ -103,7 +104,7 @@ def _of_use(
             )
         check_outcome(outcome[0], f"the outcome of trial {trial.index}")
     except InputDataError as error:
-        refuse_or_warn(error, outside, FAILED)
+        rule.refuse_or_warn(error, FAILED)
         return None
     return outcome
 
@@ -120,9 +121,11 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
     table = table[table["metric_name"] == metric]
     columns = (table[name] for name in ("trial_index", "arm_name", "mean", "sem"))
     for index, arm, mean, error in zip(*columns, strict=True):
-        told = experiment.trials[index].run_metadata.get(_OUTCOME)
-        if told is not None and abs(told[0] - mean) < _LOST:  # else it came later
-            mean, error = told[0], math.nan if told[1] is None else told[1]
+        told, told_error = experiment.trials[index].run_metadata.get(_OUTCOME, _NONE)
+        if told is not None and abs(told - mean) < _LOST:  # else it came later
+            mean = told
+        if told_error is not None and abs(told_error - error) < _LOST:
+            error = told_error
         variance = None if math.isnan(error) else float(error) ** 2
         found[index, arm] = float(mean), variance
     lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})
@@ -130,7 +133,8 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
         raise InputDataError(
             f"The trials {lacking} have no standard error of {metric!r}, and others "
             "have one. A model either knows the noise of every outcome or learns one "
-            "size of it for all: give it with each outcome, or with none."
+            "size of it for all: give it with each outcome, or with none. To add it: "
+            f"`client.attach_data({lacking[0]}, {{{metric!r}: (mean, error)}})`."
         )
     return found
 

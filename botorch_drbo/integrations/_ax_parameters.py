@@ -20,7 +20,7 @@ from ax.core.types import TParameterization, TParamValue
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.integrations._host import Outside, as_plain, encode
+from botorch_drbo.integrations._host import Rule, as_plain, encode
 from botorch_drbo.integrations._logarithmic import Logarithmic
 from botorch_drbo.space import (
     Category,
@@ -98,19 +98,18 @@ class Translation:
         return cls(ours, fixed, choices)
 
     def decisions(
-        self, values: Mapping[str, Any], owner: str, outside: Outside
+        self, values: Mapping[str, Any], owner: str, rule: Rule
     ) -> list[float] | None:
         """Ax's values as recipes see them, ``d_x``; None if it is no such decision."""
-        # An outcome says nothing of another decision than that which was taken.
-        whole = "raise" if outside == "raise" else "skip"
-        x = encode(self.named(values), self.space.decisions, owner, whole)
+        named = self.named(values)
+        x = encode(named, self.space.decisions, owner, rule.of_decisions)
         return None if x.isnan().any() else x.tolist()
 
     def contexts(
-        self, values: Mapping[str, Any], owner: str, outside: Outside
+        self, values: Mapping[str, Any], owner: str, rule: Rule
     ) -> list[float | None]:
         """The same of contexts, ``d_c``; None where there is none of use."""
-        c = encode(self.named(values), self.space.contexts, owner, outside).tolist()
+        c = encode(self.named(values), self.space.contexts, owner, rule).tolist()
         return [None if math.isnan(number) else number for number in c]
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,20 +124,20 @@ class Translation:
         return value
 
     def as_kept(
-        self, context: Mapping[str, Any], owner: str, outside: Outside
+        self, context: Mapping[str, Any], owner: str, rule: Rule
     ) -> TParameterization:
         """A context as Ax keeps it: 1 is 1.0, or True, where the parameter has that.
 
         Args:
             context: By name.
             owner: Whose it is, for the error message.
-            outside: What to do with a value that the parameter cannot have.
+            rule: What to do with a value that the parameter cannot have.
 
         Returns:
             What is of use of it.
         """
         kept: TParameterization = {}
-        seen = self.contexts(context, owner, outside)
+        seen = self.contexts(context, owner, rule)
         for (name, variable), number in zip(
             self.space.contexts.items(), seen, strict=True
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from threading import Lock
 from typing import Any, Literal, final
@@ -106,11 +106,37 @@ def check_outside(outside: object) -> None:
         )
 
 
-def refuse_or_warn(error: InputDataError, outside: Outside, instead: str) -> None:
-    """Raise the error, or warn of it and say what is done instead."""
-    if outside == "raise":
-        raise error
-    warnings.warn(f"{error} {instead}", InputDataWarning, stacklevel=2)
+@final
+@dataclass(frozen=True)
+class Rule:
+    """What becomes of a trial that is no trial of the problem.
+
+    A host's record is read again at each call, so that it is said once, not each time.
+
+    Attributes:
+        outside: The user's choice.
+        said: What was said already.
+    """
+
+    outside: Outside
+    said: set[str] = field(default_factory=set)
+
+    def refuse_or_warn(self, error: InputDataError, instead: str) -> None:
+        """Raise the error, or warn of it and say what is done instead."""
+        if self.outside == "raise":
+            raise error
+        message = f"{error} {instead}"
+        if message not in self.said:
+            self.said.add(message)
+            warnings.warn(message, InputDataWarning, stacklevel=2)
+
+    @property
+    def of_decisions(self) -> Rule:
+        """The same of decisions: an outcome says nothing of another one, at no end."""
+        return self if self.outside == "raise" else Rule("skip", self.said)
+
+
+STRICT = Rule("raise")
 
 
 @final
@@ -121,16 +147,16 @@ class Reader:
     Attributes:
         decisions: The columns of a decision.
         contexts: Those of a context.
-        outside: What becomes of a trial that is none of this problem.
+        rule: What becomes of a trial that is none of this problem.
     """
 
     decisions: Mapping[str, Variable]
     contexts: Mapping[str, Variable]
-    outside: Outside
+    rule: Rule
 
     def context(self, values: Mapping[str, object], owner: str) -> Tensor:
         """What is known of a context, ``d_c``; NaN where it is of no use."""
-        return encode(values, self.contexts, owner, self.outside)
+        return encode(values, self.contexts, owner, self.rule)
 
     def trial(
         self,
@@ -154,16 +180,14 @@ class Reader:
             remedy: What to do where an outcome lacks its context.
             pending: Whether the outcome is out.
         """
-        # An outcome says nothing of another decision than that which was taken.
-        whole = "raise" if self.outside == "raise" else "skip"
-        x = encode(decision, self.decisions, owner, whole)
+        x = encode(decision, self.decisions, owner, self.rule.of_decisions)
         c = self.context(context, owner)
         y = None
         if value is not None:
             try:
                 y = self._outcome(value, owner, decision, context, remedy)
             except InputDataError as error:
-                refuse_or_warn(error, self.outside, FAILED)
+                self.rule.refuse_or_warn(error, FAILED)
         usable = not (x.isnan().any() or c.isnan().any())
         pending = pending and not x.isnan().any()
         return _trial_of(number, x, c, y if usable else None, pending=pending)
@@ -204,7 +228,6 @@ def _trial_of(
         y=y,
         status="pending" if pending else "failed" if y is None else "complete",
         known_context=None if seen else known(c),
-        x_eps=0.0,
     )
 
 
@@ -228,7 +251,7 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
 
 def decisions(run: Run, q: int, this_round: Round) -> Tensor:
     """The next ``q x d_x``."""
-    x, _, _ = next_decisions(run, q, None, this_round, choose_context=False)
+    x, _ = next_decisions(run, q, None, this_round, choose_context=False)
     return x
 
 
@@ -244,7 +267,7 @@ def encode(
     values: Mapping[str, object],
     variables: Mapping[str, Variable],
     owner: str,
-    outside: Outside = "raise",
+    rule: Rule = STRICT,
 ) -> Tensor:
     """What a model sees of named values, ``d``; NaN where there is none of use.
 
@@ -252,7 +275,7 @@ def encode(
         values: In the user's units.
         variables: The columns.
         owner: Whose they are, for the error message, such as "trial 3".
-        outside: What to do with a value that its variable cannot have.
+        rule: What to do with a value that its variable cannot have.
     """
     numbers = torch.full((len(variables),), torch.nan, dtype=torch.double)
     for j, (name, variable) in enumerate(variables.items()):
@@ -262,13 +285,13 @@ def encode(
         try:
             numbers[j] = variable.encode([value], lambda _, c=cell: c)[0]
         except InputDataError as error:
-            end = _end_of_range(value, variable) if outside == "clip" else None
+            end = _end_of_range(value, variable) if rule.outside == "clip" else None
             if end is None:
-                refuse_or_warn(error, outside, FAILED)
+                rule.refuse_or_warn(error, FAILED)
             else:
                 numbers[j] = end
                 (taken,) = variable.decode(numbers[j : j + 1])
-                refuse_or_warn(error, outside, f"It is taken as {taken:g}.")
+                rule.refuse_or_warn(error, f"It is taken as {taken:g}.")
     return numbers
 
 

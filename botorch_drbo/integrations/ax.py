@@ -28,51 +28,43 @@ is built anew from the experiment at each call and so is never out of step with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 from ax.adapter.base import Adapter
-from ax.adapter.registry import Generators
 from ax.analysis.analysis import Analysis
 from ax.api.client import Client
 from ax.core.analysis_card import AnalysisCard
 from ax.core.base_trial import BaseTrial
-from ax.core.data import Data
 from ax.core.experiment import Experiment
-from ax.core.generator_run import GeneratorRun
-from ax.core.observation import ObservationFeatures
 from ax.core.trial_status import TrialStatus
 from ax.core.types import TParameterization
-from ax.generation_strategy.external_generation_node import ExternalGenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.storage.botorch_modular_registry import register_acquisition_function
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
 from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
-    events_of,
     is_attached,
     keep_outcome,
     objective_of,
-    outcomes_of,
 )
-from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.integrations._ax_node import NODE, RobustGenerationNode
 from botorch_drbo.integrations._host import (
     FAILED,
     Outside,
+    Rule,
+    check_names,
     check_outside,
     outcome,
-    refuse_or_warn,
 )
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
-from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
-from botorch_drbo.optimizer.state import write_state
-from botorch_drbo.recipes import Algorithm, ModelBasedAlgorithm, algorithm_from_dict
+from botorch_drbo.recipes import Algorithm
 
 __all__ = [
     "RobustGenerationNode",
@@ -81,8 +73,6 @@ __all__ = [
     "recommend",
     "tell",
 ]
-
-_NODE = "botorch_drbo"
 
 
 def generation_strategy(
@@ -159,7 +149,7 @@ def tell(
     Args:
         client: The client.
         trial_index: The trial, from ``get_next_trials`` or from an earlier ``tell``.
-        context: The value of each context.
+        context: The value of each context; those that the trial has may be left out.
         raw_data: The outcome by the name of its metric, a number or a pair of a number
             and its standard error; None if it is still out.
 
@@ -179,25 +169,28 @@ def tell(
             f"{list(experiment.trials)}."
         )
     trial, names = experiment.trials[trial_index], node.context_names
-    _check_names(context, names)
+    check_names(context, names, "context", all_of_them=False)
     measured = None
     if raw_data is not None:
         measured = _measured(raw_data, objective_of(experiment)[0])
+    parameters = trial.arms[0].parameters
+    before = {name: v for name, v in parameters.items() if name in names}
+    known: TParameterization = {**before, **context}
     whose = f"the context of trial {trial_index}"
-    kept = node.words(experiment).as_kept(context, whose, node.outside)
+    rule = Rule(node.outside)
+    kept = node.words(experiment).as_kept(known, whose, rule)
     _check_goes_on(trial, names, kept)
-    missing = [name for name in names if name not in context]
+    missing = [name for name in names if name not in known]
     if missing:
         error = InputDataError(f"`context` lacks {missing}: tell all of {names}.")
-        refuse_or_warn(error, node.outside, FAILED)
-    of_use = measured is not None and _is_of_use(*measured, node.outside)
+        rule.refuse_or_warn(error, FAILED)
+    of_use = measured is not None and _is_of_use(*measured, rule)
     if len(kept) < len(names):
         if raw_data is not None:
-            _close(client, trial, f"it was {dict(context)}, {dict(raw_data)}")
+            _close(client, trial, f"it was {known}, {dict(raw_data)}")
         return trial_index
-    parameters = {**trial.arms[0].parameters, **kept}
-    if parameters != trial.arms[0].parameters:
-        told = client.attach_trial(parameters)  # pyright: ignore[reportArgumentType]
+    if (whole := {**parameters, **kept}) != parameters:
+        told = client.attach_trial(whole)  # pyright: ignore[reportArgumentType]
         _close(client, trial, f"its context came: see trial {told}")
         trial_index, trial = told, experiment.trials[told]
     if raw_data is not None and measured is not None and of_use:
@@ -230,8 +223,8 @@ def recommend(
     return node.recommend(experiment, {} if context is None else context)
 
 
-def optimizer(client: Client) -> RobustOptimizer:
-    r"""The experiment as a ``RobustOptimizer``: profiles, policies, predictions.
+def optimizer(client: Client) -> NamedOptimizer:
+    r"""The experiment as a ``NamedOptimizer``: profiles, policies, predictions.
 
     Args:
         client: The client.
@@ -246,141 +239,6 @@ def optimizer(client: Client) -> RobustOptimizer:
     """
     experiment, node = _inside(client)
     return node.optimizer(experiment)
-
-
-@dataclass(init=False, eq=False)  # Ax stores the fields
-class RobustGenerationNode(ExternalGenerationNode):
-    """A node of a generation strategy that asks what a ``RobustOptimizer`` asks.
-
-    A trial that it has generated holds the decision alone, and the contexts that were
-    given as ``fixed_parameters`` because they are known already.
-
-    Args:
-        context_names: The parameters of the experiment that are contexts.
-        algorithm: The recipe, from ``Algorithm.to_dict``.
-        num_initial: How many decisions the initial design has.
-        seed: Decides every random draw.
-        outside: What becomes of a trial that cannot be used.
-    """
-
-    context_names: list[str]
-    algorithm: dict[str, Any]
-    num_initial: int
-    seed: int
-    outside: Outside = "skip"
-
-    def __init__(
-        self,
-        context_names: list[str],
-        algorithm: dict[str, Any],
-        num_initial: int,
-        seed: int,
-        outside: Outside = "skip",  # files of version 0.2.0 have none
-    ) -> None:
-        super().__init__(name=_NODE, should_deduplicate=False)
-        self.context_names = context_names
-        self.algorithm = algorithm
-        self.num_initial = num_initial
-        self.seed = seed
-        self.outside = outside
-        self._experiment: Experiment | None = None
-        self._surrogate: tuple[pd.DataFrame, Adapter] | None = None
-        self._known: TParameterization = {}
-        self._current: tuple[Translation, RobustOptimizer] | None = None
-
-    def gen(
-        self, *, fixed_features: ObservationFeatures | None = None, **arguments: Any
-    ) -> GeneratorRun | None:
-        """Ax's call for a trial; parameters that are fixed are known contexts."""
-        known = {} if fixed_features is None else dict(fixed_features.parameters)
-        self._known = known
-        return super().gen(fixed_features=fixed_features, **arguments)
-
-    def update_generator_state(self, experiment: Experiment, data: Data) -> None:
-        """Read the experiment as it is now."""
-        self._experiment = experiment
-        self._current = self.words(experiment), self.optimizer(experiment)
-
-    def get_next_candidate(
-        self, pending_parameters: list[TParameterization]
-    ) -> TParameterization:
-        """The next decision. Those asked before it in one call are pending already."""
-        assert self._current is not None  # Ax updates first
-        words, current = self._current
-        for name in self._known:
-            if name not in self.context_names:
-                raise UnsupportedError(
-                    f"{name!r} cannot be held fixed: it is no context, and a recipe "
-                    "chooses all of the decision. What can be known before are the "
-                    f"contexts {self.context_names}."
-                )
-        known = words.as_kept(self._known, "`fixed_parameters`", "raise")
-        x = current.ask(context=words.named(known) or None)
-        return {**words.for_ax(x.to_dict("records")[0]), **known}
-
-    def recommend(
-        self, experiment: Experiment, known: Mapping[str, float | str]
-    ) -> TParameterization:
-        """The decision with the best robust value, given what is known."""
-        words = self.words(experiment)
-        _check_names(known, self.context_names)
-        known = words.named(words.as_kept(known, "`context`", "raise"))
-        best = self.optimizer(experiment).recommend(context=known or None)
-        return words.for_ax(best.x.to_dict("records")[0])
-
-    def words(self, experiment: Experiment) -> Translation:
-        """The space of the experiment as one of ours."""
-        metric, _ = objective_of(experiment)
-        return Translation.of(experiment.search_space, self.context_names, metric)
-
-    def optimizer(self, experiment: Experiment) -> RobustOptimizer:
-        """The optimizer that has seen what the experiment has seen."""
-        words = self.words(experiment)
-        metric, minimize = objective_of(experiment)
-        recipe = algorithm_from_dict(self.algorithm)
-        if isinstance(recipe, ModelBasedAlgorithm) and recipe.reference is not None:
-            given = recipe.reference
-            reference = words.space.context_set(given.points, given.weights)
-            recipe = replace(recipe, reference=reference)
-        fresh = RobustOptimizer(
-            recipe,
-            words.space,
-            seed=self.seed,
-            maximize=not minimize,
-            num_initial=self.num_initial,
-        ).state_dict()
-        outcomes = outcomes_of(experiment, metric)
-        if any(variance is not None for _, variance in outcomes.values()):
-            recipe.check_uses_contexts("a standard error")
-        events = events_of(experiment, words, outcomes, self.outside)
-        return RobustOptimizer.from_state_dict(
-            write_state(fresh["config"], fresh["environment"], events),
-            space=words.space,
-        )
-
-    @property
-    def _fitted_adapter(self) -> Adapter | None:
-        """Ax's own model of what has happened, for its predictions and analyses.
-
-        It knows decision and context as one parameterization; recipes do not use it.
-        """
-        experiment = self._experiment
-        if experiment is None:
-            return None
-        data = experiment.lookup_data()
-        if self._surrogate is None or not self._surrogate[0].equals(data.df):
-            arms = data.df["arm_name"].unique()
-            whole = [arm for arm in arms if _is_whole(experiment, arm)]
-            # Of fewer Ax has no analysis; a random design says so, none does not.
-            kind = Generators.BOTORCH_MODULAR if len(whole) > 1 else Generators.SOBOL
-            self._surrogate = data.df, kind(experiment=experiment, data=data)
-        return self._surrogate[1]
-
-
-def _is_whole(experiment: Experiment, arm: str) -> bool:
-    """Whether an arm is inside the bounds and has its contexts."""
-    parameters = experiment.arms_by_name[arm].parameters
-    return experiment.search_space.check_membership(parameters)
 
 
 CORE_DECODER_REGISTRY[RobustGenerationNode.__name__] = RobustGenerationNode
@@ -405,7 +263,7 @@ class _Visitor(Analysis):
     ) -> AnalysisCard:
         """Remember what is shown."""
         self.experiment, self.strategy = experiment, generation_strategy
-        return AnalysisCard(_NODE, title="", subtitle="", df=pd.DataFrame(), blob="")
+        return AnalysisCard(NODE, title="", subtitle="", df=pd.DataFrame(), blob="")
 
 
 def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
@@ -414,7 +272,7 @@ def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
     client.compute_analyses([visitor], display=False)
     experiment, strategy = visitor.experiment, visitor.strategy
     assert experiment is not None and strategy is not None  # Ax has raised otherwise
-    node = strategy.nodes_by_name.get(_NODE)
+    node = strategy.nodes_by_name.get(NODE)
     if not isinstance(node, RobustGenerationNode):
         raise InputDataError(
             f"The generation strategy of the client, {strategy.name!r}, is none of "
@@ -422,15 +280,6 @@ def _inside(client: Client) -> tuple[Experiment, RobustGenerationNode]:
             "...))` before the first trial."
         )
     return experiment, node
-
-
-def _check_names(context: Mapping[str, float | str], names: Sequence[str]) -> None:
-    for name in context:
-        if name not in names:
-            raise InputDataError(
-                f"`context` has {name!r}, which is no context."
-                f"{did_you_mean(name, names)} The contexts are {list(names)}."
-            )
 
 
 def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
@@ -445,14 +294,14 @@ def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
     return told if isinstance(told, tuple) and len(told) == 2 else (told, None)
 
 
-def _is_of_use(mean: object, error: object, outside: Outside) -> bool:
+def _is_of_use(mean: object, error: object, rule: Rule) -> bool:
     """Whether an outcome and its standard error can be learnt from."""
     try:
         outcome(mean, "The outcome in `raw_data`")
         if error is not None:
             outcome(error, "The standard error in `raw_data`")
     except InputDataError as wrong:
-        refuse_or_warn(wrong, outside, FAILED)
+        rule.refuse_or_warn(wrong, FAILED)
         return False
     return True
 

@@ -114,6 +114,7 @@ class RobustSampler(BaseSampler):
         self._search_space = search_space
         _host.check_outside(outside)
         self._outside: Outside = outside
+        self._rules: dict[str, _host.Rule] = {}  # by the name of the study
         # All else is checked now, also where the parameters are not known yet.
         space = _UNKNOWN if search_space is None else search_space
         columns = Columns(space, "search_space")
@@ -143,7 +144,7 @@ class RobustSampler(BaseSampler):
         if not search_space:
             return {}
         columns = Columns(search_space, "search_space")
-        known = Round(known_context=_host.known(self._context(columns, trial)))
+        known = Round(known_context=_host.known(self._context(study, columns, trial)))
         with _host.ONE_AT_A_TIME:
             others = [t for t in _begun(study) if t.number != trial.number]
             run = self._run(study, columns, others, trial.number)
@@ -166,9 +167,10 @@ class RobustSampler(BaseSampler):
         if space or study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             raise UnsupportedError(
                 f"The parameter {param_name!r} ({param_distribution}) is not among "
-                f"those that all complete trials have, {space}: a robust decision "
-                "leaves none to chance. Suggest the same parameters with the same "
-                "ranges in every trial, or pass them as `search_space`."
+                f"those that are modelled, {space}: the `search_space`, or what all "
+                "complete trials have in common. A robust decision leaves none to "
+                "chance. Suggest the same parameters with the same ranges in every "
+                "trial, or pass them as `search_space`."
             )
         self._check_apart(Columns({param_name: param_distribution}, "search_space"))
         seed = derive_seed(self._seed, trial.number, zlib.crc32(param_name.encode()))
@@ -187,7 +189,8 @@ class RobustSampler(BaseSampler):
         space = self._search_space or trial.distributions
         space = {name: given for name, given in space.items() if not given.single()}
         if state == TrialState.COMPLETE and values is not None and space:
-            self._trial(0, trial, Columns(space, "search_space"), values[0])
+            columns = Columns(space, "search_space")
+            self._trial(0, study, trial, columns, values[0])
 
     def _configuration(
         self, columns: Columns, direction: StudyDirection
@@ -230,19 +233,24 @@ class RobustSampler(BaseSampler):
                     "the search space, or make them part of the objective."
                 )
             outcome = trial.value if trial.state == TrialState.COMPLETE else None
-            ours.append(self._trial(number, trial, columns, outcome))
+            ours.append(self._trial(number, study, trial, columns, outcome))
         configuration = self._configuration(columns, study.direction)
         return _host.run_of(configuration, ours, num_asked)
 
     def _trial(
-        self, number: int, trial: FrozenTrial, columns: Columns, value: float | None
+        self,
+        number: int,
+        study: Study,
+        trial: FrozenTrial,
+        columns: Columns,
+        value: float | None,
     ) -> _host.Trial:
         params = {
             name.removeprefix(_PROPOSED): value
             for name, value in trial.system_attrs.items()
             if name.startswith(_PROPOSED)
         } | trial.params
-        return self._reader(columns).trial(
+        return self._reader(study, columns).trial(
             number,
             f"trial {trial.number}",
             columns.named(params),
@@ -254,14 +262,15 @@ class RobustSampler(BaseSampler):
             pending=trial.state == TrialState.RUNNING,
         )
 
-    def _context(self, columns: Columns, trial: FrozenTrial) -> Tensor:
+    def _context(self, study: Study, columns: Columns, trial: FrozenTrial) -> Tensor:
         """What is known of a trial's context, ``d_c``, NaN where nothing is."""
-        return self._reader(columns).context(
+        return self._reader(study, columns).context(
             self._contexts.named(trial.user_attrs), f"trial {trial.number}"
         )
 
-    def _reader(self, columns: Columns) -> _host.Reader:
-        return _host.Reader(columns.variables, self._contexts.variables, self._outside)
+    def _reader(self, study: Study, columns: Columns) -> _host.Reader:
+        rule = self._rules.setdefault(study.study_name, _host.Rule(self._outside))
+        return _host.Reader(columns.variables, self._contexts.variables, rule)
 
 
 def tell(
@@ -302,7 +311,8 @@ def tell(
     seen = {name: as_plain(given) for name, given in context.items()}
     if strict or not finished:  # else all is said when the trial ends
         owner = "this context"
-        _host.encode(contexts.named(seen), contexts.variables, owner, outside)
+        rule = _host.Rule(outside)
+        _host.encode(contexts.named(seen), contexts.variables, owner, rule)
     if finished and strict:
         _host.outcome(value, "The value")
     if isinstance(trial, int):

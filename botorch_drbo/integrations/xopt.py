@@ -21,7 +21,13 @@ from gest_api.vocs import (
     ExploreObjective,
     MaximizeObjective,
 )
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 from torch import Tensor
 from xopt.generator import Generator
 from xopt.generators import generators
@@ -94,6 +100,7 @@ class RobustGenerator(Generator):
     options: dict[str, Any] = Field(default_factory=dict)
     seed: int = 0
     num_initial: int | None = None
+    _rule: _host.Rule = PrivateAttr(default_factory=lambda: _host.Rule("skip"))
 
     @field_validator("options", mode="before")
     @classmethod
@@ -204,7 +211,9 @@ class RobustGenerator(Generator):
         if self.data is None:
             return []
         rows, space = self.data.to_dict(orient="records"), self._space()
-        reader = _host.Reader(space.decisions, space.contexts, self.outside)
+        if self._rule.outside != self.outside:  # it was assigned
+            self._rule = _host.Rule(self.outside)
+        reader = _host.Reader(space.decisions, space.contexts, self._rule)
         return [
             _trial(number, row, space.outcome, reader)
             for number, row in enumerate(rows)

@@ -1,6 +1,7 @@
 """Ask, tell, recommend; save and resume."""
 
-from botorch_drbo.optimizer.loop import RobustOptimizer
+from botorch_drbo.optimizer.named import NamedOptimizer
+from botorch_drbo.optimizer.robust import RobustOptimizer
 from botorch_drbo.optimizer.trials import Trial
 
-__all__ = ["RobustOptimizer", "Trial"]
+__all__ = ["NamedOptimizer", "RobustOptimizer", "Trial"]

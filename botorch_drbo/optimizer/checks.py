@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 
 
 def as_algorithm(
-    algorithm: str | Algorithm, options: dict[str, Any], arguments: Sequence[str]
+    algorithm: str | Algorithm, options: Mapping[str, Any], arguments: Sequence[str]
 ) -> Algorithm:
     """A recipe by name and options, or a ready-made one.
 

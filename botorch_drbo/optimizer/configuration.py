@@ -11,7 +11,6 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.codec import decode, decode_arguments, encode
-from botorch_drbo.optimizer.dtypes import as_dtypes
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recipes import Algorithm, algorithm_from_dict
 from botorch_drbo.recipes.registry import check_can_be_saved
@@ -67,8 +66,8 @@ class Configuration:
             bounds, context_bounds = space.bounds, space.context_bounds
         if context_bounds is None:
             raise InputDataError(
-                "`context_bounds` is missing. Give both bounds, or a Space of named "
-                "variables."
+                "`context_bounds` is missing. Give both bounds, or make a "
+                "NamedOptimizer of a Space of named variables."
             )
         check_bounds(bounds, "bounds")
         check_bounds(context_bounds, "context_bounds")
@@ -180,10 +179,12 @@ def _of_today(config: dict[str, Any]) -> dict[str, Any]:
     today = {"initial_design": "sobol", "perturbation": False, **today}
     if "space" in config:
         return {k: v for k, v in today.items() if k not in ("bounds", "context_bounds")}
-    dtypes = {"context_bounds": config["dtype"], **as_dtypes(config.get("dtypes", {}))}
-    dtypes["bounds"] = config["dtype"]
+    coarser = config.get("dtypes", {})
+    if not isinstance(coarser, dict):
+        raise InputDataError("its `dtypes` are no JSON object.")
     for name in ("bounds", "context_bounds"):
-        today[name] = {"tensor": config.get(name), "dtype": dtypes[name]}
+        dtype = coarser.get(name, config["dtype"])
+        today[name] = {"tensor": config.get(name), "dtype": dtype}
     return today
 
 

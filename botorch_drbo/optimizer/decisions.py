@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from botorch.exceptions.errors import (
@@ -14,12 +13,10 @@ from botorch.exceptions.errors import (
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import coarser_eps
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.dtypes import coarser_dtypes
 from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
@@ -40,7 +37,7 @@ def next_decisions(
     this_round: Round,
     *,
     choose_context: bool,
-) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
+) -> tuple[Tensor, Tensor | None]:
     """The next decisions: first the initial design's, then the algorithm's.
 
     Args:
@@ -51,8 +48,7 @@ def next_decisions(
         choose_context: Whether to choose contexts too, for a laboratory.
 
     Returns:
-        ``q x d_x``, the contexts ``q x d_c`` if they are chosen, and the entry of their
-        event with their dtype, see ``coarser_dtypes``.
+        ``q x d_x``, and the contexts ``q x d_c`` if they are chosen.
     """
     algorithm, space = run.configuration.algorithm, run.configuration.space
     ledger, seed = run.ledger, run.configuration.seed
@@ -67,15 +63,12 @@ def next_decisions(
     X_pending = pending_with(ledger, this_round.within(space).known_context)
     design = design_of(run.configuration)
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
-    dtypes: dict[str, Any] = {}
     if candidates is None:
         x = design.points(num_asked, num_design)
     else:
         different = max(num_design, 1) if algorithm.may_repeat else q
         listed = check_candidates(candidates, space, different)
-        dtypes = coarser_dtypes(space.bounds, x=candidates)
-        eps = coarser_eps(candidates, space.bounds)
-        candidates = recognised(listed, ledger.pending, space, eps)
+        candidates = recognised(listed, ledger.pending, space)
         x = design.rows(candidates, num_asked, num_design, ledger.X_pending)
         if not algorithm.may_repeat:
             candidates = without(candidates, x)
@@ -91,14 +84,14 @@ def next_decisions(
         )
         x = torch.cat([x, proposed])
     if not choose_context:
-        return x, None, dtypes
+        return x, None
     contexts = design.chosen_contexts(num_asked, num_design)
     if num_design < q:
         chosen = algorithm.choose_contexts(
             history, space, x[num_design:], seed=call_seed, this_round=this_round
         )
         contexts = torch.cat([contexts, chosen])
-    return x, contexts, dtypes
+    return x, contexts
 
 
 def pending_with(ledger: Ledger, known: Tensor | None) -> Tensor:

@@ -12,9 +12,10 @@ import torch
 from botorch.exceptions.warnings import BotorchWarning
 
 import botorch_drbo
+from botorch_drbo.codec import Json
 
 
-def environment() -> dict[str, str | int]:
+def environment() -> dict[str, Json]:
     """What a decision depends on beside the configuration and the events."""
     return {
         "botorch_drbo": botorch_drbo.__version__,

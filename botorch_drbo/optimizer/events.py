@@ -1,181 +1,222 @@
-"""What a stored event looks like: checked before it is replayed.
-
-A new kind of event is one more entry of ``EVENTS``.
-"""
+"""What can happen to a run, and the checks that each event passes, new or stored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import copy
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo.codec import decode
-from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer.dtypes import as_dtypes
+from botorch_drbo._validation import check_count
+from botorch_drbo.optimizer.checks import (
+    as_constraints,
+    as_outcomes,
+    as_rows,
+    as_variances,
+    check_can_be_modelled,
+)
+from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.standing import OutcomeRange
+from botorch_drbo.problem import Round
+from botorch_drbo.problem.search_space import check_values
+from botorch_drbo.search.candidates import check_candidates
 
 
-def as_matrix(value: object, name: str) -> Tensor:
-    """Rows of numbers, all of one length, in float64; there is at least one."""
-    if not isinstance(value, list) or not value:
-        raise InputDataError(f"`{name}` must be a list of rows, got {_brief(value)}.")
-    rows = [as_vector(row, f"{name}[{i}]") for i, row in enumerate(value)]
-    lengths = {len(row) for row in rows}
-    if len(lengths) > 1:
-        raise InputDataError(
-            f"`{name}` must have rows of one length, got lengths {sorted(lengths)}."
-        )
-    return torch.stack(rows)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ask:
+    """Decisions were asked.
 
+    Attributes:
+        x: The decisions, ``q x d_x``.
+        actions: The round's actions, ``m x d_x``, if they bind.
+        this_round: Its reference, radius and context, as far as given.
+        chosen_contexts: For a laboratory, ``q x d_c``.
+    """
 
-def as_vector(value: object, name: str) -> Tensor:
-    """A list of numbers, in float64; there is at least one."""
-    if not isinstance(value, list) or not value:
-        raise InputDataError(
-            f"`{name}` must be a list of numbers, got {_brief(value)}."
-        )
-    for entry in value:
-        if isinstance(entry, bool) or not isinstance(entry, (int, float)):
-            raise InputDataError(
-                f"`{name}` must be a list of numbers, but has {_brief(entry)} in it."
+    x: Tensor
+    actions: Tensor | None = None
+    this_round: Round = field(default_factory=Round)
+    chosen_contexts: Tensor | None = None
+
+    def within(self, configuration: Configuration) -> Ask:
+        """The same as a run keeps it.
+
+        Raises:
+            InputDataError: It is no ask of such a run.
+            BotorchTensorDimensionError: Shapes that do not fit.
+        """
+        space = configuration.space
+        x = as_rows(self.x, space.bounds, "x", "bounds").to(space.bounds)
+        check_values(x, space.bounds, space.values, "x")
+        actions = self.actions
+        if actions is not None:
+            actions = check_candidates(actions, space, len(x))
+        chosen = self.chosen_contexts
+        if chosen is not None:
+            chosen = as_rows(chosen, space.context_bounds, "c", "context_bounds")
+            if len(chosen) != len(x):
+                raise BotorchTensorDimensionError(
+                    f"There are {len(x)} decisions and {len(chosen)} chosen contexts."
+                )
+            check_values(chosen, space.context_bounds, space.context_values, "c")
+            chosen = chosen.to(space.bounds)
+        # Copies: what the user does to these tensors later is no matter.
+        return copy.deepcopy(
+            Ask(
+                x=x,
+                actions=actions,
+                this_round=self.this_round.within(space),
+                chosen_contexts=chosen,
             )
-    try:
-        return torch.tensor([float(entry) for entry in value], dtype=torch.double)
-    except OverflowError as error:
-        raise InputDataError(
-            f"`{name}` has an integer that is too large for a float64."
-        ) from error
-
-
-def as_known_context(value: object, name: str) -> Tensor:
-    """A list of numbers, null where nothing is known, in float64 with NaN there."""
-    if not isinstance(value, list):
-        raise InputDataError(
-            f"`{name}` must be a list of numbers or null, got {_brief(value)}."
         )
-    known = as_vector([0.0 if entry is None else entry for entry in value], name)
-    unknown = torch.tensor([entry is None for entry in value])
-    return known.masked_fill(unknown, torch.nan)
 
 
-def as_context_set(value: object, name: str) -> ContextSet:
-    """A context set, as ``encode`` writes it."""
-    return decode(value, ContextSet, name)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Told:
+    """What happened was told: contexts, outcomes, or that there will be none.
+
+    Attributes:
+        x: The executed decisions, ``m x d_x``.
+        c: The contexts, ``m x d_c``.
+        y: The outcomes, ``m``; None if they are still out, or never come.
+        y_variance: The variances of their noise, ``m``; None if not known.
+        constraints: What was measured of the outcome constraints, ``m x k``, or None.
+        failed: Whether there will be no outcomes.
+        closes_pending: False for data from elsewhere.
+    """
+
+    x: Tensor
+    c: Tensor
+    y: Tensor | None = None
+    y_variance: Tensor | None = None
+    constraints: Tensor | None = None
+    failed: bool = False
+    closes_pending: bool = True
 
 
-def as_number(value: object, name: str) -> float:
-    """A number."""
-    return as_vector([value], name).item()
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tell:
+    """What somebody tells, not checked yet: see ``Told``, and ``RobustOptimizer.tell``.
 
+    Attributes:
+        x: The executed decisions, ``d_x`` or ``m x d_x``.
+        c: The contexts, ``d_c`` or ``m x d_c``.
+        y: The outcomes, a number, ``m`` or ``m x 1``, or None.
+        y_variance: The variances of their noise, the same, or None.
+        constraints: Values of the outcome constraints, or None.
+        failed: Whether there will be no outcomes.
+        closes_pending: False for data from elsewhere.
+        outcome: How the user knows the outcome, for error messages.
+    """
 
-def as_flag(value: object, name: str) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise InputDataError(f"`{name}` must be true or false, got {_brief(value)}.")
-    return value
+    x: Tensor
+    c: Tensor
+    y: Tensor | float | None = None
+    y_variance: Tensor | float | None = None
+    constraints: Tensor | float | None = None
+    failed: bool = False
+    closes_pending: bool = True
+    outcome: str = "y"
 
+    def within(
+        self, configuration: Configuration, earlier: OutcomeRange | None = None
+    ) -> Told:
+        """The same as a run keeps it.
 
-def as_trial(value: object, name: str) -> int:
-    """The number of a trial."""
-    if type(value) is not int:
-        raise InputDataError(f"`{name}` must be a number, got {_brief(value)}.")
-    return value
+        Args:
+            configuration: That of the run.
+            earlier: The outcomes so far, which say whether a model can take these;
+                None for a stored event, since version 0.1.0 took any number.
+
+        Raises:
+            InputDataError: It is nothing that can be told to such a run.
+            BotorchTensorDimensionError: Shapes that do not fit.
+            UnsupportedError: The recipe would not heed variances or constraints.
+        """
+        self._check_together()
+        space, box = configuration.space, configuration.space.context_bounds
+        x = as_rows(self.x, space.bounds, "x", "bounds")
+        c = as_rows(self.c, configuration.context_bounds, "c", "context_bounds")
+        check_values(x, space.bounds, space.values, "x")
+        check_values(c, box, space.context_values, "c")
+        if len(x) != len(c):
+            raise BotorchTensorDimensionError(
+                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
+            )
+        num, like = len(x), space.bounds
+        y = None if self.y is None else as_outcomes(self.y, num)
+        if y is not None and earlier is not None:
+            check_can_be_modelled(y, like.dtype, earlier, self.outcome)
+        variance = constraints = None
+        if self.y_variance is not None:
+            variance = as_variances(self.y_variance, num)
+            configuration.algorithm.check_uses_contexts("y_variance")
+        if self.constraints is not None:
+            constraints = as_constraints(self.constraints, num)
+            if earlier is not None:
+                for column in constraints.T:
+                    check_can_be_modelled(column, like.dtype, name="constraints")
+            configuration.algorithm.check_takes_constraints()
+        return Told(
+            x=space.snap(x.to(like).clamp(*like)),
+            c=space.snap_contexts(c.to(like).clamp(*box)),
+            y=None if y is None else y.to(like, copy=True),
+            y_variance=None if variance is None else variance.to(like, copy=True),
+            constraints=None
+            if constraints is None
+            else constraints.to(like, copy=True),
+            failed=self.failed,
+            closes_pending=self.closes_pending,
+        )
+
+    def _check_together(self) -> None:
+        """What was told belongs together."""
+        for name in ("closes_pending", "failed"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
+        if self.failed and self.y is not None:
+            raise InputDataError(
+                "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
+                "out."
+            )
+        if self.y is None and self.y_variance is not None:
+            raise InputDataError(
+                "Got `y_variance` without `y`: it belongs to an outcome. Tell both "
+                "together."
+            )
+        if self.y is None and self.constraints is not None and not self.failed:
+            raise InputDataError(
+                "Got `constraints` without `y`: they are told when a trial is over. "
+                "Tell them together with the outcome, or with `failed=True` if there "
+                "will be none."
+            )
 
 
 @dataclass(frozen=True)
-class Field:
-    """A field of a stored event.
+class Withdraw:
+    """What was told of a trial, or asked, was taken back.
 
     Attributes:
-        read: Checks its JSON value, and turns it into what is replayed.
-        nullable: Whether it may be null.
-        required: Whether it must be there.
+        trial: Its number.
     """
 
-    read: Callable[[object, str], Any]
-    nullable: bool = False
-    required: bool = True
+    trial: int
+
+    def within(self, configuration: Configuration) -> Withdraw:
+        """The same as a run keeps it.
+
+        Raises:
+            InputDataError: It is no number of a trial.
+        """
+        return Withdraw(check_count(self.trial, "trial", 0))
 
 
-_DTYPES = {"dtypes": Field(as_dtypes, required=False)}
-_TOLD = {
-    "x": Field(as_matrix),
-    "c": Field(as_matrix),
-    "closes_pending": Field(as_flag),
-    "constraints": Field(as_matrix, required=False),
-    **_DTYPES,
-}
-
-EVENTS: dict[str, dict[str, Field]] = {
-    "ask": {
-        "x": Field(as_matrix),
-        "actions": Field(as_matrix, required=False),
-        "context_set": Field(as_context_set, required=False),
-        "radius": Field(as_number, required=False),
-        "context": Field(as_known_context, required=False),
-        "chosen_contexts": Field(as_matrix, required=False),
-        **_DTYPES,
-    },
-    "tell": {
-        **_TOLD,
-        "y": Field(as_vector, nullable=True),
-        "y_variance": Field(as_vector, required=False),
-    },
-    "fail": _TOLD,
-    "withdraw": {"trial": Field(as_trial)},
-}
-"""The fields of each kind of event, beside ``event`` and ``number``."""
+def _copied(values: Tensor | None, like: Tensor) -> Tensor | None:
+    """The numbers in the dtype of a run; what the user does to theirs is no matter."""
+    return None if values is None else values.to(like, copy=True)
 
 
-def read_event(event: object, number: int) -> tuple[str, dict[str, Any]]:
-    r"""Check a stored event.
-
-    Args:
-        event: Anything that JSON can hold.
-        number: The number that it must have.
-
-    Returns:
-        Its kind, and the fields that it has: numbers as float64 tensors, None for
-        null.
-
-    Raises:
-        InputDataError: It is no event that this library writes.
-
-    Example:
-        >>> read_event({"event": "ask", "number": 1, "x": [[0.5]]}, 1)[0]
-        'ask'
-    """
-    if not isinstance(event, dict):
-        raise InputDataError(f"It must be a JSON object, got {_brief(event)}.")
-    kind = event.get("event")
-    if not isinstance(kind, str) or kind not in EVENTS:
-        raise InputDataError(f"There is no event {_brief(kind)}.")
-    if type(event.get("number")) is not int or event["number"] != number:
-        raise InputDataError(
-            f"Its number must be {number}, got {_brief(event.get('number'))}."
-        )
-    expected = EVENTS[kind]
-    wrong = [str(key) for key in event if key not in {"event", "number", *expected}]
-    wrong += [
-        name for name, field in expected.items() if field.required and name not in event
-    ]
-    if wrong:
-        raise InputDataError(
-            f"A `{kind}` has the fields {list(expected)}; unknown or missing: {wrong}."
-        )
-    fields: dict[str, Any] = {}
-    for name in event.keys() & expected.keys():
-        value, field = event[name], expected[name]
-        allowed = value is None and field.nullable
-        fields[name] = None if allowed else field.read(value, name)
-    return kind, fields
-
-
-def _brief(value: object) -> str:
-    """What it is, in few words, however long or deep it is."""
-    if value is None or isinstance(value, (str, bool, float)):
-        return repr(value)[:80]
-    return f"a {type(value).__name__}"
+Event: TypeAlias = Ask | Told | Withdraw
+"""Whatever can happen to a run, checked."""

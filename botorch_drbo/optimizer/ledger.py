@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import rounding
-from botorch_drbo.optimizer.dtypes import stored_dtype
-from botorch_drbo.optimizer.matching import Told, match
+from botorch_drbo.optimizer.events import Ask, Event, Told, Withdraw
+from botorch_drbo.optimizer.matching import decision_slack, match
 from botorch_drbo.optimizer.standing import Standing
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
@@ -23,13 +21,13 @@ class Change:
     """What an event changes.
 
     Attributes:
-        event: The event, in JSON types; None for trials that were there from the start.
+        event: The event; None for trials that were there from the start.
         trials: What the trials have become that it is about, in the order of its rows.
         num_asks: How many asks there were in it.
         num_asked: How many decisions these returned.
     """
 
-    event: dict[str, Any] | None
+    event: Event | None
     trials: tuple[Trial, ...]
     num_asks: int = 0
     num_asked: int = 0
@@ -64,8 +62,8 @@ class Ledger:
         return len(self._changes) - 1
 
     @property
-    def events(self) -> list[dict[str, Any]]:
-        """Every event so far, in JSON types."""
+    def events(self) -> list[Event]:
+        """Every event so far."""
         return [c.event for c in self._changes if c.event is not None]
 
     @property
@@ -133,113 +131,73 @@ class Ledger:
         """Let a change count that ``change`` has returned just now."""
         self._changes.append(change)
 
-    def change(self, event: dict[str, Any]) -> Change:
+    def change(self, event: Event) -> Change:
         """What an event changes that has been checked.
 
         Raises:
             InputDataError: It does not fit what has happened so far.
         """
-        if event["event"] == "withdraw":
-            return Change(event, (self._withdrawn(event["trial"]),))
-        if event["event"] == "ask":
-            rows = {
-                name: None if event.get(name) is None else self._tensor(event[name])
-                for name in ("actions", "chosen_contexts")
-            }
-            asked = self._asked(
-                self._tensor(event["x"]),
-                self._eps(event, "x"),
-                known=self._known(event.get("context")),
-                chosen=rows["chosen_contexts"],
-                actions=rows["actions"],
-            )
-            return Change(event, asked, 1, len(asked))
-        told = Told(
-            x=self._tensor(event["x"]),
-            c=self._tensor(event["c"]),
-            x_eps=self._eps(event, "x"),
-            c_eps=self._eps(event, "c"),
-            closes_pending=event["closes_pending"],
-        )
-        failed = event["event"] == "fail"
-        y = None if failed else event["y"]
-        trials = self._told(
-            told, y, event.get("y_variance"), event.get("constraints"), failed=failed
-        )
-        return Change(event, trials)
+        if isinstance(event, Withdraw):
+            return Change(event, (self._withdrawn(event.trial),))
+        if isinstance(event, Ask):
+            return Change(event, self._asked(event), 1, len(event.x))
+        return Change(event, self._told(event))
 
-    def _asked(
-        self,
-        x: Tensor,
-        x_eps: float,
-        *,
-        known: Tensor | None,
-        chosen: Tensor | None,
-        actions: Tensor | None,
-    ) -> tuple[Trial, ...]:
-        first = len(self.trials)
+    def _asked(self, event: Ask) -> tuple[Trial, ...]:
+        first, chosen = len(self.trials), event.chosen_contexts
         return tuple(
             Trial(
                 number=first + i,
                 x=row,
                 asked=row,
-                known_context=known,
+                known_context=event.this_round.known_context,
                 chosen_context=None if chosen is None else chosen[i],
-                actions=actions,
-                x_eps=x_eps,
+                actions=event.actions,
             )
-            for i, row in enumerate(x)
+            for i, row in enumerate(event.x)
         )
 
-    def _told(
-        self,
-        told: Told,
-        y: Sequence[float] | None,
-        y_variance: Sequence[float] | None,
-        constraints: Sequence[Sequence[float]] | None,
-        *,
-        failed: bool,
-    ) -> tuple[Trial, ...]:
-        has_outcome, now = y is not None, self.standing
-        candidates = now.open_trials()
-        matches = match(candidates, told, self.space, completes=has_outcome or failed)
+    def _told(self, event: Told) -> tuple[Trial, ...]:
+        now, y = self.standing, event.y
+        over = y is not None or event.failed
+        matches = match(now.open_trials(), event, self.space)
+        status = "pending" if not over else "failed" if event.failed else "complete"
         trials: list[Trial] = []
         num_trials = len(now.trials)
-        for i, found in enumerate(matches):
-            x, c = told.x[i], told.c[i]
-            if found.number is None:
-                trial = Trial(number=num_trials, x=x, x_eps=told.x_eps)
+        for i, number in enumerate(matches):
+            x = event.x[i]
+            if number is None:
+                trial = Trial(number=num_trials, x=x)
                 num_trials += 1
             else:
-                trial = now.trials[found.number]
-                if not found.equal:
-                    x_eps = max(trial.x_eps, told.x_eps)
-                    x = self._action(x, x_eps, trial)
-                    trial = replace(trial, x=x, x_eps=x_eps)
+                trial = now.trials[number]
+                x = _unrounded(self._action(x, trial), trial.x)
+                trial = replace(trial, x=x)
             if trial.c is None:
-                trial = replace(trial, c=c, c_eps=told.c_eps)
+                trial = replace(trial, c=event.c[i])
+            trial = replace(trial, status=status)
             if y is not None:
-                variance = None if y_variance is None else y_variance[i]
-                trial = replace(trial, y=y[i], y_variance=variance)
-            if constraints is not None:
-                trial = replace(trial, constraints=tuple(constraints[i]))
-            status = "complete" if has_outcome else "failed" if failed else "pending"
-            trials.append(replace(trial, status=status))
-        if has_outcome:
-            told_variances = 0 if y_variance is None else len(trials)
+                trial = replace(trial, y=y[i].item(), y_variance=None)
+            if event.y_variance is not None:
+                trial = replace(trial, y_variance=event.y_variance[i].item())
+            if event.constraints is not None:
+                values = tuple(event.constraints[i].tolist())
+                trial = replace(trial, constraints=values)
+            trials.append(trial)
+        if y is not None:
+            known = 0 if event.y_variance is None else len(trials)
             _check_all_or_none(
-                now.num_variances + told_variances, len(now.complete) + len(trials)
+                now.num_variances + known, len(now.complete) + len(trials)
             )
         _check_one_number(now, trials)
         return tuple(trials)
 
-    def _action(self, x: Tensor, eps: float, trial: Trial) -> Tensor:
+    def _action(self, x: Tensor, trial: Trial) -> Tensor:
         """The action that was executed in place of the asked one, ``d_x``."""
         if trial.actions is None:
             return x
         gap = (trial.actions - x).abs()  # m x d_x
-        same = (gap <= rounding(self.space.bounds, eps)).all(-1)
-        if not same.any():
+        if not (gap <= decision_slack(self.space)).all(-1).any():
             raise InputDataError(
                 f"`x` {x.tolist()} is none of the {len(trial.actions)} actions of its "
                 f"round, in which {trial.x.tolist()} was asked. Tell one of them, or "
@@ -270,21 +228,10 @@ class Ledger:
             status="pending",
         )
 
-    def _known(self, context: list[Any] | None) -> Tensor | None:
-        """A context that is known in part; JSON has null in place of NaN."""
-        if context is None:
-            return None
-        return self._tensor(
-            [torch.nan if value is None else value for value in context]
-        )
 
-    def _tensor(self, values: list[Any]) -> Tensor:
-        return self.space.bounds.new_tensor(values)
-
-    def _eps(self, event: dict[str, Any], name: str) -> float:
-        """The rounding of the coarser of the dtypes of a value and of the run."""
-        run = self.space.bounds.dtype
-        return max(torch.finfo(t).eps for t in (run, stored_dtype(event, name, run)))
+def _unrounded(told: Tensor, asked: Tensor) -> Tensor:
+    """What was told, ``d_x``; what was asked where that was told rounded to float32."""
+    return torch.where(told.float() == asked.float(), asked, told)
 
 
 def _rows(rows: Sequence[Tensor | None], like: Tensor, num_columns: int) -> Tensor:

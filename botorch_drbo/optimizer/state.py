@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo.codec import Json
 from botorch_drbo.optimizer.checksum import state_checksum
 
 FORMAT = "botorch_drbo state"
@@ -16,10 +16,8 @@ _READS = (1, 2, 3)
 
 
 def write_state(
-    config: dict[str, Any],
-    environment: dict[str, Any],
-    events: Sequence[dict[str, Any]],
-) -> dict[str, Any]:
+    config: Json, environment: Json, events: Sequence[dict[str, Json]]
+) -> dict[str, Json]:
     """The state of a run; nothing in it is shared with the run.
 
     Args:

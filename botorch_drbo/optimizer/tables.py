@@ -1,72 +1,62 @@
-"""What an optimizer reads and returns: tables if its variables have names."""
+"""What an optimizer of named variables reads and returns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.trials import Trial
-from botorch_drbo.problem import Round, SearchSpace
-from botorch_drbo.recommendation import Recommendation
-from botorch_drbo.space import NamedRecommendation, Space
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.space import Space
 from botorch_drbo.space.table import cell, row_names, to_frame, to_outcomes, to_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Table: TypeAlias = "pd.DataFrame | Mapping[str, object] | Tensor"
+"""A DataFrame, columns (or one row) by name, or a tensor with the columns in order."""
+Outcomes: TypeAlias = (
+    "float | Sequence[float] | pd.Series | pd.DataFrame | Mapping[str, object] | Tensor"
+)
+"""A number, numbers, or a table with a column of them."""
 
+
+@final
 @dataclass(frozen=True)
 class Tables:
-    """Tables of a space; without one all tensors stay as they are.
+    """Between the tables of a space and the tensors of an optimizer.
 
     Attributes:
-        space: The space of named variables, or None.
+        space: The space of named variables.
     """
 
-    space: Space | None
+    space: Space
 
-    def read_decisions(self, x: Any, name: str) -> Any:
+    def read_decisions(self, x: Table, name: str) -> Tensor:
         """Decisions as the model sees them, ``m x d_x``."""
-        return x if self.space is None else to_tensor(x, self.space.decisions, name)
+        return to_tensor(x, self.space.decisions, name)
 
-    def read_contexts(self, c: Any, name: str) -> Any:
+    def read_contexts(self, c: Table, name: str) -> Tensor:
         """Contexts as the model sees them, ``m x d_c``."""
-        return c if self.space is None else to_tensor(c, self.space.contexts, name)
+        return to_tensor(c, self.space.contexts, name)
 
-    def read_known(self, c: Any, name: str) -> Any:
+    def read_known(self, c: Table, name: str) -> Tensor:
         """Contexts of which some columns are known, ``m x d_c``, NaN in the others."""
-        if self.space is None:
-            return c
         return to_tensor(c, self.space.contexts, name, partly=True)
 
-    def this_round(
-        self, context_set: ContextSet | None, radius: float | None, context: Any
-    ) -> Round:
-        """What is known about a round."""
-        named = self.space is not None
-        if named and not (context_set is None or isinstance(context_set, ContextSet)):
-            raise InputDataError(
-                f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
-                " Make one of the table: `space.context_set(table, weights=...)`."
-            )
-        if context is not None:
-            context = self.read_known(context, "context")
-        return Round(context_set, radius, context)
-
-    def read_outcomes(self, y: Any, name: str) -> Any:
+    def read_outcomes(self, y: Outcomes | None, name: str) -> Tensor | None:
         """Outcomes or their variances, ``m``."""
-        return y if self.space is None else to_outcomes(y, self.space.outcome, name)
+        return to_outcomes(y, self.space.outcome, name)
 
-    def read_constraints(self, constraints: Any) -> Any:
+    def read_constraints(self, constraints: Outcomes | None) -> Tensor | float | None:
         """Values of outcome constraints; of a table its numbers, ``m x k``."""
-        if self.space is None or isinstance(constraints, Tensor | float | int):
+        if constraints is None or isinstance(constraints, Tensor | float | int):
             return constraints
         import numpy as np
 
@@ -78,74 +68,80 @@ class Tables:
             ) from error
         return torch.from_numpy(numbers.copy())
 
-    def decisions(self, x: Tensor) -> Any:
+    def decisions(self, x: Tensor) -> pd.DataFrame:
         """Decisions in the user's words."""
-        return x if self.space is None else to_frame(x, self.space.decisions)
+        return to_frame(x, self.space.decisions)
 
-    def contexts(self, c: Tensor) -> Any:
+    def contexts(self, c: Tensor) -> pd.DataFrame:
         """Contexts in the user's words."""
-        return c if self.space is None else to_frame(c, self.space.contexts)
+        return to_frame(c, self.space.contexts)
 
-    def policy(self, contexts: Tensor, decisions: Tensor) -> Any:
-        """A decision for each context, beside it if there are names."""
-        if self.space is None:
-            return decisions
+    def policy(self, contexts: Tensor, decisions: Tensor) -> pd.DataFrame:
+        """A decision for each context, beside it."""
         import pandas as pd
 
         parts = [self.contexts(contexts), self.decisions(decisions)]
         return pd.concat(parts, axis=1)
 
-    def recommendation(self, found: Recommendation) -> Any:
-        """A recommendation in the user's words."""
-        return (
-            found if self.space is None else NamedRecommendation.of(found, self.space)
-        )
-
     def history(self, trials: Sequence[Trial]) -> pd.DataFrame:
         """A row for each trial whose context is known, labelled by its number."""
-        if self.space is None:
-            raise InputDataError("Only named variables have a table.")
         known = [t for t in trials if t.c is not None and t.status != "withdrawn"]
-        return self._trials(known, self.space.search_space)
+        return self._outcomes(known)
 
-    def all_trials(self, trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
+    def all_trials(self, trials: Sequence[Trial]) -> pd.DataFrame:
         """A row for each trial, with all that was told of it, and its status."""
-        table = self._trials(trials, box)
-        outcome = table.columns[-1]
-        further: dict[str, list[object]] = {}
-        if any(t.y_variance is not None for t in trials):
-            further[f"{outcome}_variance"] = [_number(t.y_variance) for t in trials]
-        measured = [t.constraints for t in trials if t.constraints is not None]
-        for j in range(len(measured[0]) if measured else 0):
-            further[f"constraint{j + 1}"] = [
-                _number(None if t.constraints is None else t.constraints[j])
-                for t in trials
-            ]
-        further["status"] = [t.status for t in trials]
-        for name, column in further.items():
-            while name in table.columns:  # a variable has this name
-                name += "_"
-            table[name] = column
-        return table
+        return _with_details(self._outcomes(trials), trials, self.space.outcome)
 
-    def _trials(self, trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
-        """Decisions, contexts and outcomes, NaN where nothing was told."""
-        import pandas as pd
+    def _outcomes(self, trials: Sequence[Trial]) -> pd.DataFrame:
+        x, c = _tensors(trials, self.space.search_space)
+        parts = [self.decisions(x), self.contexts(c)]
+        return _with_outcomes(parts, trials, self.space.outcome)
 
-        unknown = torch.full_like(box.context_bounds[0], torch.nan)
-        x = torch.stack([t.x for t in trials]) if trials else box.bounds[:0]
-        c = [unknown if t.c is None else t.c for t in trials]
-        contexts = torch.stack(c) if c else box.context_bounds[:0]
-        if self.space is None:
-            parts = [_numbered(x, "x"), _numbered(contexts, "c")]
-            outcome = "outcome"
-        else:
-            parts = [self.decisions(x), self.contexts(contexts)]
-            outcome = self.space.outcome
-        table = pd.concat(parts, axis=1)
-        table[outcome] = pd.Series([_number(t.y) for t in trials], dtype="float64")
-        table.index = pd.Index([t.number for t in trials], name="trial")
-        return table
+
+def numbered_table(trials: Sequence[Trial], box: SearchSpace) -> pd.DataFrame:
+    """All trials of variables without names, as ``x1, ..., c1, ..., outcome``."""
+    x, c = _tensors(trials, box)
+    table = _with_outcomes([_numbered(x, "x"), _numbered(c, "c")], trials, "outcome")
+    return _with_details(table, trials, "outcome")
+
+
+def _tensors(trials: Sequence[Trial], box: SearchSpace) -> tuple[Tensor, Tensor]:
+    """Decisions and contexts, NaN where nothing was told."""
+    unknown = torch.full_like(box.context_bounds[0], torch.nan)
+    x = torch.stack([t.x for t in trials]) if trials else box.bounds[:0]
+    c = [unknown if t.c is None else t.c for t in trials]
+    return x, torch.stack(c) if c else box.context_bounds[:0]
+
+
+def _with_outcomes(
+    parts: list[pd.DataFrame], trials: Sequence[Trial], outcome: str
+) -> pd.DataFrame:
+    import pandas as pd
+
+    table = pd.concat(parts, axis=1)
+    table[outcome] = pd.Series([_number(t.y) for t in trials], dtype="float64")
+    table.index = pd.Index([t.number for t in trials], name="trial")
+    return table
+
+
+def _with_details(
+    table: pd.DataFrame, trials: Sequence[Trial], outcome: str
+) -> pd.DataFrame:
+    """Variances and constraints, if there are any, and the status."""
+    further: dict[str, list[object]] = {}
+    if any(t.y_variance is not None for t in trials):
+        further[f"{outcome}_variance"] = [_number(t.y_variance) for t in trials]
+    measured = [t.constraints for t in trials if t.constraints is not None]
+    for j in range(len(measured[0]) if measured else 0):
+        further[f"constraint{j + 1}"] = [
+            _number(None if t.constraints is None else t.constraints[j]) for t in trials
+        ]
+    further["status"] = [t.status for t in trials]
+    for name, column in further.items():
+        while name in table.columns:  # a variable has this name
+            name += "_"
+        table[name] = column
+    return table
 
 
 def _numbered(values: Tensor, letter: str) -> pd.DataFrame:

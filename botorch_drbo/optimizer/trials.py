@@ -32,8 +32,6 @@ class Trial:
             laboratory, ``d_c``; None where the world decides.
         actions: The round's set, of which the executed decision must be a row,
             ``m x d_x``; None for the whole box.
-        x_eps: The rounding of the coarsest dtype in which ``x`` was given.
-        c_eps: The same for ``c``.
     """
 
     number: int
@@ -47,8 +45,6 @@ class Trial:
     known_context: Tensor | None = None
     chosen_context: Tensor | None = None
     actions: Tensor | None = None
-    x_eps: float
-    c_eps: float = 0.0
 
     @property
     def is_open(self) -> bool:

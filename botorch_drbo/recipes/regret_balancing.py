@@ -151,7 +151,7 @@ class RegretBalancing(ModelBasedAlgorithm):
             None for the paper's.
         num_design: How many outcomes the initial design has; None for
             ``2 * (d_x + 1)``, which is the optimizer's own. Give both the same number.
-        elimination_constant: ``c``.
+        elimination_constant: ``c``: the larger, the later a guess is eliminated.
 
     Raises:
         InputDataError: An option outside its range.

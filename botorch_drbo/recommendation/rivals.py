@@ -67,9 +67,8 @@ def against_rivals(
     best = _most_dangerous(values[1:], weights)
     total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
     compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
-    stability = overtaken(
-        ball, weights, values[0], values[1:][best].double(), rivals[best]
-    )
+    others = values[1:][best].double()
+    stability = overtaken(ball, weights, values[0], others, rivals[best])
     return replace(stability, compared=compared)
 
 

@@ -45,18 +45,19 @@ def level_and_unit(Y: Tensor, told: str = "outcomes") -> tuple[Tensor, Tensor]:
     low, high = (info.tiny / info.eps) ** 0.5, (info.max * info.eps) ** 0.5
     if not low <= size.item() <= high:
         raise InputDataError(
-            f"The {told} lie between {Y.min().item()} and {Y.max().item()}: their "
-            f"variance is not a number of {Y.dtype}. Measure them in another unit, in "
-            f"which they differ by {low:.0e} to {high:.0e}, and look whether one of "
-            "them is wrong."
+            # No value with its sign: of a run that minimises they are turned.
+            f"The {told} differ by {spread.item()} and are up to {largest.item()} in "
+            f"size: their variance is not a number of {Y.dtype}. Measure them in "
+            f"another unit, in which they differ by {low:.0e} to {high:.0e}, and look "
+            "whether one of them is wrong."
         )
     if not equal:
         return Y.mean(), Y.std()
     if len(Y) > 1:
         warnings.warn(
-            f"All {len(Y)} {told} are equal ({Y[0].item()}): there is nothing to "
-            "learn from them yet, and decisions are pure exploration. Check that "
-            "they are what you mean to tell, and that they are not rounded.",
+            f"All {len(Y)} {told} are equal: there is nothing to learn from them yet, "
+            "and decisions are pure exploration. Check that they are what you mean to "
+            "tell, and that they are not rounded.",
             InputDataWarning,
             stacklevel=2,
         )

@@ -18,20 +18,22 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
-from botorch_drbo.test_functions.covid_testing import COVIDTesting
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.optimum import Optimum, find_optimum
-from botorch_drbo.test_functions.plant_growth import PlantGrowth
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
-from botorch_drbo.test_functions.surrogates import Portfolio
+from botorch_drbo.test_functions.surrogates import (
+    covid_testing,
+    plant_growth,
+    portfolio,
+)
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     **{name: partial(closed_form, name) for name in PROBLEMS},
-    "portfolio_normal": partial(Portfolio, "normal"),
-    "portfolio_uniform": partial(Portfolio, "uniform"),
+    "portfolio_normal": partial(portfolio, "normal"),
+    "portfolio_uniform": partial(portfolio, "uniform"),
     "gp_prior_2_2": GPPriorSample,
-    "plant_growth": PlantGrowth,
-    "covid_testing": COVIDTesting,
+    "plant_growth": plant_growth,
+    "covid_testing": covid_testing,
 }
 
 
@@ -62,15 +64,15 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "PROBLEMS",
     "TEST_FUNCTIONS",
-    "COVIDTesting",
     "ClosedForm",
     "GPPriorSample",
     "Optimum",
-    "PlantGrowth",
-    "Portfolio",
     "Problem",
     "RobustTestFunction",
     "closed_form",
+    "covid_testing",
     "find_optimum",
     "make_test_function",
+    "plant_growth",
+    "portfolio",
 ]

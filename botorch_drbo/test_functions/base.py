@@ -79,7 +79,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
     # Pairs (x, c) evaluated at once: bounds the memory of large batches.
     _pairs_at_once: ClassVar[int] = 2**18
     # Whether a backward pass evaluates again rather than keep the graph of each chunk.
-    _recompute: ClassVar[bool] = True
+    _recompute: bool = True
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.base import RobustTestFunction, Separated
 from botorch_drbo.test_functions.optimum import Optimum
 
 Value = TypeVar("Value")
@@ -32,6 +32,9 @@ class Problem:
         optimum: The best decision under this law, or None if it is not known:
             ``benchmarks/find_optima.py`` prints every stored one.
         reference: The distribution that an optimiser is told, if there is one.
+        separated: Feature maps whose inner product is the formula, if there are such.
+        recompute: Whether a backward pass evaluates again rather than keep the graph
+            of each chunk.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Problem:
     context_law: Distribution
     optimum: Optimum | None = None
     reference: ContextSet | None = None
+    separated: Separated | None = None
+    recompute: bool = True
 
 
 @final
@@ -82,8 +87,9 @@ class ClosedForm(RobustTestFunction):
             noise_std=noise_std,
             optimum=problem.optimum if context_law is None else None,
             reference=problem.reference,
+            separated=problem.separated,
         )
-        self._formula = problem.formula
+        self._formula, self._recompute = problem.formula, problem.recompute
 
     def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
         return self._formula(x, c)

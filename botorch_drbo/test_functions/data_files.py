@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -48,39 +48,41 @@ def find_data_file(name: str, path: str | Path | None, *, source: str) -> Path:
     return place
 
 
-def load_entries(place: Path, keys: Sequence[str]) -> dict[str, Tensor]:
-    r"""Return entries of an ``.npz`` file as float64 tensors.
+@dataclass(frozen=True)
+class DataFile:
+    r"""An ``.npz`` file that is not part of the package.
 
     Args:
-        place: The file.
-        keys: The entries it must have; others are left alone.
-
-    Returns:
-        The entries, by key.
-
-    Raises:
-        InputDataError: An entry is missing.
+        name: The file's name.
+        keys: The entries that it must have; others are left alone.
+        source: Where to get it; ends with "as the numpy entries".
+        digest: The SHA-256 of the entries to which a stored optimum belongs, whatever
+            the file's own bytes.
     """
-    with np.load(place) as stored:
-        missing = [key for key in keys if key not in stored]
-        if missing:
-            raise InputDataError(f"{place} lacks the entries {missing}.")
-        return {key: torch.as_tensor(stored[key]).double() for key in keys}
 
+    name: str
+    keys: tuple[str, ...]
+    source: str
+    digest: str
 
-def digest(data: Mapping[str, Tensor], keys: Sequence[str]) -> str:
-    r"""Return a fingerprint of the numbers, whatever the file's own bytes.
+    def load(self, path: str | Path | None) -> tuple[dict[str, Tensor], Path, bool]:
+        r"""Return the entries in float64, the place, and whether the digest is theirs.
 
-    A stored optimum belongs to the data with one digest; others are searched for.
+        Args:
+            path: The file itself if the user gave it, or None.
 
-    Args:
-        data: Entries as ``load_entries`` returns them.
-        keys: Which of them, in a fixed order.
-
-    Returns:
-        A SHA-256 in hexadecimal.
-    """
-    state = hashlib.sha256()
-    for key in keys:
-        state.update(np.ascontiguousarray(data[key].numpy()).tobytes())
-    return state.hexdigest()
+        Raises:
+            FileNotFoundError: There is no such file.
+            InputDataError: An entry is missing.
+        """
+        source = f"{self.source} {', '.join(self.keys)}."
+        place = find_data_file(self.name, path, source=source)
+        with np.load(place) as stored:
+            missing = [key for key in self.keys if key not in stored]
+            if missing:
+                raise InputDataError(f"{place} lacks the entries {missing}.")
+            data = {key: torch.as_tensor(stored[key]).double() for key in self.keys}
+        state = hashlib.sha256()
+        for key in self.keys:
+            state.update(np.ascontiguousarray(data[key].numpy()).tobytes())
+        return data, place, state.hexdigest() == self.digest

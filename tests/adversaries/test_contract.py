@@ -11,7 +11,12 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo import ContextSet
-from botorch_drbo.adversaries import ADVERSARIES, Adversary
+from botorch_drbo.adversaries import (
+    ADVERSARIES,
+    Adversary,
+    KernelDensity,
+    KernelDensityBall,
+)
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.recipes import RobustRecipe
 from tests.products import PRIOR, SMALL, problem, state_against
@@ -50,7 +55,9 @@ def test_what_is_searched_is_well_formed(adversary: Adversary, kind: str) -> Non
     listed = adversary.search_problem(state).listed()
     check_contexts(listed, *state.space.context_bounds)
     if kind == "known":
-        assert (listed.points[:, 0] == 10.5).all()
+        away = (listed.points[:, 0] - 10.5).abs().max().item()
+        dense = isinstance(adversary, (KernelDensity, KernelDensityBall))
+        assert away <= (5e-3 if dense else 0.0)  # a density spreads a little
     if kind == "integers":
         assert torch.equal(listed.points[:, 1], listed.points[:, 1].round())
 

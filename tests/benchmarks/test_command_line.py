@@ -30,7 +30,7 @@ from benchmarks.run.config import (
     from_toml,
 )
 from benchmarks.run.display import working
-from benchmarks.run.problems import make_problem
+from benchmarks.run.world import make_problem
 
 
 def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):

@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.commands import RESULTS
+from benchmarks.experiments.tournament.report import write_report
 from benchmarks.run.config import ProblemConfig
-from benchmarks.run.problems import make_problem
 from benchmarks.run.storage import load
+from benchmarks.run.world import make_problem
 from tests.data import FILES, needs
 
 FOREIGN = re.compile(r"[`\s=>](/[\w.-]+){2,}")
@@ -135,3 +136,17 @@ def test_times_of_the_readme_are_those_of_the_rows(
         ]
         for cell, seeds in zip(cells, wanted, strict=True):
             check_cell(cell, seeds, method)
+
+
+@pytest.mark.slow
+def test_the_tournaments_report_is_that_of_its_rows(tmp_path: Path):
+    folder = RESULTS / "tournament"
+    losses, steps = (
+        pd.read_parquet(folder / f"{name}.parquet") for name in ("losses", "steps")
+    )
+    write_report(
+        losses, steps, tmp_path, "python -m benchmarks tournament --size laptop"
+    )
+    for name in ("report.md", "advice.md"):
+        assert (tmp_path / name).read_text() == (folder / name).read_text()
+    assert (folder / "advice.md").read_text() in README.read_text(encoding="utf-8")

@@ -30,7 +30,7 @@ from ax.core.search_space import SearchSpace
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
@@ -274,6 +274,14 @@ def test_a_context_known_before_is_a_fixed_parameter() -> None:
     assert robust.recommend(client, {"c": 11.75}) == {"x": best}
 
 
+def test_what_was_known_before_need_not_be_told_again() -> None:
+    client = make("erbo", parameters=(X, C, real("d", 0.0, 1.0)), contexts=("c", "d"))
+    index, _ = ask(client, c=11)
+    index = robust.tell(client, index, {"d": 0.5}, {"cost": 1.0})
+    table = robust.optimizer(client).history
+    assert table[["c", "d", "cost"]].to_numpy().tolist() == [[11.0, 0.5, 1.0]]
+
+
 def test_an_outcome_without_its_context_is_refused_until_it_is_told() -> None:
     client = make(outside="raise")
     index, decision = ask(client)
@@ -395,6 +403,8 @@ def test_analyses_change_no_decision_and_follow_the_data() -> None:
     ((mean, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
     assert abs(mean - cost(0.9, 11.0)) < 1.0
     assert play(client, range(4, 5)) == play(undisturbed, range(4, 5))
+    ((later, _),) = (p["cost"] for p in client.predict([{"x": 0.9, "c": 11.0}]))
+    assert later != mean
     shown += client.compute_analyses([effects], display=False)
     completed = [(c.df["trial_status"] == "COMPLETED").sum() for c in shown]
     assert completed == [4, 5]
@@ -425,9 +435,13 @@ def test_a_standard_error_is_the_noise_of_its_outcome() -> None:
     trials = robust.optimizer(client).trials
     noise = [trial.y_variance for trial in trials if trial.y is not None]
     assert noise == pytest.approx([0.25, 0.01])
-    robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": 1.0})
-    with pytest.raises(InputDataError, match="no standard error"):
+    index = robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": 1.0})
+    with pytest.raises(InputDataError, match=rf"attach_data\({index}, "):
         ask(client)
+    client.attach_data(index, {"cost": (1.0, 0.2)})
+    trials = robust.optimizer(client).trials
+    noise = [trial.y_variance for trial in trials if trial.y is not None]
+    assert noise == pytest.approx([0.25, 0.01, 0.04])
 
 
 def test_a_recipe_of_decisions_alone_refuses_standard_errors() -> None:
@@ -570,7 +584,7 @@ def test_a_context_of_every_kind_is_told_saved_and_asked_for(
     client = make("wdrbo_exact", parameters=(X, parameter), contexts=("p",))
     space = Space({"x": (0.0, 1.0)}, {"p": variable})
     settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
-    opt = RobustOptimizer("wdrbo_exact", space, **settings)
+    opt = NamedOptimizer("wdrbo_exact", space, **settings)
     for t, (given, value) in enumerate(zip(told_values, kept, strict=True)):
         index, decision = ask(client)
         mine = opt.ask()
@@ -602,7 +616,7 @@ def test_a_decision_of_every_kind_is_asked_told_and_saved(
     client = make("wdrbo_exact", parameters=(X, parameter, C))
     space = Space({"x": (0.0, 1.0), "p": variable}, {"c": (10.0, 12.0)})
     settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
-    opt = RobustOptimizer("wdrbo_exact", space, **settings)
+    opt = NamedOptimizer("wdrbo_exact", space, **settings)
     for t in range(4):
         index, decision = ask(client)
         mine = opt.ask()
@@ -733,7 +747,7 @@ def test_a_decision_cannot_be_held_fixed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"context": {"C": 11.0}}, "'C', which is no context. The contexts are"),
+        ({"context": {"C": 11.0}}, "no context 'C'.*They are"),
         ({"context": {}}, r"lacks \['c'\]"),
         ({"context": {"c": 0.5}}, "'c' of the context of trial 0 must lie between"),
         ({"context": {"c": True}}, "'c' of the context of trial 0 must be a finite"),

@@ -32,7 +32,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from torch import Tensor
 
-from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
@@ -301,7 +301,7 @@ def test_every_kind_of_number_and_names() -> None:
         {"load": Log(1e-2, 1e2)},
     )
     reference = ContextSet(weeks.log())
-    opt = RobustOptimizer("wdrbo", named, maximize=False, reference=reference, **QUICK)
+    opt = NamedOptimizer("wdrbo", named, maximize=False, reference=reference, **QUICK)
     for load in (0.1, 1.0, 10.0, 1.0, 0.5):
         trial = study.ask(space)
         params = trial.params
@@ -510,8 +510,7 @@ def test_a_context_is_clipped_where_asked(c: float, end: float) -> None:
             if study is clipped
             else []
         )
-    with pytest.warns(InputDataWarning, match="taken as"):
-        assert rounds(clipped, 2) == rounds(at_end, 2)
+    assert rounds(clipped, 2) == rounds(at_end, 2)
     assert clipped.trials[3].user_attrs == {"c": c}  # the record stays as it was
 
 
@@ -543,13 +542,25 @@ def test_an_outcome_that_cannot_be_modelled_counts_as_failed_and_its_context_cou
     value: float,
 ) -> None:
     study, failed = study_with(sampler()), study_with(sampler())
-    for one, told in ((study, {"value": value}), (failed, {"state": TrialState.FAIL})):
+    for one in (study, failed):
         rounds(one, 3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputDataWarning)
-            tell(one, one.ask(SPACE), {"c": 9.0}, **told)
     with pytest.warns(InputDataWarning, match="outcome of trial 3"):
-        assert rounds(study, 2) == rounds(failed, 2)
+        tell(study, study.ask(SPACE), {"c": 9.0}, value)
+    tell(failed, failed.ask(SPACE), {"c": 9.0}, state=TrialState.FAIL)
+    assert rounds(study, 2) == rounds(failed, 2)
+
+
+def test_what_is_wrong_is_said_once_by_each_sampler_and_of_each_study() -> None:
+    chosen = sampler("random")
+    studies = [study_with(chosen), study_with(chosen)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for study in studies:
+            tell(study, study.ask(SPACE), {"c": 99.0}, 1.0)
+            rounds(study, 3)
+        studies[0].sampler = sampler("random")  # as after load_study
+        rounds(studies[0], 2)
+    assert ["'c' of trial 0" in str(w.message) for w in caught] == [True] * 3
 
 
 def test_an_outcome_without_its_context_is_refused_at_once_where_asked() -> None:
@@ -582,7 +593,8 @@ def test_a_trial_outside_the_search_space_counts_as_failed_or_is_refused() -> No
             run = study.sampler._run(
                 study, Columns(SPACE, "search_space"), study.trials, 1
             )
-        assert not run.ledger.complete and run.ledger.seen == (0,)
+        assert not run.ledger.standing.complete
+        assert list(run.ledger.standing.seen) == [0]
     study.sampler = sampler(outside="raise")
     with pytest.raises(InputDataError, match="'a' of trial 0 must lie between 0 and 1"):
         study.ask(SPACE)

@@ -20,6 +20,7 @@ from botorch_drbo import (
     Integer,
     LinearConstraint,
     Log,
+    NamedOptimizer,
     Ordinal,
     RobustOptimizer,
     Space,
@@ -74,7 +75,7 @@ def plain(recipe: str, **options: object) -> RobustOptimizer:
     return RobustOptimizer(recipe, BOUNDS, CONTEXT_BOUNDS, **settings)  # pyright: ignore[reportArgumentType]
 
 
-def named() -> RobustOptimizer:
+def named() -> NamedOptimizer:
     space = Space(
         {
             "price": (10.0, 90.0),
@@ -87,7 +88,7 @@ def named() -> RobustOptimizer:
         outcome="profit",
         constraints=[LinearConstraint({"price": 1, "stock": 2}, upper=120.0)],
     )
-    return RobustOptimizer(
+    return NamedOptimizer(
         "wdrbo_exact", space, num_initial=2, maximize=False, radius=0.2, **SEARCH
     )
 
@@ -108,7 +109,7 @@ SETS: dict[str, Callable[[], AmbiguitySet]] = {
     "minimax_mmd": lambda: MinimaxApproximation(MaximumMeanDiscrepancy(0.2, KERNEL)),
 }
 
-RUNS: dict[str, Callable[[], RobustOptimizer]] = {
+RUNS: dict[str, Callable[[], RobustOptimizer | NamedOptimizer]] = {
     "random": lambda: plain("random"),
     "gp_ucb": lambda: plain("gp_ucb", beta=SBOKDEBeta(2, 1.0, 1.0)),
     "erbo": lambda: plain("erbo", half_life=3.0, feasibility=0.9),
@@ -181,13 +182,13 @@ def outcome(x: Tensor, c: Tensor) -> Tensor:
     return -(x[:, 0] - c.sum(-1) / 10.0).square() - x[:, 1].square()
 
 
-def play(opt: RobustOptimizer, name: str) -> None:
+def play(opt: RobustOptimizer | NamedOptimizer, name: str) -> None:
     """Tell a run what all of them are told; nothing depends on a model."""
-    if name == "named":
+    if isinstance(opt, NamedOptimizer):
         x = opt.ask(2)
         weather = {"demand": [20.0, 70.0], "weather": ["sun", "rain"]}
         opt.tell(x, weather, [3.0, 4.0])
-        forecast = opt.named_space.context_set(weather, [0.3, 0.7])  # pyright: ignore[reportOptionalMemberAccess]
+        forecast = opt.named_space.context_set(weather, [0.3, 0.7])
         opt.tell(x.iloc[:1], {"demand": [55.5], "weather": ["sun"]}, [1.5])
         opt.ask(context_set=forecast, context={"weather": "rain"}, radius=0.125)
         return
@@ -203,8 +204,10 @@ def play(opt: RobustOptimizer, name: str) -> None:
         opt.tell(x[:1].half(), c[:1].half(), 1.25, closes_pending=False)
 
 
-def events_of_every_kind(opt: RobustOptimizer) -> None:
-    """What else a journal can hold."""
+def events_of_every_kind(
+    opt: RobustOptimizer, rounded: torch.dtype = torch.bfloat16
+) -> None:
+    """What else a journal can hold; one decision is told in a coarse dtype."""
     actions = torch.tensor([[0.2, 0.3], [0.8, -0.5], [0.4, 0.9]], dtype=torch.double)
     opt.ask(2)
     opt.ask(actions=actions)
@@ -216,7 +219,7 @@ def events_of_every_kind(opt: RobustOptimizer) -> None:
     opt.tell(second, torch.tensor([4.0]), failed=True, constraints=-0.5)
     opt.tell(actions[:1], torch.tensor([6.0]))
     opt.withdraw(0)
-    opt.tell(first.bfloat16(), torch.tensor([3.5]), 1.25, y_variance=0.125)
+    opt.tell(first.to(rounded), torch.tensor([3.5]), 1.25, y_variance=0.125)
 
 
 def journal_of_every_kind(path: Path) -> None:

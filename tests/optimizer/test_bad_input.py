@@ -251,6 +251,18 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "Event 1 .*`actions`",
     ),
     "event of the future": (with_event(failed=True), "Event 2 .*unknown.*failed"),
+    "event variance alone": (
+        with_event(y=None, y_variance=[0.5]),
+        "Event 2 .*`y_variance` without `y`",
+    ),
+    "event constraints alone": (
+        with_event(y=None, constraints=[[0.5]]),
+        "Event 2 .*`constraints` without `y`",
+    ),
+    "event dtypes and no such rows": (
+        with_event(x=[[0.5]], dtypes={"x": "float16"}),
+        "Event 2 .*`x`",
+    ),
     "event dtypes": (with_event(dtypes={"x": "int8"}), "Event 2 .*`dtypes`"),
     "event dtypes a list": (with_event(dtypes=["x"]), "Event 2 .*`dtypes`"),
     "event dtype a list": (with_event(dtypes={"x": []}), "Event 2 .*`dtypes`"),

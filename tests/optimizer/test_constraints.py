@@ -14,7 +14,7 @@ from botorch.exceptions.errors import (
 )
 
 from benchmarks.problems import Reservoir
-from botorch_drbo import Category, RobustOptimizer, Space
+from botorch_drbo import Category, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.ambiguity import TotalVariation
 from tests.models import UNIT, uniform
 
@@ -207,7 +207,7 @@ def test_with_named_variables() -> None:
         contexts={"inflow": (0.0, 10.0)},
         outcome="value",
     )
-    opt = RobustOptimizer("erbo", space, feasibility=0.6, num_initial=2, **SMALL)
+    opt = NamedOptimizer("erbo", space, feasibility=0.6, num_initial=2, **SMALL)
     fill, inflow = 10 * uniform(12, seed=1), 10 * uniform(12, seed=2)
     room = 10 - fill - inflow + torch.tensor([0.0, 2.0]).repeat(6)
     opt.tell(

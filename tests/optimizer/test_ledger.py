@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from botorch_drbo import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
 
 
@@ -203,3 +204,24 @@ def test_tensors_with_gradients_are_welcome(opt: RobustOptimizer) -> None:
     x = opt.ask().requires_grad_()
     opt.tell(x, context(1.0).requires_grad_(), x.sum())
     assert not opt.history.X.requires_grad and not opt.history.Y.requires_grad
+
+
+def test_tensors_that_are_changed_later_are_no_matter(opt: RobustOptimizer) -> None:
+    actions = torch.tensor([[0.2, 0.3], [0.8, -0.5]], dtype=torch.double)
+    forecast = ContextSet(torch.tensor([[2.0], [3.0]]).double())
+    x = opt.ask(2)
+    listed = opt.ask(actions=actions, context_set=forecast)
+    told = {
+        "x": x[:1].clone(),
+        "c": context(1.0).unsqueeze(0),
+        "y": context(2.0),
+        "y_variance": context(0.25),
+    }
+    opt.tell(**told)
+    before = opt.state_dict()["events"]
+    history, pending = opt.history.X.clone(), opt.pending.clone()
+    for tensor in (x, listed, actions, forecast.points, *told.values()):
+        tensor.fill_(7.0)
+    assert opt.state_dict()["events"] == before
+    assert torch.equal(opt.history.X, history)
+    assert torch.equal(opt.pending, pending)

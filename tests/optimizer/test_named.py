@@ -16,6 +16,7 @@ from botorch_drbo import (
     Integer,
     LinearConstraint,
     Log,
+    NamedOptimizer,
     Ordinal,
     RobustOptimizer,
     Space,
@@ -50,7 +51,7 @@ def problem(*constraints: Any) -> Space:
     )
 
 
-def rounds(opt: RobustOptimizer, first: int, last: int) -> list[dict[str, Any]]:
+def rounds(opt: NamedOptimizer, first: int, last: int) -> list[dict[str, Any]]:
     asked = []
     for demand, weather in SEEN[first:last]:
         x = opt.ask()
@@ -64,11 +65,11 @@ def rounds(opt: RobustOptimizer, first: int, last: int) -> list[dict[str, Any]]:
 
 def test_a_run_speaks_in_tables_and_survives_resume(tmp_path: Path) -> None:
     path, space = tmp_path / "run.jsonl", problem()
-    with RobustOptimizer("dro", space, journal=path, **BUDGET) as opt:
+    with NamedOptimizer("dro", space, journal=path, **BUDGET) as opt:
         asked = rounds(opt, 0, 4)
         pending = opt.ask()
         history = opt.history
-    resumed = RobustOptimizer.resume(path, space=space)
+    resumed = NamedOptimizer.resume(path, space=space)
     pd.testing.assert_frame_equal(resumed.pending, pending)
     pd.testing.assert_frame_equal(resumed.history, history)
     columns = ["price", "stock", "supplier", "size", "dose"]
@@ -78,7 +79,7 @@ def test_a_run_speaks_in_tables_and_survives_resume(tmp_path: Path) -> None:
     x = to_tensor(history, space.decisions, "x")
     assert feasible(space.search_space, x).all()
     resumed.close()
-    with RobustOptimizer.resume(path) as opt:  # the journal knows its variables
+    with NamedOptimizer.resume(path) as opt:  # the journal knows its variables
         pd.testing.assert_frame_equal(opt.history, history)
         best = opt.recommend()
     assert best.x.columns.tolist() == columns and len(best.x) == 1
@@ -89,25 +90,25 @@ def test_a_run_speaks_in_tables_and_survives_resume(tmp_path: Path) -> None:
 
 
 def test_the_resumed_run_asks_what_the_first_would_have_asked(tmp_path: Path) -> None:
-    whole = RobustOptimizer("ucb_so", problem(), **BUDGET)
+    whole = NamedOptimizer("ucb_so", problem(), **BUDGET)
     asked = rounds(whole, 0, 5)
     path = tmp_path / "run.jsonl"
-    with RobustOptimizer("ucb_so", problem(), journal=path, **BUDGET) as opt:
+    with NamedOptimizer("ucb_so", problem(), journal=path, **BUDGET) as opt:
         rounds(opt, 0, 2)
-    with RobustOptimizer.resume(path) as opt:
+    with NamedOptimizer.resume(path) as opt:
         assert rounds(opt, 2, 5) == asked[2:]
 
 
 def test_a_function_is_given_again_at_resume(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    with RobustOptimizer("random", problem(weak), journal=path) as opt:
+    with NamedOptimizer("random", problem(weak), journal=path) as opt:
         x = opt.ask(3)
         assert (x.price * x.dose <= 60.001).all()
     with pytest.raises(InputDataError, match=r"weak.*space=space"):
-        RobustOptimizer.resume(path)
+        NamedOptimizer.resume(path)
     with pytest.raises(InputDataError, match="another problem: its constraints"):
-        RobustOptimizer.resume(path, space=problem())
-    with RobustOptimizer.resume(path, space=problem(weak)) as opt:
+        NamedOptimizer.resume(path, space=problem())
+    with NamedOptimizer.resume(path, space=problem(weak)) as opt:
         pd.testing.assert_frame_equal(opt.pending, x)
 
 
@@ -120,7 +121,7 @@ def test_tensors_and_dictionaries_say_the_same() -> None:
     c = torch.tensor([30.0, 2.0], dtype=torch.double)
     tables = []
     for x in told:
-        opt = RobustOptimizer("dro", problem())
+        opt = NamedOptimizer("dro", problem())
         opt.tell(x, c, [2.0], closes_pending=False)
         tables.append(opt.history)
     assert tables[0].weather.tolist() == ["snow"]
@@ -129,7 +130,7 @@ def test_tensors_and_dictionaries_say_the_same() -> None:
 
 
 def test_candidates_have_names_too() -> None:
-    opt = RobustOptimizer("random", problem())
+    opt = NamedOptimizer("random", problem())
     one = {"price": 20.0, "stock": 3, "supplier": "B", "size": 5, "dose": 1.0}
     assert opt.ask(candidates=one).to_dict("records") == [one]
     listed = pd.DataFrame([{**one, "stock": 4}, {**one, "stock": 40, "price": 90.0}])
@@ -138,7 +139,7 @@ def test_candidates_have_names_too() -> None:
 
 
 def test_a_late_outcome_is_missing_in_the_history() -> None:
-    opt = RobustOptimizer("random", problem())
+    opt = NamedOptimizer("random", problem())
     x = opt.ask()
     opt.tell(x, {"demand": 3.0, "weather": "sun"})
     assert opt.history.profit.isna().tolist() == [True]
@@ -166,7 +167,7 @@ def test_a_wrong_cell_is_named_and_nothing_is_recorded(
     tmp_path: Path, x: Any, c: Any, y: Any, words: str
 ) -> None:
     path = tmp_path / "run.jsonl"
-    with RobustOptimizer("dro", problem(), journal=path) as opt:
+    with NamedOptimizer("dro", problem(), journal=path) as opt:
         before = path.read_bytes()
         with pytest.raises(InputDataError) as caught:
             opt.tell(x, c, y)
@@ -179,19 +180,53 @@ def test_a_recipe_that_cannot_is_refused_before_there_is_a_journal(
 ) -> None:
     path = tmp_path / "run.jsonl"
     with pytest.raises(UnsupportedError, match="wdrbo_exact"):
-        RobustOptimizer("wdrbo", problem(), journal=path)
-    with pytest.raises(InputDataError, match="Leave out `context_bounds`"):
-        RobustOptimizer("dro", problem(), torch.zeros(2, 1), journal=path)
+        NamedOptimizer("wdrbo", problem(), journal=path)
+    with pytest.raises(InputDataError, match=r"NamedOptimizer\(algorithm, space\)"):
+        RobustOptimizer("dro", problem(), journal=path)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputDataError, match="`context_bounds` is missing"):
         RobustOptimizer("dro", torch.tensor([[0.0], [1.0]]), journal=path)
+    with pytest.raises(InputDataError, match="there is RobustOptimizer"):
+        NamedOptimizer("dro", torch.tensor([[0.0], [1.0]]), journal=path)  # pyright: ignore[reportArgumentType]
     assert not path.exists()
+
+
+def test_the_two_optimizers_go_on_with_runs_of_their_own(tmp_path: Path) -> None:
+    named, boxes = tmp_path / "named.jsonl", tmp_path / "boxes.jsonl"
+    unit = torch.tensor([[0.0], [1.0]]).double()
+    with NamedOptimizer("random", problem(), journal=named) as opt:
+        opt.ask()
+        of_names = opt.state_dict()
+    with RobustOptimizer("random", unit, unit, journal=boxes) as other:
+        of_boxes = other.state_dict()
+    contents = named.read_bytes(), boxes.read_bytes()
+    with pytest.raises(InputDataError, match=r"`NamedOptimizer\.resume\(path\)`"):
+        RobustOptimizer.resume(named)
+    with pytest.raises(InputDataError, match=r"`RobustOptimizer\.resume\(path\)`"):
+        NamedOptimizer.resume(boxes)
+    with pytest.raises(InputDataError, match="NamedOptimizer.from_state_dict"):
+        RobustOptimizer.from_state_dict(of_names)
+    with pytest.raises(InputDataError, match="RobustOptimizer.from_state_dict"):
+        NamedOptimizer.from_state_dict(of_boxes)
+    assert (named.read_bytes(), boxes.read_bytes()) == contents
+    NamedOptimizer.resume(named).close()  # unlocked after the refusal
+    RobustOptimizer.resume(boxes).close()
+
+
+def test_the_tensors_of_a_named_run_are_the_same_run() -> None:
+    opt = NamedOptimizer("random", problem(), num_initial=2)
+    x = opt.tensors.ask()
+    assert x.shape == (1, len(opt.named_space.decisions))
+    assert len(opt.pending) == 1
+    opt.tell(opt.pending, C, [3.0])
+    assert opt.tensors.history.Y.tolist() == [[3.0]]
+    assert opt.state_dict() == opt.tensors.state_dict()
 
 
 def test_a_space_is_not_for_the_journal_of_boxes(tmp_path: Path) -> None:
     path, unit = tmp_path / "run.jsonl", torch.tensor([[0.0], [1.0]]).double()
     RobustOptimizer("random", unit, unit, journal=path).close()
     with pytest.raises(InputDataError, match="no named variables"):
-        RobustOptimizer.resume(path, space=problem())
+        NamedOptimizer.resume(path, space=problem())
 
 
 def table() -> pd.DataFrame:
@@ -206,14 +241,14 @@ def table() -> pd.DataFrame:
     )
 
 
-def from_table(df: pd.DataFrame, **changes: Any) -> RobustOptimizer:
+def from_table(df: pd.DataFrame, **changes: Any) -> NamedOptimizer:
     settings: dict[str, Any] = {
         "decisions": {"price": (10, 90)},
         "contexts": {"weather": Category(["sun", "rain"])},
         "outcome": "profit",
         "algorithm": "dro",
     }
-    return RobustOptimizer.from_dataframe(df, **{**settings, **changes})
+    return NamedOptimizer.from_dataframe(df, **{**settings, **changes})
 
 
 def test_rows_without_an_outcome_are_pending(tmp_path: Path) -> None:
@@ -223,7 +258,7 @@ def test_rows_without_an_outcome_are_pending(tmp_path: Path) -> None:
         assert opt.history.weather.tolist() == ["sun", "rain", "sun"]
         assert opt.history.profit.dropna().tolist() == [1.0, 3.0]
         history = opt.history
-    with RobustOptimizer.resume(path) as opt:
+    with NamedOptimizer.resume(path) as opt:
         pd.testing.assert_frame_equal(opt.history, history)
         assert opt.pending.price.tolist() == [40.0, 50.0]
     assert not from_table(table().iloc[:0]).trials

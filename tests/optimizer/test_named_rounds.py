@@ -22,7 +22,7 @@ from botorch_drbo import (
     Integer,
     LinearConstraint,
     Log,
-    RobustOptimizer,
+    NamedOptimizer,
     Space,
     calibrate,
 )
@@ -65,9 +65,9 @@ def table(num: int = 12) -> pd.DataFrame:
     )
 
 
-def make(algorithm: str = "dro", **options: Any) -> RobustOptimizer:
+def make(algorithm: str = "dro", **options: Any) -> NamedOptimizer:
     settings = {"num_initial": 0, "hyperparameters": PRIOR, **BUDGET, **options}
-    opt = RobustOptimizer(algorithm, SPACE, **settings)
+    opt = NamedOptimizer(algorithm, SPACE, **settings)
     df = table()
     opt.tell(df, df, df)
     return opt
@@ -78,7 +78,7 @@ def forecast() -> ContextSet:
     return SPACE.context_set(pd.DataFrame(weather), weights="chance")
 
 
-def means(opt: RobustOptimizer, contexts: Tensor) -> Tensor:
+def means(opt: NamedOptimizer, contexts: Tensor) -> Tensor:
     """The mean of each allowed decision in each context, by BoTorch: ``m x n``."""
     x = torch.tensor(ALLOWED, dtype=torch.double).unsqueeze(1)
     pairs = [x.expand(-1, len(contexts), -1), contexts.expand(len(ALLOWED), -1, -1)]
@@ -171,7 +171,7 @@ def test_known_integers_of_recipes_with_a_grid() -> None:
     X = torch.rand(8, 1, generator=torch.Generator().manual_seed(0)).double()
     C = torch.tensor([[i % 4, i / 8] for i in range(8)]).double()
     for name in ("drbo_mmd", "drbo_kde", "stable_opt", "wdrbo"):
-        opt = RobustOptimizer(
+        opt = NamedOptimizer(
             name, space, num_initial=0, hyperparameters=PRIOR, **BUDGET
         )
         opt.tell(X, C, -(X - C[:, :1] / 3).square().squeeze(-1))
@@ -198,7 +198,7 @@ def test_a_policy_is_a_table_of_contexts_and_decisions() -> None:
 def test_a_laboratory_is_sent_to_a_context_that_exists(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     settings: dict[str, Any] = {"num_initial": 2, "hyperparameters": PRIOR, **BUDGET}
-    with RobustOptimizer(
+    with NamedOptimizer(
         "dro", SPACE, journal=path, reference=forecast(), **settings
     ) as opt:
         for _ in range(4):
@@ -207,7 +207,7 @@ def test_a_laboratory_is_sent_to_a_context_that_exists(tmp_path: Path) -> None:
             assert c.weather.isin(WEATHERS).all() and c.demand.between(0, 10).all()
             opt.tell(x, c, [float(x.stock[0] - c.demand[0])])
         history = opt.history
-    with RobustOptimizer.resume(path) as opt:
+    with NamedOptimizer.resume(path) as opt:
         pd.testing.assert_frame_equal(opt.history, history)
         assert not len(opt.trials) - 4
 
@@ -232,7 +232,7 @@ def test_predictions_and_profiles_take_names() -> None:
 
 def test_predictions_are_in_the_units_of_the_user() -> None:
     space = Space({"dose": Log(1e-3, 1.0)}, {"weather": Category(WEATHERS)})
-    opt = RobustOptimizer("erbo", space, hyperparameters=PRIOR)
+    opt = NamedOptimizer("erbo", space, hyperparameters=PRIOR)
     opt.tell({"dose": [0.01, 0.5]}, {"weather": ["sun", "rain"]}, [1.0, 2.0])
     mean, _ = opt.predict({"dose": 0.1}, {"weather": "sun"})
     inputs = torch.tensor([[0.1, 0.0]], dtype=torch.double)
@@ -258,7 +258,7 @@ def test_all_of_it_survives_resume(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     settings: dict[str, Any] = {"num_initial": 0, "hyperparameters": PRIOR, **BUDGET}
     df = table(6)
-    with RobustOptimizer("dro", SPACE, journal=path, **settings) as opt:
+    with NamedOptimizer("dro", SPACE, journal=path, **settings) as opt:
         noise = [0.1] * 6
         opt.tell(df, df, df, y_variance=noise)
         opt.ask(context_set=forecast(), radius=0.2)
@@ -267,7 +267,7 @@ def test_all_of_it_survives_resume(tmp_path: Path) -> None:
         pending, following = opt.pending, opt.ask(context={"demand": 2.0})
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:-1]) + "\n")
-    with RobustOptimizer.resume(path, space=SPACE) as opt:
+    with NamedOptimizer.resume(path, space=SPACE) as opt:
         pd.testing.assert_frame_equal(opt.pending, pending)
         asked = [t for t in opt.trials if t.status == "pending"]
         known = asked[1].known_context
@@ -292,13 +292,13 @@ def test_a_category_between_two_is_refused_on_replay(field: str, value: Any) -> 
     state["events"][-1][field] = value
     state["check"] = state_checksum(state)
     with pytest.raises(InputDataError, match="takes the values"):
-        RobustOptimizer.from_state_dict(state)
+        NamedOptimizer.from_state_dict(state)
 
 
 def test_a_table_goes_on_with_all_that_a_round_may_be() -> None:
     df = table()
     df.loc[11, ["demand", "weather", "profit"]] = None
-    opt = RobustOptimizer.from_dataframe(
+    opt = NamedOptimizer.from_dataframe(
         df,
         decisions=SPACE.decisions,
         contexts=SPACE.contexts,
@@ -350,7 +350,7 @@ def test_the_nearest_pending_decision_knows_no_order_of_categories() -> None:
     space = Space(
         {"price": (0.0, 100.0), "supplier": Category(["A", "B", "C"])}, SPACE.contexts
     )
-    opt = RobustOptimizer("random", space)
+    opt = NamedOptimizer("random", space)
     rows = {"price": [20.0, 60.0], "supplier": ["A", "B"]}
     opt.ask(2, candidates=rows)
     executed = {"price": 22.0, "supplier": "C"}

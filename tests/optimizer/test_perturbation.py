@@ -13,7 +13,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import Normalize
 from torch import Tensor
 
-from botorch_drbo import ContextSet, Integer, RobustOptimizer, Space
+from botorch_drbo import ContextSet, Integer, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -172,12 +172,12 @@ def test_bad_input() -> None:
         RobustOptimizer("erbo", square, BOX, perturbation=True)
     space = Space({"stock": Integer(0, 9)}, {"shift": (-1.0, 1.0)}, outcome="y")
     with pytest.raises(InputDataError, match="numbers of an interval"):
-        RobustOptimizer("erbo", space, perturbation=True)
+        NamedOptimizer("erbo", space, perturbation=True)
 
 
 def test_named_variables() -> None:
     space = Space({"angle": (0.0, 90.0)}, {"slip": (-3.0, 3.0)}, outcome="y")
-    opt = RobustOptimizer("erbo", space, perturbation=True, num_initial=2, **SMALL)
+    opt = NamedOptimizer("erbo", space, perturbation=True, num_initial=2, **SMALL)
     angle, slip = 90 * uniform(8, seed=1), 6 * uniform(8, seed=2) - 3
     y = -((angle + slip - 40) / 20).square()
     opt.tell({"angle": angle.tolist()}, {"slip": slip.tolist()}, y.tolist())

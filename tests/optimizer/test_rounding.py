@@ -11,6 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo import Integer, NamedOptimizer, Space
 from botorch_drbo.optimizer import RobustOptimizer
 
 # None of the bounds is a float32 number; a tenth is below its float32, .7 is above.
@@ -141,3 +142,40 @@ def test_pending_decision_is_known_in_a_list_of_another_dtype(
     assert (
         torch.cat([x, z]).ge(BOUNDS[0]).all() and torch.cat([x, z]).le(BOUNDS[1]).all()
     )
+
+
+@pytest.mark.parametrize(
+    ("moved", "matches"), [(0.0, True), (0.9e-6, True), (1.1e-6, False)]
+)
+def test_told_within_a_millionth_of_a_side(moved: float, matches: bool) -> None:
+    """It is the decision that was asked; what counts is what was told."""
+    opt = make()
+    x = opt.ask(2)
+    told = x[:1] + moved * (BOUNDS[1] - BOUNDS[0]) * torch.where(x[:1] > 0.4, -1, 1)
+    opt.tell(x[:1], context(0.3))
+    opt.tell(told, context(0.3), 1.0)  # completes it, or is another trial
+    assert (len(opt.history.contexts) == 1) is matches
+    assert torch.equal(opt.history.X, told)
+    assert torch.equal(restored(opt).history.X, told)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_decision_in_half_precision_is_what_was_executed(dtype: torch.dtype) -> None:
+    opt = make()
+    x = opt.ask(2)
+    opt.tell(x[:1].to(dtype), context(0.3), 1.0)
+    assert torch.equal(opt.history.X, x[:1].to(dtype).double())
+    assert torch.equal(opt.pending, x[1:])  # it closed the nearest
+
+
+def test_whole_numbers_of_a_wide_range_differ() -> None:
+    """A millionth of the side is a hundred of them."""
+    space = Space({"n": Integer(0, 10**8)}, {"c": (0.0, 1.0)})
+    opt = NamedOptimizer("random", space, num_initial=0)
+    opt.ask(actions={"n": [40, 70]})
+    asked = int(opt.pending["n"].iloc[0])
+    other = 110 - asked
+    opt.tell({"n": asked}, {"c": 0.5})
+    opt.tell({"n": other}, {"c": 0.5}, 1.0)  # data from elsewhere
+    assert [t.x.item() for t in opt.trials] == [asked, other]
+    assert [t.status for t in opt.trials] == ["pending", "complete"]

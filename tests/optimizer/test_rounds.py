@@ -17,6 +17,7 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo import ContextSet
+from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -118,7 +119,8 @@ def test_rounds_survive_resume(tmp_path: Path) -> None:
         assert all(map(torch.equal, play(opt, 4, 6), whole[4:]))
     stored = [json.loads(line) for line in path.read_text().splitlines()]
     assert stored[1]["radius"] == 0.1
-    assert stored[1]["context_set"]["weights"] == FORECAST.weights.tolist()
+    forecast = decode(stored[1]["context_set"], ContextSet)
+    assert torch.equal(forecast.weights, FORECAST.weights)
     assert stored[3]["context"] == [0.4, None]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from botorch_drbo import Category, Integer, Log, RobustOptimizer, Space
+from botorch_drbo import Category, Integer, Log, NamedOptimizer, RobustOptimizer, Space
 
 SPACE = Space(
     {"dose": Log(1.0, 100.0), "status": Integer(0, 4)},
@@ -19,7 +19,7 @@ SPACE = Space(
 )
 
 
-def told(opt: RobustOptimizer) -> RobustOptimizer:
+def told(opt: NamedOptimizer) -> NamedOptimizer:
     """Four trials: complete, failed, withdrawn, and one whose context is out."""
     x = {"dose": [1.0, 100.0, 10.0], "status": [0, 4, 2]}
     c = {"weather": ["rain", "sun", "rain"], "guests": [7, 50, 3]}
@@ -45,7 +45,7 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def test_a_named_run_speaks_in_names_and_units() -> None:
-    opt = told(RobustOptimizer("erbo", SPACE, maximize=False))
+    opt = told(NamedOptimizer("erbo", SPACE, maximize=False))
     asked = opt.ask()
     table = opt.table()
     rows = records(table)
@@ -72,7 +72,7 @@ def test_a_named_run_speaks_in_names_and_units() -> None:
 
 
 def test_history_has_the_same_values() -> None:
-    opt = told(RobustOptimizer("erbo", SPACE))
+    opt = told(NamedOptimizer("erbo", SPACE))
     history, table = opt.history, opt.table()
     pd.testing.assert_frame_equal(
         history, table.loc[[0, 1], history.columns], check_dtype=False
@@ -98,14 +98,14 @@ def test_a_run_without_names_numbers_its_columns() -> None:
 
 def test_it_survives_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    with RobustOptimizer("erbo", SPACE, journal=path) as opt:
+    with NamedOptimizer("erbo", SPACE, journal=path) as opt:
         table = told(opt).table()
-    with RobustOptimizer.resume(path) as opt:
+    with NamedOptimizer.resume(path) as opt:
         pd.testing.assert_frame_equal(opt.table(), table)
 
 
 def test_the_rival_of_a_recommendation_is_in_units_too() -> None:
-    opt = RobustOptimizer("dro", SPACE, radius=0.3, num_restarts=1, raw_samples=8)
+    opt = NamedOptimizer("dro", SPACE, radius=0.3, num_restarts=1, raw_samples=8)
     generator = torch.Generator().manual_seed(0)
     dose = torch.linspace(1, 100, 12)
     guests = torch.randint(20, 51, (12,), generator=generator)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo import Category, RobustOptimizer
+from botorch_drbo import Category, NamedOptimizer
 from tests.products import robust_set
 
 
@@ -22,7 +22,7 @@ def test_contexts_are_as_old_as_their_rows(last: bool) -> None:
             "profit": [None, 1.0, 2.0, None, 3.0, None if last else 4.0],
         }
     )
-    opt = RobustOptimizer.from_dataframe(
+    opt = NamedOptimizer.from_dataframe(
         df,
         decisions={"price": (10, 90)},
         contexts={"demand": (0, 10)},
@@ -51,7 +51,7 @@ def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
     df = pd.DataFrame(
         {"price": [10.0, 20.0, 30.0, 40.0], "demand": demand, "profit": profit}
     )
-    opt = RobustOptimizer.from_dataframe(
+    opt = NamedOptimizer.from_dataframe(
         df,
         decisions={"price": (10, 90)},
         contexts={"demand": (0, 10)},
@@ -74,7 +74,7 @@ def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
 
 def test_the_default_recipe_takes_every_kind_of_context() -> None:
     df = pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": ["a", "b", "a"], "y": [1, 2, 1.5]})
-    opt = RobustOptimizer.from_dataframe(
+    opt = NamedOptimizer.from_dataframe(
         df,
         decisions={"x": (0, 9)},
         contexts={"w": Category(["a", "b"])},
@@ -89,7 +89,7 @@ def test_the_default_recipe_takes_every_kind_of_context() -> None:
 def test_a_column_that_is_there_twice_is_refused(name: str) -> None:
     df = pd.DataFrame({"x": [1.0], "c": [0.5], "y": [1.0]})
     with pytest.raises(InputDataError, match=f"column `{name}` more than once"):
-        RobustOptimizer.from_dataframe(
+        NamedOptimizer.from_dataframe(
             pd.concat([df, df[[name]]], axis=1),
             decisions={"x": (0, 9)},
             contexts={"c": (0, 1)},
@@ -103,6 +103,6 @@ def test_an_empty_decision_is_named_by_the_words_of_the_index() -> None:
         index=pd.Index(["mon", "tue"], name="day"),
     )
     with pytest.raises(InputDataError, match="`df`, day tue, column `x`: is empty"):
-        RobustOptimizer.from_dataframe(
+        NamedOptimizer.from_dataframe(
             df, decisions={"x": (0, 9)}, contexts={"c": (0, 1)}, outcome="y"
         )

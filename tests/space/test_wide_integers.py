@@ -14,7 +14,13 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from botorch_drbo import Category, Integer, LinearConstraint, RobustOptimizer, Space
+from botorch_drbo import (
+    Category,
+    Integer,
+    LinearConstraint,
+    NamedOptimizer,
+    Space,
+)
 from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.optimizer.checksum import state_checksum
 from botorch_drbo.problem import SearchSpace
@@ -40,7 +46,7 @@ class LargestTensor(TorchDispatchMode):
         return found
 
 
-def run(upper: int, algorithm: str, *, limited: bool) -> RobustOptimizer:
+def run(upper: int, algorithm: str, *, limited: bool) -> NamedOptimizer:
     """A round with an integer decision and an integer context of this range."""
     limit = LinearConstraint({"budget": 1.0 / upper, "share": 1.0}, upper=1.2)
     space = Space(
@@ -50,7 +56,7 @@ def run(upper: int, algorithm: str, *, limited: bool) -> RobustOptimizer:
         else {"demand": Integer(0, upper)},
         constraints=[limit] if limited else [],
     )
-    opt = RobustOptimizer(algorithm, space, **SMALL)
+    opt = NamedOptimizer(algorithm, space, **SMALL)
     for k in range(3):
         x = opt.ask()
         told: dict[str, Any] = {"demand": k * upper // 3}
@@ -108,7 +114,7 @@ def test_a_wrong_value_of_a_wide_range_is_refused_in_few_words() -> None:
     space = Space({"n": Integer(0, WIDE)}, {"c": (0, 1)})
     for wrong in (WIDE + 1, WIDE + 0.5, -1, 0.1, 1 + 2e-6):
         with pytest.raises(InputDataError, match="must"):
-            RobustOptimizer("random", space).tell({"n": wrong}, {"c": 0.5}, 1.0)
+            NamedOptimizer("random", space).tell({"n": wrong}, {"c": 0.5}, 1.0)
 
 
 @pytest.mark.parametrize("values", [range(0, 11, 2), range(10, -1, -1), range(1, 11)])
@@ -120,16 +126,16 @@ def test_a_range_that_leaves_out_values_is_refused(values: range) -> None:
 
 def test_a_forged_bound_does_no_harm() -> None:
     space = Space({"n": Integer(0, 9)}, {"c": (0, 1)})
-    state = RobustOptimizer("random", space).state_dict()
+    state = NamedOptimizer("random", space).state_dict()
     for upper in (10**15, 10**30):
         text = json.dumps(state).replace('"upper": 9', f'"upper": {upper}')
         forged = json.loads(text)
         forged["check"] = state_checksum(forged)
         if upper > 2**53:
             with pytest.raises(InputDataError, match=r"2\*\*53"):
-                RobustOptimizer.from_state_dict(forged)
+                NamedOptimizer.from_state_dict(forged)
         else:
-            opt = RobustOptimizer.from_state_dict(forged)
+            opt = NamedOptimizer.from_state_dict(forged)
             assert 0 <= opt.ask().n.iloc[0] <= upper
 
 

@@ -11,7 +11,11 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from scipy import stats
 
-from botorch_drbo.test_functions import COVIDTesting, make_test_function
+from botorch_drbo.test_functions import (
+    RobustTestFunction,
+    covid_testing,
+    make_test_function,
+)
 from tests.data import DATA, needs
 
 REAL = DATA / "covid_infection.npz"
@@ -32,8 +36,8 @@ def small_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def real() -> COVIDTesting:
-    return COVIDTesting(path=REAL)
+def real() -> RobustTestFunction:
+    return covid_testing(path=REAL)
 
 
 def kernel(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -61,7 +65,7 @@ def near_runs(path: Path, num: int) -> torch.Tensor:
 
 def test_ridge_against_numpy(small_file: Path) -> None:
     z = near_runs(small_file, 60)
-    function = COVIDTesting(path=small_file)
+    function = covid_testing(path=small_file)
     value = function.evaluate(z[:, :2], z[:, 2:])
     runs, weights = ridge(small_file)
     expected = kernel(z.numpy(), runs) @ weights
@@ -72,7 +76,7 @@ def test_ridge_against_numpy(small_file: Path) -> None:
 
 
 @needs_real_data
-def test_real_ridge_against_numpy(real: COVIDTesting) -> None:
+def test_real_ridge_against_numpy(real: RobustTestFunction) -> None:
     z = near_runs(REAL, 200)
     value = real.evaluate(z[:, :2], z[:, 2:])
     runs, weights = ridge(REAL)
@@ -80,7 +84,7 @@ def test_real_ridge_against_numpy(real: COVIDTesting) -> None:
 
 
 @needs_real_data
-def test_real_surrogate_meets_its_runs(real: COVIDTesting) -> None:
+def test_real_surrogate_meets_its_runs(real: RobustTestFunction) -> None:
     with np.load(REAL) as data:
         z, y = torch.tensor(data["X"]), torch.tensor(data["y"])
     assert z.shape == (4085, 5)
@@ -93,7 +97,7 @@ def test_real_surrogate_meets_its_runs(real: COVIDTesting) -> None:
 
 
 @needs_real_data
-def test_real_optimum_in_closed_form(real: COVIDTesting) -> None:
+def test_real_optimum_in_closed_form(real: RobustTestFunction) -> None:
     """Uniform contexts: the mean of the kernel is a product of normal integrals."""
     assert real._known_optimum is not None
     runs, weights = ridge(REAL)
@@ -136,7 +140,7 @@ def test_domain_gradient_and_dtype(small_file: Path) -> None:
 
 
 def test_other_data_are_searched_on_demand(small_file: Path) -> None:
-    function = COVIDTesting(path=small_file)
+    function = covid_testing(path=small_file)
     axis = torch.linspace(0, 1, 41).double()
     values = function.expected_value(torch.cartesian_prod(axis, axis))
     assert function.optimal_value >= values.max().item() - 1e-6
@@ -149,18 +153,18 @@ def test_broken_files(
         x, y = stored["X"], stored["y"]
     np.savez(tmp_path / "short.npz", X=x)
     with pytest.raises(InputDataError, match="lacks the entries"):
-        COVIDTesting(path=tmp_path / "short.npz")
+        covid_testing(path=tmp_path / "short.npz")
     np.savez(tmp_path / "odd.npz", X=x, y=y[:-1])
     with pytest.raises(InputDataError, match="one entry per row"):
-        COVIDTesting(path=tmp_path / "odd.npz")
+        covid_testing(path=tmp_path / "odd.npz")
     np.savez(tmp_path / "narrow.npz", X=x[:, :4], y=y)
     with pytest.raises(BotorchTensorDimensionError, match="5 columns"):
-        COVIDTesting(path=tmp_path / "narrow.npz")
+        covid_testing(path=tmp_path / "narrow.npz")
     np.savez(tmp_path / "nan.npz", X=x, y=np.full_like(y, np.nan))
     with pytest.raises(InputDataError, match="NaN"):
-        COVIDTesting(path=tmp_path / "nan.npz")
+        covid_testing(path=tmp_path / "nan.npz")
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="BOTORCH_DRBO_DATA.*Tay et al"):
-        COVIDTesting()
+        covid_testing()
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(small_file.parent))
-    assert COVIDTesting().d_c == 3
+    assert covid_testing().d_c == 3

@@ -9,7 +9,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
-from botorch_drbo.test_functions import PlantGrowth, make_test_function
+from botorch_drbo.test_functions import make_test_function, plant_growth
 from botorch_drbo.test_functions.laws import normal_law
 from tests.data import DATA, needs
 
@@ -61,7 +61,7 @@ def pairs(num: int) -> tuple[torch.Tensor, torch.Tensor]:
 def test_formula(small_file: Path, real: bool) -> None:
     path = REAL if real else small_file
     x, c = pairs(50)
-    function = PlantGrowth(path=path)
+    function = plant_growth(path=path)
     expected = formula(path, x.numpy(), c.numpy())
     # The factor of a nearly singular matrix: rounding is amplified by 1e5 or so.
     np.testing.assert_allclose(function.evaluate(x, c), expected, atol=1e-6)
@@ -69,7 +69,7 @@ def test_formula(small_file: Path, real: bool) -> None:
     torch.testing.assert_close(table, function.evaluate(x[:, None], c[:9]))
     with np.load(path) as data:
         shift, scale = float(data["leaf_area_mean"]), float(data["leaf_area_std"])
-    standard = PlantGrowth(path=path, standardise=True).evaluate(x, c)
+    standard = plant_growth(path=path, standardise=True).evaluate(x, c)
     np.testing.assert_allclose(standard, (expected - shift) / scale, atol=1e-7)
 
 
@@ -87,7 +87,7 @@ def test_domain(small_file: Path) -> None:
 
 
 def test_gradient_and_dtype(small_file: Path) -> None:
-    function = PlantGrowth(path=small_file, standardise=True)
+    function = plant_growth(path=small_file, standardise=True)
     x, c = pairs(5)
     x.requires_grad_(True)
     assert torch.autograd.gradcheck(lambda x: function.evaluate(x, c), x, atol=1e-4)
@@ -103,7 +103,7 @@ def test_gradient_and_dtype(small_file: Path) -> None:
 def test_other_data_and_laws_are_searched_on_demand(small_file: Path) -> None:
     grid = torch.linspace(2.5, 6.5, 401).double().unsqueeze(-1)
     for law in (None, normal_law(10_000, 3000, 1)):
-        function = PlantGrowth(path=small_file, context_law=law)
+        function = plant_growth(path=small_file, context_law=law)
         values = function.expected_value(grid)
         assert function.optimal_value >= values.max().item() - 1e-6
         best = grid[values.argmax()].item()
@@ -118,18 +118,18 @@ def test_broken_files(
     short = {key: entry for key, entry in data.items() if key != "variance"}
     np.savez(tmp_path / "short.npz", **short)
     with pytest.raises(InputDataError, match="lacks the entries"):
-        PlantGrowth(path=tmp_path / "short.npz")
+        plant_growth(path=tmp_path / "short.npz")
     np.savez(tmp_path / "odd.npz", **(data | {"whitened_mean": np.ones(3)}))
     with pytest.raises(BotorchTensorDimensionError, match="whitened_mean"):
-        PlantGrowth(path=tmp_path / "odd.npz")
+        plant_growth(path=tmp_path / "odd.npz")
     np.savez(tmp_path / "zero.npz", **(data | {"variance": 0.0}))
     with pytest.raises(InputDataError, match="must be positive"):
-        PlantGrowth(path=tmp_path / "zero.npz")
+        plant_growth(path=tmp_path / "zero.npz")
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="BOTORCH_DRBO_DATA.*Tay et al"):
-        PlantGrowth()
+        plant_growth()
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(small_file.parent))
-    assert PlantGrowth().d_c == 1
+    assert plant_growth().d_c == 1
 
 
 @needs_real_data
@@ -138,13 +138,13 @@ def test_real_optimum_by_another_quadrature() -> None:
     nodes, weights = np.polynomial.legendre.leggauss(60)
     contexts = torch.tensor(15_000 * (nodes + 1)).unsqueeze(-1)
     grid = torch.linspace(2.5, 6.5, 4001).double().unsqueeze(-1)
-    function = PlantGrowth(path=REAL)
+    function = plant_growth(path=REAL)
     values = function.evaluate(grid[:, None], contexts) @ torch.tensor(weights / 2)
     assert function._known_optimum is not None
     assert function.optimal_value == pytest.approx(values.max().item(), abs=2e-3)
     best = grid[values.argmax()].item()
     assert function.optimal_decision.item() == pytest.approx(best, abs=2e-3)
-    standard = PlantGrowth(path=REAL, standardise=True)
+    standard = plant_growth(path=REAL, standardise=True)
     assert standard._known_optimum is not None
     value = (function.optimal_value - 67.2466342) / 59.3473761
     assert standard.optimal_value == pytest.approx(value, abs=1e-6)

@@ -13,7 +13,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 
-from botorch_drbo.test_functions import Portfolio, make_test_function
+from botorch_drbo.test_functions import make_test_function, portfolio
 from botorch_drbo.test_functions.laws import normal_law
 from tests.data import DATA, needs
 
@@ -85,18 +85,18 @@ def gpytorch_mean(path: Path, preset: str, z: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("preset", ["wdrbo", "sbo_kde"])
 def test_posterior_mean_against_gpytorch(small_file: Path, preset: str) -> None:
     z = torch.rand(300, 5, generator=torch.Generator().manual_seed(0)).double()
-    function = Portfolio(preset=preset, path=small_file)
+    function = portfolio(preset=preset, path=small_file)
     value = function.evaluate(z[:, :3], z[:, 3:])
     torch.testing.assert_close(
         value, gpytorch_mean(small_file, preset, z), rtol=1e-6, atol=1e-6
     )
-    negated = Portfolio(preset=preset, path=small_file, negate=True)
+    negated = portfolio(preset=preset, path=small_file, negate=True)
     torch.testing.assert_close(negated.evaluate(z[:, :3], z[:, 3:]), -value)
 
 
 @pytest.mark.parametrize("preset", ["wdrbo", "sbo_kde"])
 def test_gradient_of_the_posterior_mean(small_file: Path, preset: str) -> None:
-    function = Portfolio(preset=preset, path=small_file)
+    function = portfolio(preset=preset, path=small_file)
     z = torch.rand(5, 5, generator=torch.Generator().manual_seed(1)).double()
     z.requires_grad_(True)
     assert torch.autograd.gradcheck(lambda z: function.evaluate(z[:, :3], z[:, 3:]), z)
@@ -108,7 +108,7 @@ def test_gradient_at_a_training_point(small_file: Path) -> None:
     """Matern has a root of a distance that is zero there."""
     with np.load(small_file) as data:
         x = torch.tensor(data["X"][:1]).double().requires_grad_(True)
-    function = Portfolio(preset="sbo_kde", path=small_file)
+    function = portfolio(preset="sbo_kde", path=small_file)
     assert torch.autograd.gradcheck(lambda x: function.evaluate(x[:, :3], x[:, 3:]), x)
 
 
@@ -126,7 +126,7 @@ def test_context_laws(small_file: Path, law: str, preset: str) -> None:
 
 @pytest.mark.slow
 def test_other_data_are_searched_on_demand(small_file: Path) -> None:
-    function = Portfolio("uniform", path=small_file)
+    function = portfolio("uniform", path=small_file)
     axis = torch.linspace(0, 1, 9).double()
     grid = torch.cartesian_prod(axis, axis, axis)
     values = function.expected_value(grid, num=256)
@@ -136,25 +136,25 @@ def test_other_data_are_searched_on_demand(small_file: Path) -> None:
 
 
 def test_own_law(small_file: Path) -> None:
-    function = Portfolio(normal_law(0.2, 0.01, 2), path=small_file)
+    function = portfolio(normal_law(0.2, 0.01, 2), path=small_file)
     assert function.true_contexts(256).mean().item() == pytest.approx(0.2, abs=1e-3)
     with pytest.raises(InputDataError, match='"normal", "uniform"'):
-        Portfolio("triangular", path=small_file)
+        portfolio("triangular", path=small_file)
 
 
 def test_where_the_file_is_looked_for(
     small_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(small_file.parent))
-    by_variable = Portfolio()
+    by_variable = portfolio()
     x, c = torch.rand(4, 3).double(), torch.rand(4, 2).double()
-    by_path = Portfolio(path=small_file)
+    by_path = portfolio(path=small_file)
     torch.testing.assert_close(by_variable.evaluate(x, c), by_path.evaluate(x, c))
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="BOTORCH_DRBO_DATA.*sbokde"):
-        Portfolio()
+        portfolio()
     with pytest.raises(FileNotFoundError, match="nowhere.npz"):
-        Portfolio(path=tmp_path / "nowhere.npz")
+        portfolio(path=tmp_path / "nowhere.npz")
 
 
 def test_broken_files(small_file: Path, tmp_path: Path) -> None:
@@ -162,16 +162,16 @@ def test_broken_files(small_file: Path, tmp_path: Path) -> None:
         data = dict(stored)
     np.savez(tmp_path / "short.npz", **{k: v for k, v in data.items() if k != "y"})
     with pytest.raises(InputDataError, match="lacks the entries"):
-        Portfolio(path=tmp_path / "short.npz")
+        portfolio(path=tmp_path / "short.npz")
     np.savez(tmp_path / "odd.npz", **(data | {"y": data["y"][:-1]}))
     with pytest.raises(InputDataError, match="one entry per row"):
-        Portfolio(path=tmp_path / "odd.npz")
+        portfolio(path=tmp_path / "odd.npz")
 
 
 @needs_real_data
 @pytest.mark.parametrize("preset", ["wdrbo", "sbo_kde"])
 def test_real_surrogate_fits_its_runs(preset: str) -> None:
-    function = Portfolio(preset=preset, path=REAL)
+    function = portfolio(preset=preset, path=REAL)
     with np.load(REAL) as data:
         z, y = torch.tensor(data["X"][:400]).double(), torch.tensor(data["y"][:400])
     residual = function.evaluate(z[:, :3], z[:, 3:]) - y

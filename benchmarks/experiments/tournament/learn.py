@@ -23,8 +23,8 @@ from benchmarks.experiments.tournament.cases import (
 )
 from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.run.config import ConfigError
-from benchmarks.run.problems import World
 from benchmarks.run.runner import one_thread
+from benchmarks.run.world import World
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import Algorithm
 

@@ -18,6 +18,7 @@ from benchmarks.experiments.tournament.compare import (
     compare,
     frames,
 )
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.statistics import rank
 
 _BY_CASE = (SETTLED, "mean moves 2 sd, badly", "worst within 1 sd", WHILE_LEARNING)
@@ -82,11 +83,7 @@ def write_report(
 def advice_table(results: Results) -> str:
     """What to take for each thing the world may do, what it costs and what it saves."""
     settled = results[SETTLED]
-    lines = [
-        "| after the data, your world ... | take | its loss (erbo's) | it saves "
-        "| p | price if nothing shifts |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
+    rows = []
     for name, about in _ADVICE.items():
         if name not in results:
             continue
@@ -102,16 +99,17 @@ def advice_table(results: Results) -> str:
         if best != BASELINE:
             saves = [f"{-c.difference:.1f} ± {c.error:.1f}", _p(c.p)]
             price = f"{settled[best].difference:+.1f} ± {settled[best].error:.1f}"
-        cells = [about, take, f"{c.loss:.1f} ({base.loss:.1f})", *saves, price]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([about, take, f"{c.loss:.1f} ({base.loss:.1f})", *saves, price])
+    head = ["after the data, your world ...", "take", "its loss (erbo's)", "it saves"]
+    head += ["p", "price if nothing shifts"]
+    return "\n".join(markdown_table(head, rows, left=2))
 
 
 def difference_table(results: Results, seconds: Mapping[str, float]) -> str:
     """One row for each method, one column for each situation."""
     methods = list(results[SETTLED])
     head = ["method", *results, "s/decision"]
-    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    rows = []
     for method in methods:
         cells = [method]
         for comparisons in results.values():
@@ -123,9 +121,8 @@ def difference_table(results: Results, seconds: Mapping[str, float]) -> str:
             else:
                 text = f"{c.difference:+.1f} ± {c.error:.1f}"
                 cells.append(f"**{text}**" if c.sure else text)
-        cells.append(f"{seconds[method]:.2g}")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([*cells, f"{seconds[method]:.2g}"])
+    return "\n".join(markdown_table(head, rows))
 
 
 def _explanation(losses: pd.DataFrame, command: str) -> str:
@@ -171,33 +168,26 @@ def _rank_table(found: Mapping[str, pd.DataFrame]) -> str:
         if name in _BY_CASE
     }
     table = pd.DataFrame(columns).sort_values(SETTLED)
-    lines = [
-        "| method | " + " | ".join(table.columns) + " |",
-        "|---" + "|---:" * len(table.columns) + "|",
+    rows = [
+        [str(method), *(f"{value:.1f}" for value in row)]
+        for method, row in table.iterrows()
     ]
-    for method, row in table.iterrows():
-        cells = [f"{value:.1f}" for value in row]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(markdown_table(["method", *table.columns], rows))
 
 
 def _case_table(name: str, frame: pd.DataFrame) -> str:
     by_case: Any = frame.groupby(level="case")  # pandas' annotations leave it open
     cases = [case for case in CASES if case in by_case.groups]
     means, errors = by_case.mean().T[cases], by_case.sem().T[cases]
-    lines = [
-        f"**{name}** (loss in percent, mean ± standard error over seeds)",
-        "",
-        "| method | " + " | ".join(cases) + " |",
-        "|---" + "|---:" * len(cases) + "|",
-    ]
+    rows = []
     for method in means.index:
         cells = [
             "" if np.isnan(mean) else f"{mean:.1f} ± {error:.1f}"
             for mean, error in zip(means.loc[method], errors.loc[method], strict=True)
         ]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([method, *cells])
+    title = f"**{name}** (loss in percent, mean ± standard error over seeds)"
+    return "\n".join([title, "", *markdown_table(["method", *cases], rows)])
 
 
 def _p(p: float) -> str:

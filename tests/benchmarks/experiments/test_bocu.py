@@ -100,12 +100,11 @@ def test_both_bounds_are_one_under_dro_and_two_under_wcs(distance: str, small: N
 def test_recipes_have_the_prior_and_the_reference(small: None):
     problem = bocu.make_problem(GP, 0)
     for method in METHODS:
-        options = Task.of(GP, method, TV_GEN, 0).algorithm(problem).to_dict()["options"]
-        prior = options["hyperparameters"]["__hyperparameters__"]
-        assert prior["lengthscale"] == 0.1
-        assert prior["noise_variance"] == pytest.approx(1e-4)
-        assert prior["outputscale"] == 1.0
-        assert "__context_set__" in options["reference"]
+        options = vars(Task.of(GP, method, TV_GEN, 0).algorithm(problem))
+        prior = options["hyperparameters"]
+        assert (prior.lengthscale, prior.outputscale) == (0.1, 1.0)
+        assert prior.noise_variance == pytest.approx(1e-4)
+        assert options["reference"] is problem.context_set
 
 
 @pytest.mark.parametrize("method", ["ts_bocu", "ucb_so", "random"])

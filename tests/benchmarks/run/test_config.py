@@ -22,8 +22,8 @@ from benchmarks.run.config import (
     from_toml,
 )
 from benchmarks.run.extensions import import_all
-from benchmarks.run.problems import make_problem
 from benchmarks.run.runner import build_algorithm
+from benchmarks.run.world import make_problem
 from botorch_drbo.recipes import ALGORITHMS
 from botorch_drbo.schedules import InverseSquareRoot
 

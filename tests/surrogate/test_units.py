@@ -176,6 +176,24 @@ def test_equal_outcomes_are_explored_with_a_warning(name: str, level: float) -> 
     assert best.expected_value == pytest.approx(level)
 
 
+def minimised(*outcomes: float) -> RobustOptimizer:
+    unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    settings = {"maximize": False, "num_initial": 0, "num_restarts": 1}
+    opt = RobustOptimizer("erbo", unit, unit, raw_samples=8, **settings)
+    rows = torch.tensor([[0.2], [0.6]], dtype=torch.double)
+    opt.tell(rows, rows, torch.tensor(outcomes, dtype=torch.double))
+    return opt
+
+
+def test_messages_of_a_run_that_minimises_have_no_value_of_the_other_sign() -> None:
+    with pytest.warns(InputDataWarning, match="All 2 outcomes are equal") as warned:
+        minimised(7.5, 7.5).ask()
+    assert "-7.5" not in str(warned[0].message)
+    with pytest.raises(InputDataError, match="up to 2e-200 in size") as refused:
+        minimised(1e-200, 2e-200).ask()
+    assert "-2e-200" not in str(refused.value)
+
+
 def test_one_outcome_is_no_reason_to_warn(recwarn: pytest.WarningsRecorder) -> None:
     history, space = problem(PLAIN, 1, t=1)
     recipe("erbo", PLAIN).propose(history, space)

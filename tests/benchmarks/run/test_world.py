@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks.run.problems import World
+from benchmarks.run.world import World
 from botorch_drbo.test_functions import make_test_function
 
 X = torch.full((1, 2), 0.3, dtype=torch.double)

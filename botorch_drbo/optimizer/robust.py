@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -16,16 +15,9 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.codec import Json
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer.checks import (
-    as_algorithm,
-    as_constraints,
-    as_outcomes,
-    as_rows,
-    as_variances,
-    check_can_be_modelled,
-    compare_bounds,
-)
+from botorch_drbo.optimizer.checks import as_algorithm, as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import (
     design_of,
@@ -35,24 +27,25 @@ from botorch_drbo.optimizer.decisions import (
     profiled,
     recommended,
 )
-from botorch_drbo.optimizer.dtypes import coarser_dtypes
-from botorch_drbo.optimizer.environment import compare_environment, environment
-from botorch_drbo.optimizer.journal import Journal
+from botorch_drbo.optimizer.environment import environment
+from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
+from botorch_drbo.optimizer.restore import begun, of_state, resumed
 from botorch_drbo.optimizer.run import Run
-from botorch_drbo.optimizer.state import read_state, write_state
-from botorch_drbo.optimizer.tables import Tables, read_trials
+from botorch_drbo.optimizer.state import write_state
+from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.recipes import Algorithm
-from botorch_drbo.space import Space, Variable
-from botorch_drbo.space.constraints import Constraint
+from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@final
 class RobustOptimizer:
     r"""Find a decision that is good under every plausible distribution of the context.
 
@@ -81,12 +74,9 @@ class RobustOptimizer:
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
             a recipe.
-        bounds: Lower and upper bounds of the decision, ``2 x d_x``, or a ``Space`` of
-            named variables. Then all methods speak of tables in your units: they
-            return DataFrames, and take DataFrames, dictionaries of columns (or of one
-            row), or tensors with the columns in order, a category as its index.
-        context_bounds: Lower and upper bounds of the context, ``2 x d_c``; to be left
-            out with a ``Space``.
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``. For variables with
+            names and kinds there is ``NamedOptimizer``.
+        context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
         seed: Decides every random draw.
         journal: A new file for the run, or None.
         maximize: False if low outcomes are good. Outcomes and recommended values are
@@ -127,7 +117,7 @@ class RobustOptimizer:
     def __init__(
         self,
         algorithm: str | Algorithm,
-        bounds: Tensor | Space,
+        bounds: Tensor,
         context_bounds: Tensor | None = None,
         *,
         seed: int = 0,
@@ -136,10 +126,15 @@ class RobustOptimizer:
         num_initial: int | None = None,
         initial_design: str = "sobol",
         perturbation: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
+        if isinstance(bounds, Space):
+            raise InputDataError(
+                "`bounds` is a Space of named variables, of which NamedOptimizer makes "
+                "tables: `NamedOptimizer(algorithm, space)`."
+            )
         configuration = Configuration(
-            as_algorithm(algorithm, options, _own_arguments()),
+            as_algorithm(algorithm, options, own_arguments(RobustOptimizer)),
             bounds,
             context_bounds,
             seed=seed,
@@ -148,14 +143,10 @@ class RobustOptimizer:
             initial_design=initial_design,
             perturbation=perturbation,
         )
-        self._run = Run(configuration)
-        if journal is not None:
-            self._run.journal = Journal.create(
-                journal, configuration.to_dict(), environment()
-            )
+        self._run = begun(configuration, journal)
 
     @classmethod
-    def _of(cls, run: Run) -> RobustOptimizer:
+    def of_run(cls, run: Run) -> RobustOptimizer:
         """The optimizer that goes on with a run."""
         optimizer = cls.__new__(cls)
         optimizer._run = run
@@ -170,10 +161,6 @@ class RobustOptimizer:
         )
 
     @property
-    def _tables(self) -> Tables:
-        return Tables(self._run.configuration.named)
-
-    @property
     def algorithm(self) -> Algorithm:
         """The recipe."""
         return self._run.configuration.algorithm
@@ -184,14 +171,9 @@ class RobustOptimizer:
         return self._run.configuration.space
 
     @property
-    def named_space(self) -> Space | None:
-        """The space of named variables that was given, or None."""
-        return self._run.configuration.named
-
-    @property
-    def pending(self) -> Any:
+    def pending(self) -> Tensor:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
-        return self._tables.decisions(self._run.ledger.X_pending.clone())
+        return self._run.ledger.X_pending.clone()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -203,15 +185,8 @@ class RobustOptimizer:
         return copy.deepcopy(tuple(self._run.ledger.trials))
 
     @property
-    def history(self) -> Any:
-        """What has been told, in your sign: a ``History``.
-
-        With named variables a DataFrame with a row for each trial whose context is
-        known, labelled by its number; an outcome that is out, or will never come, is
-        NaN.
-        """
-        if self._tables.space is not None:
-            return self._tables.history(self._run.ledger.trials)
+    def history(self) -> History:
+        """What has been told, in your sign."""
         history = self._run.ledger.history
         return History(
             X=history.X.clone(),
@@ -223,15 +198,14 @@ class RobustOptimizer:
         )
 
     def table(self) -> pd.DataFrame:
-        r"""All trials as a table, in your names and units, with their status.
+        r"""All trials as a table, with their status.
 
         Returns:
             A row for each trial, labelled by its number, also for failed and withdrawn
-            ones: its decision (``x1, x2, ...`` without names), its context (``c1, c2,
-            ...``), its outcome, the variance of its noise and the measured constraints
-            if any were told (``constraint1, ...``), and its status: "pending",
-            "complete", "failed" or "withdrawn" (with what had been told). What was not
-            told is NaN. A column whose name is that of a variable gets an underscore.
+            ones: its decision ``x1, x2, ...``, its context ``c1, c2, ...``, its
+            outcome, the variance of its noise and the measured constraints if any were
+            told (``constraint1, ...``), and its status: "pending", "complete", "failed"
+            or "withdrawn" (with what had been told). What was not told is NaN.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -245,19 +219,58 @@ class RobustOptimizer:
             0      NaN      NaN          NaN   pending
             1      0.5      3.0          0.1  complete
         """
-        return self._tables.all_trials(self._run.ledger.trials, self.space)
+        return numbered_table(self._run.ledger.trials, self.space)
+
+    @overload
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Tensor | None = None,
+        *,
+        actions: Tensor | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
+        choose_context: Literal[False] = False,
+    ) -> Tensor: ...
+
+    @overload
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Tensor | None = None,
+        *,
+        actions: Tensor | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
+        choose_context: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...
+
+    @overload
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Tensor | None = None,
+        *,
+        actions: Tensor | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Tensor | None = None,
+        choose_context: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]: ...
 
     def ask(
         self,
         q: int = 1,
-        candidates: Any = None,
+        candidates: Tensor | None = None,
         *,
-        actions: Any = None,
+        actions: Tensor | None = None,
         context_set: ContextSet | None = None,
         radius: float | None = None,
-        context: Any = None,
+        context: Tensor | None = None,
         choose_context: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         r"""Propose the next decisions.
 
         They differ from each other and from the pending ones; with ``candidates`` from
@@ -291,13 +304,13 @@ class RobustOptimizer:
             radius: That of this round's ambiguity set, in the algorithm's units; None
                 for its own.
             context: This round's context, ``d_c``, NaN in columns that are not known;
-                None if none is. With named variables what is known by its name.
+                None if none is.
             choose_context: Whether to choose the context too.
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
             rows of the list. With ``choose_context`` a pair: these, and their contexts,
-            ``q x d_c``. With named variables DataFrames.
+            ``q x d_c``.
 
         Raises:
             InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
@@ -327,7 +340,7 @@ class RobustOptimizer:
                 "Got `context` and `choose_context=True`: a context that is known "
                 "cannot be chosen. Leave one out."
             )
-        this_round = self._tables.this_round(context_set, radius, context)
+        this_round = Round(context_set, radius, context)
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if actions is not None:
@@ -336,21 +349,16 @@ class RobustOptimizer:
                     "Got `candidates` and `actions`: give one list. `actions` also "
                     "binds what is told."
                 )
-            candidates = actions = self._tables.read_decisions(actions, "actions")
-        elif candidates is not None:
-            candidates = self._tables.read_decisions(candidates, "candidates")
-        x, chosen, dtypes = next_decisions(
+            candidates = actions
+        x, chosen = next_decisions(
             self._run, q, candidates, this_round, choose_context=choose_context
         )
-        self._run.asked(
-            x, actions, dtypes, this_round=this_round, chosen_contexts=chosen
+        self._run.record(
+            Ask(x=x, actions=actions, this_round=this_round, chosen_contexts=chosen)
         )
-        decisions = self._tables.decisions(x)
-        if chosen is None:
-            return decisions
-        return decisions, self._tables.contexts(chosen)
+        return x if chosen is None else (x, chosen)
 
-    def design_contexts(self, x: Any) -> Any:
+    def design_contexts(self, x: Tensor) -> Tensor:
         r"""The contexts at which a joint design wants its decisions evaluated.
 
         Evaluate there and tell these contexts: like all contexts told they stay in the
@@ -374,32 +382,31 @@ class RobustOptimizer:
             ...     c = torch.where(wanted.isnan(), shown, wanted)
             ...     opt.tell(x, c, -(x - c).square())
         """
-        x = self._tables.read_decisions(x, "x")
         x = as_rows(x, self.space.bounds, "x", "bounds")
         design = design_of(self._run.configuration)
         num_asked = self._run.ledger.standing.num_asked
-        return self._tables.contexts(design.contexts(x, num_asked))
+        return design.contexts(x, num_asked)
 
     def tell(
         self,
-        x: Any,
-        c: Any,
-        y: Any = None,
+        x: Tensor,
+        c: Tensor,
+        y: Tensor | float | None = None,
         *,
-        y_variance: Any = None,
-        constraints: Any = None,
+        y_variance: Tensor | float | None = None,
+        constraints: Tensor | float | None = None,
         failed: bool = False,
         closes_pending: bool = True,
     ) -> None:
         r"""Report what happened.
 
-        A row belongs to the pending decision that equals its ``x`` (up to 1e-9 of a
-        side of the box, or the rounding of the coarser dtype), or else to the nearest
-        one: the executed decision may differ from the asked one. A row without ``y``
-        records the context, which informs the context distribution at once; the trial
-        stays pending, and a later call with equal ``x`` and ``c`` and the outcome
-        completes it. So does a call with ``failed=True`` if the outcome will never
-        come: the context counts, and nothing is learnt of the outcome.
+        A row belongs to the pending decision that equals its ``x`` (within a millionth
+        of a side of the box, or the rounding of float32), or else to the nearest one:
+        the executed decision may differ from the asked one. A row without ``y`` records
+        the context, which informs the context distribution at once; the trial stays
+        pending, and a later call with equal ``x`` and ``c`` and the outcome completes
+        it. So does a call with ``failed=True`` if the outcome will never come: the
+        context counts, and nothing is learnt of the outcome.
 
         ``y_variance`` is the variance of the noise in each outcome, where it is known
         (a squared standard error): the model takes it at its word. It is told with
@@ -417,8 +424,7 @@ class RobustOptimizer:
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
             c: The contexts that occurred, ``d_c`` or ``m x d_c``.
-            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out. With
-                named variables also a list, a Series or a table.
+            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
             constraints: Values of the ``k`` constraints, ``m x k``; for one trial also
@@ -446,53 +452,16 @@ class RobustOptimizer:
             >>> opt.recommend().feasible
             True
         """
-        for name, value in {"closes_pending": closes_pending, "failed": failed}.items():
-            if not isinstance(value, bool):
-                raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
-        if failed and y is not None:
-            raise InputDataError(
-                "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
-                "out."
+        self._run.record(
+            Tell(
+                x=x,
+                c=c,
+                y=y,
+                y_variance=y_variance,
+                constraints=constraints,
+                failed=failed,
+                closes_pending=closes_pending,
             )
-        if y is None and y_variance is not None:
-            raise InputDataError(
-                "Got `y_variance` without `y`: it belongs to an outcome. Tell both "
-                "together."
-            )
-        if y is None and constraints is not None and not failed:
-            raise InputDataError(
-                "Got `constraints` without `y`: they are told when a trial is over. "
-                "Tell them together with the outcome, or with `failed=True` if there "
-                "will be none."
-            )
-        x = self._tables.read_decisions(x, "x")
-        c = self._tables.read_contexts(c, "c")
-        y = self._tables.read_outcomes(y, "y")
-        y_variance = self._tables.read_outcomes(y_variance, "y_variance")
-        x, c = self._run.rows(x, c)
-        if y_variance is not None:
-            y_variance = as_variances(y_variance, len(x))
-        if y is not None:
-            y = as_outcomes(y, len(x))
-            check_can_be_modelled(
-                y, self.space.bounds.dtype, self._run.ledger.standing.outcomes
-            )
-        if constraints is not None:
-            constraints = self._tables.read_constraints(constraints)
-            constraints = as_constraints(constraints, len(x))
-            for column in constraints.T:
-                check_can_be_modelled(
-                    column, self.space.bounds.dtype, name="constraints"
-                )
-        self._run.told(
-            x,
-            c,
-            y,
-            y_variance,
-            constraints,
-            failed=failed,
-            closes_pending=closes_pending,
-            dtypes=coarser_dtypes(self.space.bounds, x=x, c=c),
         )
 
     def withdraw(self, trial: int) -> None:
@@ -520,16 +489,16 @@ class RobustOptimizer:
             >>> [(trial.number, trial.status, trial.y) for trial in opt.trials]
             [(0, 'complete', 1.2)]
         """
-        self._run.withdrawn(trial)
+        self._run.record(Withdraw(trial))
 
     def recommend(
         self,
-        candidates: Any = None,
+        candidates: Tensor | None = None,
         *,
         context_set: ContextSet | None = None,
         radius: float | None = None,
-        context: Any = None,
-    ) -> Any:
+        context: Tensor | None = None,
+    ) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
         Calling it changes nothing: the decisions asked later are the same.
@@ -541,13 +510,12 @@ class RobustOptimizer:
             radius: That of the ambiguity set, in the algorithm's units; None for its
                 own.
             context: What is known of the context, ``d_c``, NaN in columns that are not
-                known; None if nothing is. With named variables as for ``ask``.
+                known; None if nothing is.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
             contexts and weights of the worst case. Both values are the model's; see
-            ``Recommendation`` for the distributions that the worst case is over. With
-            named variables a ``NamedRecommendation``.
+            ``Recommendation`` for the distributions that the worst case is over.
 
         Raises:
             InputDataError: There is no outcome yet, the list is empty or leaves the
@@ -556,33 +524,27 @@ class RobustOptimizer:
                 other numbers of context columns.
             UnsupportedError: The algorithm can make nothing of what is known.
         """
-        if candidates is not None:
-            candidates = self._tables.read_decisions(candidates, "candidates")
-        this_round = self._tables.this_round(context_set, radius, context)
-        return self._tables.recommendation(
-            recommended(self._run, candidates, this_round)
-        )
+        this_round = Round(context_set, radius, context)
+        return recommended(self._run, candidates, this_round)
 
     def policy(
         self,
-        contexts: Any,
+        contexts: Tensor,
         *,
         context_set: ContextSet | None = None,
         radius: float | None = None,
-    ) -> Any:
+    ) -> Tensor:
         r"""The decision to implement in each of many contexts: a table to look up.
 
         Row by row what ``recommend(context=...)`` says; the model is fitted once.
 
         Args:
-            contexts: ``m x d_c``, NaN where a context is not known. With named
-                variables a table with the columns that are known.
+            contexts: ``m x d_c``, NaN where a context is not known.
             context_set: As for ``recommend``: the distribution of what is not known.
             radius: As for ``recommend``.
 
         Returns:
-            Decisions, ``m x d_x``. With named variables a DataFrame of the contexts and
-            the decisions.
+            Decisions, ``m x d_x``.
 
         Raises:
             InputDataError: There is no outcome yet, or a context leaves the bounds.
@@ -598,7 +560,6 @@ class RobustOptimizer:
             >>> opt.policy(ContextSet.grid(unit, 3).points).shape
             torch.Size([3, 1])
         """
-        contexts = self._tables.read_known(contexts, "contexts")
         if not isinstance(contexts, Tensor) or contexts.ndim != 2 or not len(contexts):
             got = (
                 f"shape {tuple(contexts.shape)}"
@@ -609,9 +570,7 @@ class RobustOptimizer:
                 f"`contexts` must be `m x {self.space.d_c}`, one context in each row, "
                 f"got {got}."
             )
-        this_round = self._tables.this_round(context_set, radius, None)
-        found = policy_for(self._run, contexts, this_round)
-        return self._tables.policy(contexts, found)
+        return policy_for(self._run, contexts, Round(context_set, radius))
 
     @property
     def model(self) -> SingleTaskGP:
@@ -621,7 +580,7 @@ class RobustOptimizer:
         """
         return copy.deepcopy(self._fitted_model())
 
-    def predict(self, x: Any, c: Any) -> tuple[Tensor, Tensor]:
+    def predict(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         r"""What the model believes of the outcome, noise not included.
 
         Args:
@@ -646,8 +605,6 @@ class RobustOptimizer:
             torch.Size([12])
         """
         space = self.space
-        x = self._tables.read_decisions(x, "x")
-        c = self._tables.read_contexts(c, "c")
         x = as_rows(x, space.bounds, "x", "bounds").to(space.bounds)
         c = as_rows(c, space.context_bounds, "c", "context_bounds").to(space.bounds)
         if len(x) != len(c) and 1 not in (len(x), len(c)):
@@ -672,8 +629,8 @@ class RobustOptimizer:
 
     def robustness_profile(
         self,
-        x: Any,
-        other: Any = None,
+        x: Tensor,
+        other: Tensor | None = None,
         *,
         target: float | None = None,
         radii: Tensor | None = None,
@@ -722,26 +679,25 @@ class RobustOptimizer:
         """
         return profiled(
             self._run,
-            self._tables.read_decisions(x, "x"),
-            None if other is None else self._tables.read_decisions(other, "other"),
-            self._tables.this_round(context_set, radius, context),
+            x,
+            other,
+            Round(context_set, radius, context),
             target=target,
             radii=radii,
             ambiguity_set=ambiguity_set,
         )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Json]:
         """Configuration and events in plain JSON types; see ``from_state_dict``."""
         config = self._run.configuration.to_dict()
-        return write_state(config, environment(), self._run.ledger.events)
+        return write_state(config, environment(), self._run.events)
 
     @classmethod
     def from_state_dict(
         cls,
-        state: dict[str, Any],
+        state: Mapping[str, object],
         *,
         journal: str | os.PathLike[str] | None = None,
-        space: Space | None = None,
         model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
@@ -750,7 +706,6 @@ class RobustOptimizer:
         Args:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
-            space: The run's space, as for ``resume``.
             model: The function that makes the model, if the run had one.
             device: Where to compute.
 
@@ -758,109 +713,14 @@ class RobustOptimizer:
             The optimizer.
 
         Raises:
-            InputDataError: Not a state, another version, or damaged.
+            InputDataError: Not a state, another version, damaged, or one of named
+                variables.
         """
-        config, written_under, events = read_state(state)
-        run = Run.replayed(
-            config, events, device, "the state", named=space, model=model
-        )
-        compare_environment(written_under, "the state")
-        if journal is not None:
-            config = run.configuration.to_dict()
-            run.journal = Journal.create(
-                journal, config, environment(), run.ledger.events
+        return cls.of_run(
+            of_state(
+                state, has_names=False, journal=journal, model=model, device=device
             )
-        return cls._of(run)
-
-    @classmethod
-    def from_dataframe(
-        cls,
-        df: pd.DataFrame,
-        *,
-        decisions: Mapping[str, Variable | tuple[float, float]],
-        contexts: Mapping[str, Variable | tuple[float, float]],
-        outcome: str,
-        algorithm: str | Algorithm = "wdrbo_exact",
-        constraints: Sequence[Constraint] = (),
-        maximize: bool = True,
-        seed: int = 0,
-        journal: str | os.PathLike[str] | None = None,
-        num_initial: int | None = None,
-        **options: Any,
-    ) -> RobustOptimizer:
-        r"""Go on from a table of what was tried.
-
-        Rows are told in the order of the table: the last one has the newest context,
-        which counts for ``half_life``. A row without an outcome is pending: with its
-        context, or without it, as long as the world has not shown any. Other columns
-        are left alone.
-
-        Args:
-            df: The trials, one in each row; it may be empty.
-            decisions: The columns that you choose, as for ``Space``.
-            contexts: The columns that you meet, the same.
-            outcome: The column of the outcome.
-            algorithm: The name of a recipe, or a recipe.
-            constraints: Of decisions, as for ``Space``. Rows may violate them.
-            maximize: False if low outcomes are good.
-            seed: Decides every random draw.
-            journal: A new file for the run, or None.
-            num_initial: Size of the initial design, of which the table counts.
-            options: Options of the named recipe.
-
-        Returns:
-            The optimizer that has been told all rows.
-
-        Raises:
-            InputDataError: A missing column, or a value that is missing or that its
-                variable cannot take; the message names the row and the column.
-
-        Example:
-            >>> import pandas as pd
-            >>> df = pd.DataFrame(
-            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
-            ... )
-            >>> opt = RobustOptimizer.from_dataframe(
-            ...     df,
-            ...     decisions={"price": (10, 90)},
-            ...     contexts={"demand": (0, 100)},
-            ...     outcome="profit",
-            ... )
-            >>> opt.ask().columns.tolist()
-            ['price']
-        """
-        space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
-        rows = read_trials(df, space)
-        optimizer = cls(
-            algorithm,
-            space,
-            seed=seed,
-            maximize=maximize,
-            num_initial=num_initial,
-            **options,
         )
-        run = optimizer._run
-        for told in rows:
-            if told.y is not None:
-                dtype = optimizer.space.bounds.dtype
-                check_can_be_modelled(
-                    told.y, dtype, run.ledger.standing.outcomes, outcome
-                )
-            if told.asked:
-                run.asked(told.x, None, {}, this_round=Round(), chosen_contexts=None)
-            if told.c is not None:
-                run.told(
-                    told.x,
-                    told.c,
-                    told.y,
-                    None,
-                    failed=False,
-                    closes_pending=told.asked,
-                    dtypes={},
-                )
-        if journal is None:
-            return optimizer
-        return cls.from_state_dict(optimizer.state_dict(), journal=journal, space=space)
 
     @classmethod
     def resume(
@@ -869,7 +729,6 @@ class RobustOptimizer:
         *,
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
-        space: Space | None = None,
         model: ModelMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
@@ -880,9 +739,6 @@ class RobustOptimizer:
             bounds: If given, they must be the journal's: a check that it is the
                 journal of this problem.
             context_bounds: The same for the contexts.
-            space: The same for named variables. It has to be given if a constraint is a
-                function, which no journal can hold: its name is checked, not what it
-                computes.
             model: The function that makes the model, if the run had one: a journal
                 cannot hold it, and cannot know whether it still is the same.
             device: Where to compute.
@@ -894,33 +750,20 @@ class RobustOptimizer:
         Raises:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
-                problem or version, or of a run with a ``model`` that is not given.
-                It is left as it is.
+                problem or version, of named variables, or of a run with a ``model``
+                that is not given. It is left as it is.
             OSError: The file cannot be read.
         """
-        journal, header, events = Journal.open(path)
-        with ExitStack() as on_failure:
-            on_failure.callback(journal.close)
-            name = f"the journal {journal.path}"
-            run = Run.replayed(
-                header["config"],
-                events,
-                device,
-                name,
-                in_lines=True,
-                named=space,
+        return cls.of_run(
+            resumed(
+                path,
+                has_names=False,
+                bounds=bounds,
+                context_bounds=context_bounds,
                 model=model,
+                device=device,
             )
-            configuration = run.configuration
-            compare_bounds(bounds, configuration.space.bounds, "bounds", name)
-            compare_bounds(
-                context_bounds, configuration.context_bounds, "context_bounds", name
-            )
-            compare_environment(header.get("environment"), name)
-            journal.repair()
-            run.journal = journal
-            on_failure.pop_all()
-        return cls._of(run)
+        )
 
     def close(self) -> None:
         """Close the journal and unlock it; the optimizer can no longer ask or tell."""
@@ -936,7 +779,7 @@ class RobustOptimizer:
         self.close()
 
 
-def _own_arguments() -> list[str]:
+def own_arguments(kind: type) -> list[str]:
     """What an optimizer takes beside the options of a recipe."""
-    parameters = inspect.signature(RobustOptimizer).parameters.values()
+    parameters = inspect.signature(kind).parameters.values()
     return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -14,9 +14,8 @@ from botorch_drbo.recipes import (
     ModelBasedAlgorithm,
     algorithm_from_dict,
     make_algorithm,
-    model_based,
 )
-from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate import FixedHyperparameters, fit
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0], [3.0]], dtype=torch.double),
@@ -58,7 +57,7 @@ def test_posterior_is_the_textbook_formula() -> None:
 
 
 def test_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_based, "fit_gpytorch_mll", None)
+    monkeypatch.setattr(fit, "fit_gpytorch_mll", None)
     for name in ("erbo", "gp_ucb", "random", "ts_bocu", "wdrbo"):
         small = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
         recipe = make_algorithm(name, hyperparameters=PRIOR, **small)

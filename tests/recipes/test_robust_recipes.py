@@ -242,7 +242,9 @@ def test_dro_takes_any_set_and_schedule() -> None:
         (KullbackLeibler(0.3), InverseSquareRoot(0.6), 0.2),
         (TotalVariation(0.1), 0.4, 0.4),
     ):
-        algorithm = product("dro", ambiguity_set=ambiguity, radius=radius)
+        algorithm = product(
+            "dro", ambiguity_set=ambiguity, radius=radius, contexts_complete=True
+        )
         expected = ambiguity.with_radius(size).worst_case(scores, uniform).value
         torch.testing.assert_close(values(algorithm, data), expected)
     everything = product("dro", ambiguity_set=FullSimplex())

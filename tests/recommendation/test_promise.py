@@ -13,6 +13,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Algorithm, make_algorithm
 from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
 from botorch_drbo.surrogate import FixedHyperparameters
+from tests.products import robust_set
 
 PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=1e-3)
 RADIUS = 0.4
@@ -102,7 +103,7 @@ def test_the_search_of_dro_sees_the_whole_box() -> None:
     history, space = problem(1, 0)
     dro = recipe("dro", radius=RADIUS, beta=0.0)
     model = dro.fitted_model(history, space)
-    acqf = dro.exploring(model, history, space, X_pending=None, seed=0)
+    acqf = dro.exploring(dro.state_of(model, history, space, 0), None)
     side = torch.linspace(0.0, 1.0, 101, dtype=torch.double)
     X = side[::10]
     contexts = torch.cat([history.contexts, side.unsqueeze(-1)])
@@ -143,9 +144,8 @@ def test_contexts_that_are_complete_are_all_there_are(name: str) -> None:
 def test_dro_with_complete_contexts_searches_as_ever() -> None:
     history, space = problem(1, 1)
     one = recipe("dro", radius=RADIUS, contexts_complete=True)
-    contexts, _ = one.robust_set(
-        one.fitted_model(history, space), history, space, seed=0
-    )
+    model = one.fitted_model(history, space)
+    contexts, _ = robust_set(one, model, history, space, 0)
     assert torch.equal(contexts.points, history.contexts)
 
 
@@ -167,7 +167,7 @@ def test_categories_that_the_space_lists_are_all_there_are(name: str) -> None:
     one = recipe(name, **options)
     best = one.recommend(BY_WEATHER, WEATHER)
     model = one.fitted_model(BY_WEATHER, WEATHER)
-    searched, _ = one.robust_set(model, BY_WEATHER, WEATHER, seed=0)
+    searched, _ = robust_set(one, model, BY_WEATHER, WEATHER, 0)
     for contexts in (searched, best.context_set):
         assert contexts.num_points == 10  # the fourth kind once, with weight zero
         assert contexts.points[-1].item() == 3.0 and contexts.weights[-1] == 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -29,7 +31,7 @@ def test_one_outcome_has_its_own_size_as_unit_and_zero_has_one() -> None:
 def test_prior_and_posterior_are_in_the_units_told(known_noise: bool) -> None:
     Yvar = torch.full_like(Y, 0.25) if known_noise else None
     level, unit = torch.tensor(7.0).double(), torch.tensor(2.0).double()
-    model = scaled_model(Z, Y, level, unit, Yvar).eval()
+    model: Any = scaled_model(Z, Y, level, unit, Yvar).eval()
     assert torch.equal(model.train_targets, (Y - 7.0).flatten() / 2.0)
     far = torch.tensor([[1e3]]).double()
     covar = model.covar_module(Z[:1]).to_dense().item()
@@ -37,6 +39,8 @@ def test_prior_and_posterior_are_in_the_units_told(known_noise: bool) -> None:
         prior, here = model.posterior(far), model.posterior(Z)
         noisy = model.posterior(Z, observation_noise=True)
         mean = model.mean_module(far)
+    back, variance = model.outcome_transform.untransform(far, torch.ones_like(far))
+    assert (back.item(), variance.item()) == (2007.0, 4.0)
     assert prior.variance.item() == pytest.approx(4.0 * covar)
     assert prior.mean.item() == pytest.approx(7.0 + 2.0 * mean.item())
     extra = noisy.variance - here.variance

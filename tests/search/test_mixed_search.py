@@ -129,3 +129,13 @@ def test_starts_are_grouped_by_their_discrete_values() -> None:
     groups = [group[:, 0, 0].tolist() for group in _by_discrete_values(starts, [1])]
     assert groups == [[0.1, 0.3], [0.2]]
     assert len(_by_discrete_values(starts, [])) == 1
+
+
+def test_starts_come_back_and_what_may_not_be_taken_does_not() -> None:
+    cube = InUnitCube(Linear(1.0, 1.0), BOX)
+    inside, outside = rows([10.5, -2.0]), rows([13.9, 4.0])
+    starts = cube.to_cube(torch.cat([inside, outside])).unsqueeze(-2)
+    found = climb(cube, TRIANGLE, starts, raw_samples=8, max_iterations=5)
+    assert (found == inside).all(-1).any()
+    assert not (found == outside).all(-1).any()
+    assert feasible(TRIANGLE, found).all()

@@ -18,15 +18,16 @@ from torch import Tensor
 
 from benchmarks.problems import Reservoir
 from botorch_drbo import ContextSet
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
+    Effort,
     best_feasible,
 )
-from botorch_drbo.recommendation.worst_case import Judge
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform
 
@@ -225,6 +226,54 @@ def test_each_decision_that_fails_over_the_box_makes_room_for_the_next() -> None
         _FirstColumn(model), constraint, space, fails, None
     )
     assert probability == pytest.approx(0.8, abs=1e-3)  # .2 of the mass is in the dip
+    # Where the list alone falls short too the box still counts.
+    edge = torch.linspace(0.1, 0.2, 2001).double().unsqueeze(-1)  # of the first dip
+    with torch.no_grad():
+        at = model.posterior(torch.cat([fails[:1].expand(2001, 2), edge], -1))
+    halfway = at.mean.flatten().abs().argmin()  # a probability of one half
+    longer = replace(constraint, points=torch.cat([UNIT, edge[halfway : halfway + 1]]))
+    assert 0.81 < longer.probability(fails[:1]) < 0.949
+    _, _, probability = best_feasible(
+        _FirstColumn(model), longer, space, fails[:1], None
+    )
+    assert probability == pytest.approx(0.8, abs=1e-3)
+
+
+def test_a_search_learns_the_contexts_that_the_list_lacks() -> None:
+    """The dip at one half is off the list; decisions from 0.6 on have none."""
+    Z = torch.cartesian_prod(
+        torch.linspace(0, 1, 21).double(), torch.linspace(0, 1, 21).double()
+    )
+    dip = 3 * (-(((Z[:, 1] - 0.5) / 0.15) ** 2)).exp()
+    depth = (0.6 - Z[:, 0]).clamp_min(0) / 0.6
+    model = known_model(
+        Z, (0.3 - dip * depth).unsqueeze(-1), lengthscale=0.15, noise=1e-4,
+        normalise=False,
+    )  # fmt: skip
+    space = SearchSpace(UNIT, UNIT)
+    judge = Judge.of(ContextSet(UNIT), TotalVariation(0.4), space)
+    constraint = ChanceConstraint(ModelListGP(model), judge, UNIT, level=0.95, seed=0)
+    effort = Effort(num_restarts=2, raw_samples=16, max_iterations=50, seed=0)
+    x, _, probability = best_feasible(
+        _FirstColumn(model), constraint, space, Z[:0, :1], effort
+    )
+    assert probability >= 0.95
+    fine = torch.linspace(0.3, 0.7, 401).double().unsqueeze(-1)
+    everywhere = ChanceConstraint.of(ModelListGP(model), judge, 0.95, seed=0)
+    allowed = fine[everywhere.probability(fine) >= everywhere.aim]
+    assert x.item() == pytest.approx(allowed.min().item(), abs=3e-3)
+
+
+def test_while_nothing_is_feasible_any_decision_is_a_gain() -> None:
+    made = recipe()
+    data = history(shift=-2.0)
+    constraint, model = chance(made, data)
+    told, reference = made._incumbents(constraint, model, data, SPACE, 0)
+    values = score(made.exploiting(model, data, SPACE, seed=0), data.X)
+    assert (constraint.probability(data.X) < LEVEL).all()
+    assert reference == pytest.approx(values.min().item())
+    assert told.baseline is not None
+    assert torch.equal(told.baseline, data.X[values.argmin()].unsqueeze(0))
 
 
 def test_a_list_of_decisions() -> None:
@@ -344,12 +393,15 @@ def test_a_decision_that_was_tried_but_is_not_allowed_is_not_recommended() -> No
     Y = torch.cat([HISTORY.Y, torch.full((3, 1), 9.0).double()])
     G = torch.cat([HISTORY.constraints.G, torch.full((3, 1), 1.0).double()])
     at_least = (torch.tensor([0, 1]), torch.ones(2).double(), 0.4)  # x1 + x2 >= .4
-    allowed = replace(SPACE, inequality_constraints=(at_least,))
+    spaces = [
+        replace(SPACE, inequality_constraints=(at_least,)),
+        replace(SPACE, nonlinear_inequality_constraints=(lambda x: x.sum(-1) - 0.4,)),
+    ]
     for known in (None, ConstraintData(X, C, G)):
         data = History(X=X, C=C, Y=Y, contexts=C, constraints=known)
-        best = recipe().recommend(data, allowed)
-        assert best.x.sum() >= 0.4 - 1e-5
         assert recipe().recommend(data, SPACE).x.sum() < 0.4  # without the limit
+        for allowed in spaces:
+            assert recipe().recommend(data, allowed).x.sum() >= 0.4 - 1e-5
 
 
 TAKE = [name for name, made in ALGORITHMS.items() if made.takes_constraints]

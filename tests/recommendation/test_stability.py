@@ -8,13 +8,15 @@ import pytest
 import torch
 
 from botorch_drbo import ContextSet
+from botorch_drbo.adversaries import Judge
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
 from botorch_drbo.recipes import make_algorithm
 from botorch_drbo.recipes.model_based import _others
-from botorch_drbo.recommendation.rivals import against_rivals
+from botorch_drbo.recommendation.rivals import _most_dangerous, against_rivals
 from botorch_drbo.recommendation.stability import overtaken
-from tests.models import UNIT, uniform
+from tests.models import UNIT, known_model, uniform
+from tests.surrogate.test_given_model import ensemble
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
 HALF = torch.tensor([0.5, 0.5]).double()
@@ -35,6 +37,7 @@ def test_two_lines_cross_where_they_cross():
 def test_a_rival_that_is_ahead_already_is_named():
     at = overtaken(TotalVariation(0.2), HALF, BOLD, SAFE.unsqueeze(0), RIVALS[1:])
     assert at.until == at.radius == 0.2
+    assert at.words("x1 = 0.7") == "not at radius 0.2 itself: x1 = 0.7 has it better"
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -121,6 +124,78 @@ def test_it_says_what_was_compared():
         f"compared with       {best.stability.num_rivals} decisions told, more than "
         "0.01 of a side away; none nearer or untried"
     )
+
+
+def test_a_rival_is_judged_on_contexts_that_hurt_only_it():
+    """It is twice as good, but for a pit where neither the world nor we have been."""
+    c = torch.linspace(0, 1, 41).double()
+    Z = torch.cartesian_prod(torch.tensor([0.0, 1.0]).double(), c)
+    pit = 6 * (-(((Z[:, 1] - 0.5) / 0.08) ** 2)).exp()
+    Y = torch.where(Z[:, 0] == 1, 1.0 - pit, 0.5).unsqueeze(-1)
+    model = known_model(Z, Y, lengthscale=0.1, noise=1e-4, normalise=False)
+    space = SearchSpace(UNIT, UNIT)
+    contexts = ContextSet(torch.tensor([[0.1], [0.9]]).double())
+    for radius, ahead in ((0.4, False), (0.05, True)):
+        # .2 of the mass in the pit: .8 - 1, and .025 there: .975 - .125.
+        judge = Judge.of(contexts, TotalVariation(radius), space)
+        at = against_rivals(
+            judge, contexts, model, Z[0, :1], Z[-1:, :1], "told", seed=0
+        )
+        assert (at.until == radius) == ahead
+
+
+def test_the_rivals_of_an_ensemble_are_judged_by_its_mean():
+    """One member alone would put the rival first."""
+    x, c = torch.tensor([0.0, 0.3, 0.5]).double(), torch.linspace(0, 1, 5).double()
+    Z = torch.cartesian_prod(x, c)
+    model = ensemble(Z, 2 * Z[:, :1] - 0.6, None, UNIT.expand(2, 2))
+    scales = torch.tensor([0.8, 0.2, 0.2]).double().reshape(3, 1, 1)
+    model.covar_module.base_kernel.lengthscale = scales
+    contexts = ContextSet(c.unsqueeze(-1))
+    here, there = torch.tensor([[0.5], [1.0]]).double().split(1)
+    rows = torch.cat([torch.cartesian_prod(v[0], c) for v in (here, there)])
+    means = model.posterior(rows).mean.detach().reshape(3, 2, 5).mean(-1)
+    assert means[0, 1] > means[0, 0] + 0.1  # it sees a line go on
+    assert means[:, 1].mean() < means[:, 0].mean() - 0.1
+    judge = Judge.of(contexts, TotalVariation(0.01), SearchSpace(UNIT, UNIT))
+    at = against_rivals(judge, contexts, model, here[0], there, "told", seed=0)
+    assert at.until is None
+
+
+def test_the_most_dangerous_are_the_best_expected_and_the_best_at_worst():
+    values = uniform(100, 6, seed=4)
+    weights = uniform(6, seed=5).softmax(0)
+    expected = sorted(range(100), key=lambda i: -float(values[i] @ weights))[:16]
+    rest = [i for i in range(100) if i not in expected]
+    lowest = sorted(rest, key=lambda i: -float(values[i].min()))[:16]
+    chosen = _most_dangerous(values, weights).tolist()
+    assert chosen == sorted(expected + lowest) and len(set(chosen)) == 32
+    assert _most_dangerous(values[:32], weights).tolist() == list(range(32))
+
+
+def test_a_radius_of_zero_has_no_stability():
+    best = make_algorithm("dro", radius=0.0, **SMALL).recommend(
+        history(), SearchSpace(UNIT, UNIT)
+    )
+    assert best.stability is None
+
+
+def test_a_rival_has_to_be_allowed():
+    """Told decisions that break a constraint of the space are not compared."""
+    data, space = history(), SearchSpace(UNIT, UNIT)
+    below = (torch.tensor([0]), -torch.ones(1).double(), -0.5)  # x <= .5
+    allowed = replace(space, inequality_constraints=(below,))
+    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(data, allowed)
+    near = ((data.X - best.x).abs() <= 0.01).sum()
+    assert best.stability.num_rivals == (data.X <= 0.5).sum() - near < 14
+
+
+def test_a_rival_is_apart_in_any_column():
+    X = torch.tensor([[0.5, 0.5], [0.5, 0.9], [0.505, 0.505], [0.1, 0.5]]).double()
+    data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
+    found = _others(X[0], data, SearchSpace(UNIT.expand(2, 2), UNIT))
+    rows = {tuple(row) for row in found.tolist()}
+    assert rows == {tuple(row) for row in X[[1, 3]].tolist()}
 
 
 def test_of_many_rivals_it_says_how_many_were_compared():

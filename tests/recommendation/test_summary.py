@@ -133,6 +133,21 @@ def test_a_report_says_what_was_searched(
     assert not any("exact" in line for line in lines)
 
 
+def test_the_expected_value_is_that_of_the_weighted_reference() -> None:
+    X, C = uniform(8, 1), uniform(8, 1, seed=1)
+    data = History(X=X, C=C, Y=(X - C).square(), contexts=C)
+    forecast = ContextSet(
+        torch.tensor([[0.1], [0.9]]).double(), torch.tensor([0.9, 0.1]).double()
+    )
+    made = make_algorithm("dro", radius=0.2, reference=forecast, **SMALL)
+    space = SearchSpace(UNIT, UNIT)
+    best = made.recommend(data, space)
+    rows = torch.cat([best.x.expand(2, 1), forecast.points], dim=-1)
+    low, high = made.fitted_model(data, space).posterior(rows).mean.flatten().tolist()
+    assert best.expected_value == pytest.approx(0.9 * low + 0.1 * high)
+    assert abs(low - high) > 0.05
+
+
 def test_it_says_which_contexts_a_forecast_leaves() -> None:
     X, C = uniform(4, 1), uniform(4, 2, seed=1)
     data = History(X=X, C=C, Y=X * C[:, :1], contexts=C)

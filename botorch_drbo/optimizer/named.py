@@ -1,0 +1,629 @@
+"""The same loop for variables that have names, units and kinds: tables in and out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, final, overload
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.codec import Json
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer.checks import as_algorithm
+from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.events import Ask, Tell
+from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
+from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
+from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
+from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.recipes import Algorithm
+from botorch_drbo.space import NamedRecommendation, Space, Variable
+from botorch_drbo.space.constraints import Constraint
+from botorch_drbo.surrogate import ModelMaker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@final
+class NamedOptimizer:
+    r"""A ``RobustOptimizer`` that speaks in the names and units of a ``Space``.
+
+    Methods return DataFrames. They take DataFrames, dictionaries of columns (or of one
+    row), or tensors with the columns in order, a category as its index. What a method
+    does is said at the method of the same name of ``RobustOptimizer``.
+
+    Args:
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
+            a recipe.
+        space: The decisions and contexts with their kinds, and what is allowed.
+        seed: Decides every random draw.
+        journal: A new file for the run, or None.
+        maximize: False if low outcomes are good.
+        num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
+        initial_design: ``"sobol"`` or ``"sobol_joint"``.
+        perturbation: True if the context is an error of execution.
+        options: Options of the named recipe.
+
+    Raises:
+        InputDataError: An unknown algorithm or option, a value outside its range, or a
+            journal that exists.
+        UnsupportedError: An algorithm that can make nothing of such a space.
+
+    Example:
+        >>> from botorch_drbo import Category, Integer, Space
+        >>> space = Space(
+        ...     {"stock": Integer(0, 40)}, {"weather": Category(["sun", "rain"])}
+        ... )
+        >>> opt = NamedOptimizer("wdrbo_exact", space)
+        >>> opt.ask()
+           stock
+        0     21
+        >>> opt.tell({"stock": 21}, {"weather": "rain"}, 3.5)
+        >>> opt.history
+               stock weather  outcome
+        trial
+        0         21    rain      3.5
+    """
+
+    def __init__(
+        self,
+        algorithm: str | Algorithm,
+        space: Space,
+        *,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        maximize: bool = True,
+        num_initial: int | None = None,
+        initial_design: str = "sobol",
+        perturbation: bool = False,
+        **options: object,
+    ) -> None:
+        if not isinstance(space, Space):
+            raise InputDataError(
+                f"`space` must be a Space, got {type(space).__name__}. For bounds that "
+                "are tensors there is RobustOptimizer."
+            )
+        configuration = Configuration(
+            as_algorithm(algorithm, options, own_arguments(NamedOptimizer)),
+            space,
+            None,
+            seed=seed,
+            maximize=maximize,
+            num_initial=num_initial,
+            initial_design=initial_design,
+            perturbation=perturbation,
+        )
+        self._use(begun(configuration, journal), space)
+
+    def _use(self, run: Run, space: Space) -> None:
+        self._run, self._tables = run, Tables(space)
+        self._tensors = RobustOptimizer.of_run(run)
+
+    @classmethod
+    def _of_run(cls, run: Run) -> NamedOptimizer:
+        """The optimizer that goes on with a run of named variables."""
+        optimizer, space = cls.__new__(cls), run.configuration.named
+        if space is None:
+            raise InputDataError("The run has no named variables.")
+        optimizer._use(run, space)
+        return optimizer
+
+    def __repr__(self) -> str:
+        """Name the recipe and count the trials."""
+        return repr(self._tensors).replace("RobustOptimizer", "NamedOptimizer", 1)
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The recipe."""
+        return self._tensors.algorithm
+
+    @property
+    def named_space(self) -> Space:
+        """The space of named variables."""
+        return self._tables.space
+
+    @property
+    def space(self) -> SearchSpace:
+        """The boxes of decisions and contexts, as recipes see them."""
+        return self._tensors.space
+
+    @property
+    def tensors(self) -> RobustOptimizer:
+        """The same run in tensors, as recipes see it: what one is told, both know."""
+        return self._tensors
+
+    @property
+    def pending(self) -> pd.DataFrame:
+        """Decisions without an outcome yet, oldest first."""
+        return self._tables.decisions(self._tensors.pending)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, by number; their tensors are as the model sees them."""
+        return self._tensors.trials
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """What has been told, in your sign.
+
+        A row for each trial whose context is known, labelled by its number; an outcome
+        that is out, or will never come, is NaN.
+        """
+        return self._tables.history(self._run.ledger.trials)
+
+    def table(self) -> pd.DataFrame:
+        """All trials, in your names and units, with their status.
+
+        Returns:
+            As ``RobustOptimizer.table``, with your names. A column whose name is that
+            of a variable gets an underscore.
+        """
+        return self._tables.all_trials(self._run.ledger.trials)
+
+    @overload
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Table | None = None,
+        *,
+        actions: Table | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Table | None = None,
+        choose_context: Literal[False] = False,
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Table | None = None,
+        *,
+        actions: Table | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Table | None = None,
+        choose_context: Literal[True],
+    ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+
+    @overload
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Table | None = None,
+        *,
+        actions: Table | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Table | None = None,
+        choose_context: bool,
+    ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]: ...
+
+    def ask(
+        self,
+        q: int = 1,
+        candidates: Table | None = None,
+        *,
+        actions: Table | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Table | None = None,
+        choose_context: bool = False,
+    ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
+        r"""Propose the next decisions; see ``RobustOptimizer.ask``.
+
+        Args:
+            q: How many.
+            candidates: The decisions to choose from; None for all.
+            actions: The round's action set, in place of ``candidates``.
+            context_set: The distribution of this round's context, for example from
+                ``Space.context_set``.
+            radius: That of this round's ambiguity set.
+            context: What is known of this round's context, by name.
+            choose_context: Whether to choose the context too.
+
+        Returns:
+            Decisions, a table of ``q`` rows; with ``choose_context`` a pair: these, and
+            a table of their contexts.
+
+        Raises:
+            InputDataError: As there, or a value that its variable cannot take.
+            UnsupportedError: The algorithm can make nothing of what is known.
+        """
+        tables = self._tables
+        lists = {"candidates": candidates, "actions": actions}
+        found = self._tensors.ask(
+            q,
+            **{
+                name: None if given is None else tables.read_decisions(given, name)
+                for name, given in lists.items()
+            },
+            context_set=_checked(context_set),
+            radius=radius,
+            context=self._known(context),
+            choose_context=choose_context,
+        )
+        if isinstance(found, Tensor):
+            return tables.decisions(found)
+        return tables.decisions(found[0]), tables.contexts(found[1])
+
+    def design_contexts(self, x: Table) -> pd.DataFrame:
+        r"""The contexts at which a joint design wants its decisions evaluated.
+
+        Args:
+            x: Decisions that ``ask`` has returned.
+
+        Returns:
+            A context for each, empty where the world decides.
+        """
+        found = self._tensors.design_contexts(self._tables.read_decisions(x, "x"))
+        return self._tables.contexts(found)
+
+    def tell(
+        self,
+        x: Table,
+        c: Table,
+        y: Outcomes | None = None,
+        *,
+        y_variance: Outcomes | None = None,
+        constraints: Outcomes | None = None,
+        failed: bool = False,
+        closes_pending: bool = True,
+    ) -> None:
+        r"""Report what happened; see ``RobustOptimizer.tell``.
+
+        Args:
+            x: The executed decisions.
+            c: The contexts that occurred, a row for each.
+            y: The outcomes, a number for each; None if still out.
+            y_variance: The variances of their noise; None if they are not known.
+            constraints: Values of the outcome constraints, a column for each.
+            failed: True if these trials will never have an outcome.
+            closes_pending: False for data from elsewhere, which no ``ask`` proposed.
+
+        Raises:
+            InputDataError: As there, or a value that its variable cannot take; the
+                message names the row and the column.
+            BotorchTensorDimensionError: Columns that do not fit each other.
+            UnsupportedError: The algorithm would not heed what was told.
+        """
+        tables = self._tables
+        self._tensors.tell(
+            tables.read_decisions(x, "x"),
+            tables.read_contexts(c, "c"),
+            tables.read_outcomes(y, "y"),
+            y_variance=tables.read_outcomes(y_variance, "y_variance"),
+            constraints=tables.read_constraints(constraints),
+            failed=failed,
+            closes_pending=closes_pending,
+        )
+
+    def withdraw(self, trial: int) -> None:
+        r"""Take back what was told of a trial, or a decision that was asked.
+
+        Args:
+            trial: Its number: the label of its row in ``table()``.
+
+        Raises:
+            InputDataError: There is no such trial, or it is withdrawn already.
+        """
+        self._tensors.withdraw(trial)
+
+    def recommend(
+        self,
+        candidates: Table | None = None,
+        *,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Table | None = None,
+    ) -> NamedRecommendation:
+        r"""The decision to implement now; see ``RobustOptimizer.recommend``.
+
+        Args:
+            candidates: The decisions to choose from; None for all.
+            context_set: The distribution of the context.
+            radius: That of the ambiguity set.
+            context: What is known of the context, by name.
+
+        Returns:
+            The decision and what to expect of it, in your units.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a value is wrong.
+            UnsupportedError: The algorithm can make nothing of what is known.
+        """
+        if candidates is not None:
+            candidates = self._tables.read_decisions(candidates, "candidates")
+        found = self._tensors.recommend(
+            candidates,
+            context_set=_checked(context_set),
+            radius=radius,
+            context=self._known(context),
+        )
+        return NamedRecommendation.of(found, self.named_space)
+
+    def policy(
+        self,
+        contexts: Table,
+        *,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+    ) -> pd.DataFrame:
+        r"""The decision to implement in each of many contexts.
+
+        Args:
+            contexts: A table with the columns that are known.
+            context_set: The distribution of what is not known.
+            radius: That of the ambiguity set.
+
+        Returns:
+            The contexts, and beside them the decisions.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a value is wrong.
+            UnsupportedError: The algorithm's decisions do not depend on the context.
+        """
+        known = self._tables.read_known(contexts, "contexts")
+        found = self._tensors.policy(
+            known, context_set=_checked(context_set), radius=radius
+        )
+        return self._tables.policy(known, found)
+
+    @property
+    def model(self) -> SingleTaskGP:
+        """The model that recommendations are judged by, of what recipes see, a copy."""
+        return self._tensors.model
+
+    def predict(self, x: Table, c: Table) -> tuple[Tensor, Tensor]:
+        r"""What the model believes of the outcome, noise not included.
+
+        Args:
+            x: Decisions.
+            c: Contexts, one row for each decision; one row serves all.
+
+        Returns:
+            Mean and variance, a number for each row, in your sign and units.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a value is wrong.
+            BotorchTensorDimensionError: Other numbers of rows.
+        """
+        tables = self._tables
+        return self._tensors.predict(
+            tables.read_decisions(x, "x"), tables.read_contexts(c, "c")
+        )
+
+    def robustness_profile(
+        self,
+        x: Table,
+        other: Table | None = None,
+        *,
+        target: float | None = None,
+        radii: Tensor | None = None,
+        ambiguity_set: AmbiguitySet | None = None,
+        context_set: ContextSet | None = None,
+        radius: float | None = None,
+        context: Table | None = None,
+    ) -> RobustnessProfile:
+        r"""How much any decision is still worth if the contexts shift, by radius.
+
+        Args:
+            x: The decision, one row: for example ``opt.recommend().x``.
+            other: A decision to compare with.
+            target: A value that the decision should reach, in your sign.
+            radii: Where to evaluate, ``k``, ascending.
+            ambiguity_set: Another set around the same contexts than the recipe's own.
+            context_set: The distribution of this round's context.
+            radius: That from which ``radii`` follow.
+            context: What is known of this round's context, by name.
+
+        Returns:
+            As ``RobustOptimizer.robustness_profile``.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a value is wrong.
+            UnsupportedError: A recipe without a model of its own.
+        """
+        tables = self._tables
+        return self._tensors.robustness_profile(
+            tables.read_decisions(x, "x"),
+            None if other is None else tables.read_decisions(other, "other"),
+            target=target,
+            radii=radii,
+            ambiguity_set=ambiguity_set,
+            context_set=_checked(context_set),
+            radius=radius,
+            context=self._known(context),
+        )
+
+    def state_dict(self) -> dict[str, Json]:
+        """Configuration and events in plain JSON types; see ``from_state_dict``."""
+        return self._tensors.state_dict()
+
+    @classmethod
+    def from_state_dict(
+        cls,
+        state: Mapping[str, object],
+        *,
+        journal: str | os.PathLike[str] | None = None,
+        space: Space | None = None,
+        model: ModelMaker | None = None,
+        device: torch.device | str = "cpu",
+    ) -> NamedOptimizer:
+        r"""Rebuild an optimizer that asks the same decisions.
+
+        Args:
+            state: From ``state_dict``, also after a trip through JSON.
+            journal: A new file for the run, or None.
+            space: The run's space, as for ``resume``.
+            model: The function that makes the model, if the run had one.
+            device: Where to compute.
+
+        Returns:
+            The optimizer.
+
+        Raises:
+            InputDataError: Not a state, another version, damaged, or one without names.
+        """
+        run = of_state(
+            state,
+            has_names=True,
+            journal=journal,
+            space=space,
+            model=model,
+            device=device,
+        )
+        return cls._of_run(run)
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        space: Space | None = None,
+        model: ModelMaker | None = None,
+        device: torch.device | str = "cpu",
+    ) -> NamedOptimizer:
+        r"""Go on with the run of a journal, which keeps being written.
+
+        Args:
+            path: The journal.
+            space: If given, it must be the journal's: a check that it is the journal of
+                this problem. It has to be given if a constraint is a function, which no
+                journal can hold: its name is checked, not what it computes.
+            model: The function that makes the model, if the run had one.
+            device: Where to compute.
+
+        Returns:
+            The optimizer, with every observation of the run.
+
+        Raises:
+            InputDataError: As ``RobustOptimizer.resume``, or a journal without names.
+            OSError: The file cannot be read.
+        """
+        run = resumed(path, has_names=True, space=space, model=model, device=device)
+        return cls._of_run(run)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        algorithm: str | Algorithm = "wdrbo_exact",
+        constraints: Sequence[Constraint] = (),
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        perturbation: bool = False,
+        **options: object,
+    ) -> NamedOptimizer:
+        r"""Go on from a table of what was tried.
+
+        Rows are told in the order of the table: the last one has the newest context,
+        which counts for ``half_life``. A row without an outcome is pending: with its
+        context, or without it, as long as the world has not shown any. Other columns
+        are left alone.
+
+        Args:
+            df: The trials, one in each row; it may be empty.
+            decisions: The columns that you choose, as for ``Space``.
+            contexts: The columns that you meet, the same.
+            outcome: The column of the outcome.
+            algorithm: The name of a recipe, or a recipe.
+            constraints: Of decisions, as for ``Space``. Rows may violate them.
+            maximize: False if low outcomes are good.
+            seed: Decides every random draw.
+            journal: A new file for the run, or None.
+            num_initial: Size of the initial design, of which the table counts.
+            perturbation: True if the context is an error of execution.
+            options: Options of the named recipe.
+
+        Returns:
+            The optimizer that has been told all rows.
+
+        Raises:
+            InputDataError: A missing column, or a value that is missing or that its
+                variable cannot take; the message names the row and the column.
+
+        Example:
+            >>> import pandas as pd
+            >>> df = pd.DataFrame(
+            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
+            ... )
+            >>> opt = NamedOptimizer.from_dataframe(
+            ...     df,
+            ...     decisions={"price": (10, 90)},
+            ...     contexts={"demand": (0, 100)},
+            ...     outcome="profit",
+            ... )
+            >>> opt.ask().columns.tolist()
+            ['price']
+        """
+        space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
+        rows = read_trials(df, space)
+        configuration = Configuration(
+            as_algorithm(algorithm, options, own_arguments(NamedOptimizer)),
+            space,
+            None,
+            seed=seed,
+            maximize=maximize,
+            num_initial=num_initial,
+            perturbation=perturbation,
+        )
+        run = Run(configuration)
+        for told in rows:
+            if told.asked:
+                run.record(Ask(x=told.x))
+            if told.c is not None:
+                run.record(
+                    Tell(
+                        x=told.x,
+                        c=told.c,
+                        y=told.y,
+                        closes_pending=told.asked,
+                        outcome=outcome,
+                    )
+                )
+        write_journal(run, journal)
+        return cls._of_run(run)
+
+    def close(self) -> None:
+        """Close the journal and unlock it; the optimizer can no longer ask or tell."""
+        self._tensors.close()
+
+    def __enter__(self) -> NamedOptimizer:
+        """Use as ``with NamedOptimizer(...) as opt``: the end closes the journal."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the journal."""
+        self.close()
+
+    def _known(self, context: Table | None) -> Tensor | None:
+        """What is known of a context, NaN in the other columns."""
+        if context is None:
+            return None
+        return self._tables.read_known(context, "context")
+
+
+def _checked(context_set: ContextSet | None) -> ContextSet | None:
+    """Refuse a table: its weights are not known."""
+    if context_set is None or isinstance(context_set, ContextSet):
+        return context_set
+    raise InputDataError(
+        f"`context_set` must be a ContextSet, got {type(context_set).__name__}. Make "
+        "one of the table: `space.context_set(table, weights=...)`."
+    )

@@ -1,0 +1,134 @@
+"""The small rules of recipes with a model, each against its definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_drbo.ambiguity import FullSimplex
+from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes.model_based import ModelBasedAlgorithm, _others
+from botorch_drbo.surrogate import FixedHyperparameters
+from tests.models import uniform
+
+BOX = torch.tensor([[0.0, 0.0], [1.0, 4.0]], dtype=torch.double)
+SPACE = SearchSpace(BOX, torch.tensor([[0.0], [1.0]], dtype=torch.double))
+PRIOR = FixedHyperparameters(lengthscale=0.3, noise_variance=1e-2)
+
+
+def recipe(name: str, **options: object) -> ModelBasedAlgorithm:
+    budget = {"num_restarts": 2, "raw_samples": 16, "hyperparameters": PRIOR}
+    made = make_algorithm(name, **{**budget, **options})
+    assert isinstance(made, ModelBasedAlgorithm)
+    return made
+
+
+def history(t: int = 10) -> History:
+    X, C = BOX[1] * uniform(t, 2, seed=1), uniform(t, 1, seed=2)
+    Y = torch.sin(5 * X[:, :1] + 3 * C) - 0.1 * X[:, 1:].square()
+    return History(X=X, C=C, Y=Y, contexts=C)
+
+
+def moments(
+    one: ModelBasedAlgorithm, told: History, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """BoTorch's own at ``x`` and each context seen."""
+    inputs = torch.cat([x.expand(len(told.contexts), -1), told.contexts], dim=-1)
+    with torch.no_grad():
+        found = one.fitted_model(told, SPACE).posterior(inputs.unsqueeze(-2))
+    return found.mean.flatten(), found.variance.flatten()
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_the_context_chosen_is_the_least_known_of_those_that_count(row: int) -> None:
+    told, x = history(), BOX[1] * uniform(4, 2, seed=3)[row : row + 1]
+    _, variance = moments(recipe("erbo"), told, x)
+    chosen = recipe("erbo").choose_contexts(told, SPACE, x)
+    torch.testing.assert_close(chosen, told.contexts[variance.argmax()].unsqueeze(0))
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_the_adversary_of_a_chosen_context_is_pessimistic(row: int) -> None:
+    told, x = history(), BOX[1] * uniform(4, 2, seed=3)[row : row + 1]
+    robust = recipe("dro", ambiguity_set=FullSimplex())
+    mean, variance = moments(robust, told, x)
+    worst = (mean - 1.5 * variance.sqrt()).argmin()
+    chosen = robust.choose_contexts(told, SPACE, x)
+    torch.testing.assert_close(chosen, told.contexts[worst].unsqueeze(0))
+
+
+def test_a_chosen_context_has_what_is_known_exactly() -> None:
+    space = SearchSpace(BOX, torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double())
+    told = history()
+    both = torch.cat([told.C, uniform(10, 1, seed=5)], dim=-1)
+    told = replace(told, C=both, contexts=both)
+    known = torch.tensor([torch.nan, 0.3], dtype=torch.double)
+    chosen = recipe("drbo_kde", num_contexts=32, num_outside=32).choose_contexts(
+        told, space, told.X[:2], this_round=Round(known_context=known)
+    )
+    assert chosen[:, 1].tolist() == [0.3, 0.3]
+
+
+@pytest.mark.parametrize(
+    "probabilities", [[0.2, 0.5, 0.6, 0.1], [0.95, 0.2, 0.99, 0.0]]
+)
+def test_what_has_to_be_beaten_is_the_best_that_is_allowed(
+    probabilities: list[float],
+) -> None:
+    told = history(4)
+    tried = told.X.unique(dim=0)
+    one = recipe("erbo")
+    model = one.fitted_model(told, SPACE)
+    values = torch.stack([moments(one, told, x.unsqueeze(0))[0].mean() for x in tried])
+    level = torch.tensor(probabilities).double()
+    chance: Any = SimpleNamespace(probability=lambda X: level, level=0.9)
+    found, reference = one._incumbents(chance, model, told, SPACE, 0)
+    allowed = level >= 0.9
+    if not allowed.any():  # any decision is a gain
+        allowed = values == values.min()
+    assert torch.equal(cast(Tensor, found.baseline), tried[allowed])
+    assert reference == pytest.approx(values[allowed].max().item())
+
+
+def test_of_decisions_alone_the_noise_is_not_what_was_told_of_it() -> None:
+    told = history()
+    noisy = replace(told, Yvar=torch.linspace(1e-4, 2.0, 10).double().unsqueeze(-1))
+    alone = recipe("gp_ucb")
+    assert torch.equal(alone.propose(told, SPACE), alone.propose(noisy, SPACE))
+    joint = recipe("erbo")
+    assert not torch.equal(joint.propose(told, SPACE), joint.propose(noisy, SPACE))
+
+
+def test_rivals_are_apart_in_some_variable() -> None:
+    x = torch.tensor([0.5, 2.0]).double()
+    shifts = torch.tensor([[0.0, 0.0], [0.009, 0.036], [0.011, 0.0], [0.0, 0.044]])
+    X = x + shifts.double()
+    told = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
+    assert sorted(_others(x, told, SPACE).tolist()) == sorted(X[2:].tolist())
+
+
+def test_a_recommendation_is_no_worse_than_what_was_tried() -> None:
+    for t in (10, 20, 30):
+        told = history(t)
+        lazy = recipe("erbo", num_restarts=1, raw_samples=1, max_iterations=1)
+        best = lazy.recommend(told, SPACE)
+        tried = torch.stack(
+            [moments(lazy, told, x.unsqueeze(0))[0].mean() for x in told.X]
+        )
+        assert best.objective >= tried.max().item() - 1e-9
+
+
+def test_a_batch_sees_its_own_decisions_as_pending() -> None:
+    told = history()
+    for name in ("erbo", "gp_ucb", "wdrbo_exact"):
+        one = recipe(name)
+        first = one.propose(told, SPACE, seed=2)
+        second = one.propose(told, SPACE, seed=2, X_pending=first)
+        both = one.propose(told, SPACE, q=2, seed=2)
+        torch.testing.assert_close(both, torch.cat([first, second]))
