@@ -326,7 +326,7 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         self._check_decisions(X)
         if X.shape[-2] != 1:
             return self._one_after_another(X)
-        return self._evaluate(self._values, X)
+        return self._evaluate(self.values, X)
 
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def ranking(self, X: Tensor) -> Tensor:
@@ -399,12 +399,22 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return total
 
     @abstractmethod
-    def _values(self, X: Tensor) -> Tensor:
-        """The robust value of decisions ``b x d_x``: ``b``, ensembles ``b x S``."""
+    def values(self, X: Tensor) -> Tensor:
+        r"""The robust value of each decision; what a subclass has to say.
+
+        ``forward`` calls it in blocks of decisions, repels from pending ones, and takes
+        the mean over the models of an ensemble. ``scores`` has the confidence bound.
+
+        Args:
+            X: Decisions, ``b x d_x``.
+
+        Returns:
+            One value per decision, ``b``; of an ensemble ``b x S``. Higher is better.
+        """
 
     def _ranking(self, X: Tensor) -> Tensor:
         """Cheaper numbers in nearly the same order, without a graph."""
-        return self._values(X)
+        return self.values(X)
 
 
 def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:

@@ -73,7 +73,7 @@ def best_robust_value(
         >>> best_robust_value(model, Z[:, :1], contexts, so).shape
         torch.Size([])
     """
-    check_objective(objective, check_context_set(context_set))
+    objective = check_objective(objective, check_context_set(context_set))
     num_joint = count_inputs(model, num_inputs)
     columns = context_columns(context_indices, num_joint, context_set.dim)
     check_points(X, "X", num_columns=num_joint - len(columns))

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
-from botorch_drbo.acquisition.inputs import check_ambiguity_size
+from botorch_drbo.acquisition.inputs import ambiguity_set_at
 from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.contexts import ContextSet
@@ -128,7 +128,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
             num_inputs=num_inputs,
         )
         check_ambiguity_set(ambiguity_set)
-        check_ambiguity_size(ambiguity_set, context_set, "ambiguity_set")
+        ambiguity_set = ambiguity_set_at(ambiguity_set, context_set, "ambiguity_set")
         self.ambiguity_set = without_inference_tensors(ambiguity_set)
         _check_scales(ambiguity_set, self.context_set.weights)
         if method not in get_args(Method):

@@ -87,13 +87,13 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
                 f"{type(objective).__name__}: the difference is taken in the radius of "
                 "its ambiguity set. Use DistributionallyRobustUCB for others."
             )
-        check_objective(objective, context_set)
         if not check_nonnegative(step, "step") > 0:
             raise InputDataError(f"`step` must be positive, got {step}.")
-        self.objective = objective
+        self.objective = check_objective(objective, context_set)
         self.step = float(step)
 
-    def _values(self, X: Tensor) -> Tensor:
+    def values(self, X: Tensor) -> Tensor:
+        r"""The value of the upper bound, and the difference."""
         moments, bound = self._view.at(X).moments(), self._bound
         lower, upper = bound.lower(*moments), bound(*moments)  # b (x S) x n
         weights = self.context_set.weights.to(X)

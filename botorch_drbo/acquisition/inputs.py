@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 from botorch.exceptions.errors import (
@@ -37,6 +38,9 @@ def check_context_set(context_set: ContextSet) -> ContextSet:
     return without_inference_tensors(context_set)
 
 
+_Objective = TypeVar("_Objective", bound=Objective)
+
+
 def empty_context_set() -> ContextSet:
     """One context of no columns: for a model of decisions alone."""
     contexts = ContextSet(torch.zeros(1, 1, dtype=torch.double))
@@ -44,8 +48,11 @@ def empty_context_set() -> ContextSet:
     return contexts
 
 
-def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
-    """Return the objective if it is one, and fits the number of contexts.
+def check_objective(objective: _Objective, context_set: ContextSet) -> _Objective:
+    """Return the objective on these contexts, if it is one and fits their number.
+
+    A set that has no distances of its own takes those of the contexts: then a copy of
+    the objective has it, and the user's stays as it is.
 
     Raises:
         InputDataError: It is no objective.
@@ -56,14 +63,17 @@ def check_objective(objective: Objective, context_set: ContextSet) -> Objective:
             f"`objective` must be an Objective, got {type(objective).__name__}. "
             "Wrap an ambiguity set: UncertaintyObjective(FullSimplex())."
         )
-    check_ambiguity_size(objective.ambiguity_set, context_set, "objective")
+    ball = ambiguity_set_at(objective.ambiguity_set, context_set, "objective")
+    if ball is not objective.ambiguity_set:
+        objective = copy.deepcopy(objective)
+        objective.ambiguity_set = ball
     return without_inference_tensors(objective)
 
 
-def check_ambiguity_size(
+def ambiguity_set_at(
     ambiguity_set: AmbiguitySet, context_set: ContextSet, name: str
-) -> None:
-    """Raise unless a set fits the number of contexts.
+) -> AmbiguitySet:
+    """Return the set on these contexts, if it fits their number.
 
     Args:
         ambiguity_set: The set.
@@ -74,6 +84,7 @@ def check_ambiguity_size(
         BotorchTensorDimensionError: The set knows other contexts.
     """
     n = context_set.num_points
+    ambiguity_set = ambiguity_set.at(context_set.points)
     try:
         ambiguity_set._check_sizes(n, n)
     except BotorchTensorDimensionError as error:
@@ -82,6 +93,7 @@ def check_ambiguity_size(
             f"{type(ambiguity_set).__name__} from the {n} points of this "
             "context set."
         ) from error
+    return ambiguity_set
 
 
 def check_decision_columns(X: Tensor, d_x: int) -> None:

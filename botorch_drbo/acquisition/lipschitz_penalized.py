@@ -151,7 +151,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         points = self.context_set.points
         return torch.cat([points, self.lipschitz.candidates.to(points)])
 
-    def _values(self, X: Tensor) -> Tensor:
+    def values(self, X: Tensor) -> Tensor:
+        r"""The expectation less the penalty."""
         return self._penalized(X, self._steepest)
 
     def _ranking(self, X: Tensor) -> Tensor:

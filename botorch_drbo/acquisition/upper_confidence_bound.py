@@ -109,7 +109,8 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             return points
         return torch.cat([points, self.outside_contexts.to(points)])
 
-    def _values(self, X: Tensor) -> Tensor:
+    def values(self, X: Tensor) -> Tensor:
+        r"""The objective of the confidence bound."""
         return self.objective(self._scores(X), self.weights.to(X))
 
     def _ranking(self, X: Tensor) -> Tensor:

@@ -27,7 +27,8 @@ class AroundContexts(Adversary):
         ambiguity_set: The set; a copy is made for each radius. One that knows its
             contexts (the kernel matrix of ``MaximumMeanDiscrepancy``, the cost of
             ``Wasserstein``, most descriptions in cvxpy) needs a ``reference`` on those
-            contexts.
+            contexts. ``Wasserstein(radius)`` without a cost takes the distances of the
+            contexts of each round, in their own units.
         radius: A number, or a schedule in the number of contexts seen; None for the
             radius of the set.
         contexts_complete: Whether the contexts of the ``reference``, or else those
@@ -71,7 +72,8 @@ class AroundContexts(Adversary):
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The contexts seen, or the reference, others in reach, and the set."""
         contexts, _ = self.judge(state).on_a_full_list(state.seed)
-        return SearchProblem(contexts=contexts, ambiguity_set=self.sized_set(state))
+        ball = self.sized_set(state).at(contexts.points)
+        return SearchProblem(contexts=contexts, ambiguity_set=ball)
 
     def judge(self, state: FittedRound) -> Judge:
         r"""The same set, with the box in reach unless the contexts are complete."""

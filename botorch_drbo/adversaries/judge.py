@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -58,8 +59,17 @@ class Judge:
             space: The contexts that there are. Where each column takes some values
                 only, these are on the list, for every set that may give them mass.
             contexts_complete: Whether no context is off the list, whatever the set.
+
+        Raises:
+            UnsupportedError: A set that would take distances of categories.
         """
         ball = ambiguity.original()
+        if space.context_categories and ball.at(contexts.points) is not ball:
+            raise UnsupportedError(
+                f"{type(ball).__name__} without a `cost` takes distances between "
+                "contexts, and categories have none. Give it a `cost`, or take the "
+                "recipe `wdrbo_exact`."
+            )
         listed = space.listed_contexts
         box = None
         if listed is not None:
@@ -69,7 +79,7 @@ class Judge:
             box = space.context_reach
         return cls(
             contexts=contexts,
-            ball=lambda points: ball,
+            ball=ball.at,
             box=box,
             values=space.context_values,
             categories=tuple(space.context_categories),

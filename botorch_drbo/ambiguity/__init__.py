@@ -10,9 +10,10 @@ from botorch_drbo.ambiguity.cvxpy_set import CvxpyAmbiguity
 from botorch_drbo.ambiguity.kullback_leibler import KullbackLeibler
 from botorch_drbo.ambiguity.minimax import MinimaxApproximation
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
-from botorch_drbo.ambiguity.solution import RobustValue, SolverStatus
+from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
 from botorch_drbo.ambiguity.total_variation import TotalVariation
 from botorch_drbo.ambiguity.trivial import FullSimplex, NoAmbiguity
+from botorch_drbo.ambiguity.unseen import Prices
 from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
     "MinimaxApproximation",
     "ModifiedChiSquared",
     "NoAmbiguity",
+    "Prices",
     "RobustValue",
+    "Solution",
     "SolverStatus",
     "TotalVariation",
     "Wasserstein",

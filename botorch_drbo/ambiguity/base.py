@@ -6,6 +6,7 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -22,7 +23,7 @@ from torch.nn import Module
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import cvxpy_layer
 from botorch_drbo.ambiguity._envelope import Envelope
-from botorch_drbo.ambiguity._simplex import check_simplex
+from botorch_drbo.ambiguity.simplex import check_simplex
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
 from botorch_drbo.ambiguity.unseen import Prices
 from botorch_drbo.codec import storable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 _Found = TypeVar("_Found")
+_STEP = 1e-6  # in the radius, of a difference in place of a direction
 Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
 
@@ -41,10 +43,10 @@ class AmbiguitySet(Module, ABC):
 
     .. math:: v(\epsilon) = \min \{ q^\top f : q \in \Delta,\ d(p, q) \le \epsilon \}
 
-    A subclass says what ``d`` is: in ``_solve``, in ``distance``, and, if the set is
-    convex, for cvxpy in ``_constraints``. It sees numbers only: scores, weights and a
-    radius, never a model. Each argument of its constructor has an attribute of the same
-    name: so a run of it can be stored and restored.
+    A subclass says what ``d`` is: in ``solve`` and in ``distance``, and, if the set is
+    convex and is to be checked by cvxpy, in ``constraints``. It sees numbers only:
+    scores, weights and a radius, never a model. Each argument of its constructor has an
+    attribute of the same name: so a run of it can be stored and restored.
 
     Gradients come from the envelope theorem: ``dv/df = q*`` and
     ``dv/d radius = -multiplier``, so that no solver is differentiated. They exist to
@@ -169,7 +171,9 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(self._solve_slope, atoms, reference, self.radius)
+        solution = self._solution(
+            self.solve_with_direction, atoms, reference, self.radius
+        )
         return self._sensitivity(solution, values, atoms, reference)
 
     def worst_case_and_sensitivity(
@@ -186,7 +190,9 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(self._solve_slope, atoms, reference, self.radius)
+        solution = self._solution(
+            self.solve_with_direction, atoms, reference, self.radius
+        )
         return (
             self._robust_value(solution, values, atoms, reference, self.radius),
             self._sensitivity(solution, values, atoms, reference),
@@ -214,6 +220,21 @@ class AmbiguitySet(Module, ABC):
         del twin.radius  # a buffer, or a parameter if someone made it one
         twin.register_buffer("radius", radius)
         return twin
+
+    def at(self, points: Tensor) -> AmbiguitySet:
+        r"""The set on these contexts, if it is made of where they lie.
+
+        Acquisition functions call it once, when they are built; ``Judge.of`` does for
+        the worst case of a recommendation. A set that lacks its distances or its kernel
+        matrix makes it here.
+
+        Args:
+            points: The contexts, ``n x d_c``, in their own units.
+
+        Returns:
+            By default the set itself.
+        """
+        return self
 
     def original(self) -> AmbiguitySet:
         r"""The set of distributions itself; for an approximation, what is approximated.
@@ -250,7 +271,7 @@ class AmbiguitySet(Module, ABC):
             atoms,
             coefficients,
             reference,
-            solution.reference_gradient().to(values)
+            self._reference_gradient(solution).to(values)
             if reference.requires_grad
             else None,
             radius,
@@ -281,17 +302,27 @@ class AmbiguitySet(Module, ABC):
         self, solution: Solution, values: Tensor, atoms: Tensor, reference: Tensor
     ) -> Tensor:
         """Join the slope of a solution to the graph."""
-        zero = torch.zeros_like(solution.direction, dtype=values.dtype)
+        direction = _direction(solution)
+        zero = torch.zeros_like(direction, dtype=values.dtype)
         return Envelope.apply(
             # direction . f, but without its cancellation, and right where it is -inf
             -solution.multiplier.to(values),
             atoms,
-            solution.direction.to(values),
+            direction.to(values),
             reference.detach(),
             zero,
             self.radius.detach(),
             zero[..., 0],
         )
+
+    def _reference_gradient(self, solution: Solution) -> Tensor:
+        if solution.reference_gradient is None:
+            raise UnsupportedError(
+                f"{type(self).__name__} has no gradient in the reference weights: the "
+                "solution of its `solve` has no `reference_gradient`. Detach the "
+                "weights, or give the solution one."
+            )
+        return solution.reference_gradient()
 
     def _check(self, values: Tensor, weights: Tensor) -> None:
         sizes = (*values.shape[-1:], *weights.shape[-1:])
@@ -310,7 +341,7 @@ class AmbiguitySet(Module, ABC):
 
     def _solver(self, name: Solver) -> _Solve:
         if name == "exact":
-            return self._solve
+            return self.solve
         if name == "cvxpylayers":
             return partial(cvxpy_layer.solve, self)
         raise InputDataError(f"`solver` must be one of {get_args(Solver)}, got {name}.")
@@ -359,17 +390,61 @@ class AmbiguitySet(Module, ABC):
         return values, weights
 
     @abstractmethod
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        """Solve in float64 without a graph: ``... x n``, ``... x n``, ``... x 1``."""
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""Find a worst-case distribution of each row, in plain batched torch.
 
-    def _solve_slope(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        """Like ``_solve``, where the direction is needed too."""
-        return self._solve(values, weights, radius)
+        It is called by ``worst_case``, which has checked, cast and expanded the
+        arguments, and makes a differentiable answer of the solution.
 
-    def _constraints(
+        Args:
+            values: Scores ``f``, ``... x n``: float64, detached, in the user's units.
+            weights: Reference weights ``p``, ``... x n``, with the same batch: float64,
+                on the simplex, some perhaps zero.
+            radius: One of each row, ``... x 1``; not negative, in the units of
+                ``distance``. It takes the place of ``self.radius``.
+
+        Returns:
+            The solution; ``weights`` and ``multiplier`` are enough.
+        """
+
+    def solve_with_direction(
+        self, values: Tensor, weights: Tensor, radius: Tensor
+    ) -> Solution:
+        r"""Like ``solve``, with the ``direction`` that a sensitivity needs.
+
+        A set overrides it only where its direction costs extra. By default it is that
+        of ``solve``, and if that has none a right difference, of a step of 1e-6:
+
+        .. math:: dq^* / d\epsilon \approx (q^*(\epsilon + h) - q^*(\epsilon)) / h
+
+        Args:
+            values: As for ``solve``.
+            weights: As for ``solve``.
+            radius: As for ``solve``.
+
+        Returns:
+            The solution; its ``direction`` is not None.
+        """
+        here = self.solve(values, weights, radius)
+        if here.direction is not None:
+            return here
+        there = self.solve(values, weights, radius + _STEP)
+        return replace(here, direction=(there.weights - here.weights) / _STEP)
+
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
-        """Describe the set, beside the simplex, to cvxpy by its DPP rules.
+        r"""Describe the set, beside the simplex, to cvxpy by its DPP rules.
+
+        Only ``solver="cvxpylayers"`` needs it, which checks ``solve``.
+
+        Args:
+            q: The distribution that is sought, ``n``; it is known to be one.
+            p: The reference weights, ``n``.
+            radius: The radius, a scalar.
+
+        Returns:
+            Convex constraints; parameters enter affinely.
 
         Raises:
             UnsupportedError: The set is not convex.
@@ -404,6 +479,13 @@ def check_ambiguity_set(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
             "NoAmbiguity() for the expectation."
         )
     return ambiguity_set
+
+
+def _direction(solution: Solution) -> Tensor:
+    """The direction, of a solution that was asked for with one."""
+    if solution.direction is None:
+        raise RuntimeError("`solve_with_direction` returned no `direction`.")
+    return solution.direction
 
 
 def _as_radius(radius: float | Tensor) -> Tensor:

@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.ambiguity._ranking import ranked
-from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity._support import lowest_supported, may_hold
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.roots import increasing_root
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class ModifiedChiSquared(AmbiguitySet):
     def __init__(self, radius: float | Tensor) -> None:
         super().__init__(radius)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""From one sort."""
         low = lowest_supported(values, weights)
         f, span = scaled_scores(values, low)
         p = weights / weights.sum(-1, keepdim=True)
@@ -118,15 +119,13 @@ class ModifiedChiSquared(AmbiguitySet):
             # Saturated, a first bit of weight below the minimum counts without bound.
             jump = flat & (f < 0.0) & (radius > 0.0)
             gradient = torch.where(jump, -torch.inf, gradient)
-        return Solution(
-            weights=q,
-            multiplier=multiplier.squeeze(-1),
-            reference_gradient=lambda: gradient,
-            direction=torch.zeros_like(q),  # only ``_solve_slope`` needs it
-        )
+        return Solution(q, multiplier.squeeze(-1), lambda: gradient)
 
-    def _solve_slope(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        found = self._solve(values, weights, radius)
+    def solve_with_direction(
+        self, values: Tensor, weights: Tensor, radius: Tensor
+    ) -> Solution:
+        r"""Like ``solve``; the direction follows from the multiplier."""
+        found = self.solve(values, weights, radius)
         f, span = scaled_scores(values, lowest_supported(values, weights))
         p = torch.where(found.weights > 0.0, weights, 0.0)
         f = f - torch.where(p > 0.0, f, -torch.inf).amax(-1, keepdim=True)
@@ -139,9 +138,10 @@ class ModifiedChiSquared(AmbiguitySet):
         direction = torch.where(unchanged, 0.0, -tilt * (multiplier / size))
         return replace(found, direction=direction)
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         ratio = cp.Variable(q.size)  # at least q^2 / p: sums to 1 + radius
@@ -211,7 +211,8 @@ class ChiSquared(AmbiguitySet):
     def __init__(self, radius: float | Tensor) -> None:
         super().__init__(radius)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""By one root."""
         p = weights / weights.sum(-1, keepdim=True)
         f, span = scaled_scores(values, values.amin(-1, keepdim=True))  # in [0, 1]
         mean = (p * f).sum(-1, keepdim=True)
@@ -325,9 +326,10 @@ class ChiSquared(AmbiguitySet):
         upper = torch.where(skip | (mean <= 0), lower, upper)
         return increasing_root(function, lower, upper, guess).exp()
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         ratio = cp.Variable(q.size)  # at least p^2 / q: sums to 1 + radius

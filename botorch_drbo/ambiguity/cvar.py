@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.ambiguity._ranking import ranked
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class ConditionalValueAtRisk(AmbiguitySet):
         """The level, a scalar tensor."""
         return self.radius / (1.0 + self.radius)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""From one sort."""
         f = values - values.amin(-1, keepdim=True)  # a large offset would cost digits
         # Fractional knapsack: fill the lowest scores up to their caps (1 + radius) p.
         ordered, order = ranked(f)
@@ -112,9 +113,10 @@ class ConditionalValueAtRisk(AmbiguitySet):
             zeros.scatter(-1, order, direction),
         )
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         # A product of two parameters is against the rules; one with a variable is not.

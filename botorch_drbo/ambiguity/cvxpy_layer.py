@@ -40,7 +40,7 @@ class ConvexSet(Protocol):
     keeps_support: ClassVar[bool]
     """Whether atoms of reference weight zero get no mass."""
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
         """Describe the set, beside the simplex, by cvxpy's DPP rules."""
@@ -85,7 +85,7 @@ class _WorstCase:
         p = cp.Parameter(num_weights, nonneg=True, name="p")
         radius = cp.Parameter(nonneg=True, name="radius")
         support = cp.Parameter(num_weights, nonneg=True, name="support")
-        constraints = [cp.sum(q) == 1, *ambiguity._constraints(q, p, radius)]
+        constraints = [cp.sum(q) == 1, *ambiguity.constraints(q, p, radius)]
         if ambiguity.keeps_support:
             constraints.append(q <= support)
         problem = cp.Problem(cp.Minimize(f @ q), constraints)
@@ -222,10 +222,10 @@ def solve(
     Where the worst case is not unique (ties), ``q`` lies in the middle of all of them,
     not on a vertex. Where the value has a kink (in the radius, at zero and on a
     breakpoint; in the weights, at zero), the slopes are subgradients. ``direction`` is
-    not found: it is zero.
+    not found.
 
     Args:
-        ambiguity: Whose ``_constraints`` are the description.
+        ambiguity: Whose ``constraints`` are the description.
         values: Scores, ``... x n``.
         weights: Reference weights, ``... x m``.
         radius: The radii, ``... x 1``.
@@ -247,7 +247,7 @@ def solve(
     f, p, r = f.reshape(-1, n), weights.reshape(-1, m), radius.reshape(-1)
     if not len(f):
         zeros = torch.zeros_like(values)
-        return Solution(zeros, zeros[..., 0], lambda: torch.zeros_like(weights), zeros)
+        return Solution(zeros, zeros[..., 0], lambda: torch.zeros_like(weights))
     p = p / p.sum(-1, keepdim=True)  # one, up to the rounding of the user's dtype
     q, slope, multiplier, certificates = _layer(ambiguity, n, m)(
         f.cpu(), p.cpu(), r.cpu()
@@ -274,7 +274,6 @@ def solve(
         weights=q.reshape(values.shape),
         multiplier=(-span * multiplier).reshape(batch),
         reference_gradient=lambda: (span[:, None] * slope).reshape(*batch, m),
-        direction=torch.zeros_like(values),
         gap=None if proved else (span * gap).reshape(batch),
         infeasibility=None if proved else (span * violation).reshape(batch),
     )

@@ -14,8 +14,8 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo.ambiguity import cvxpy_layer
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
@@ -88,9 +88,10 @@ class CvxpyAmbiguity(AmbiguitySet):
         self.problem_builder = problem_builder
         self.step = step
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""Those of ``problem_builder``, checked."""
         constraints = self._built(q, p, radius)
         for constraint in constraints:
             if not constraint.is_dcp():
@@ -136,12 +137,16 @@ class CvxpyAmbiguity(AmbiguitySet):
                 )
         return list(constraints)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""By Clarabel, row by row."""
         return cvxpy_layer.solve(self, values, weights, radius)
 
-    def _solve_slope(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        here = self._solve(values, weights, radius)
-        there = self._solve(values, weights, radius + self.step)
+    def solve_with_direction(
+        self, values: Tensor, weights: Tensor, radius: Tensor
+    ) -> Solution:
+        r"""Like ``solve``, with right differences in the radius."""
+        here = self.solve(values, weights, radius)
+        there = self.solve(values, weights, radius + self.step)
         for solution in (here, there):
             if solution.gap is not None:
                 warnings.warn(

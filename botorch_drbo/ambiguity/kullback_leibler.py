@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from botorch_drbo.ambiguity._roots import increasing_root
 from botorch_drbo.ambiguity._scores import scaled_scores
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.roots import increasing_root
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class KullbackLeibler(AmbiguitySet):
     def __init__(self, radius: float | Tensor) -> None:
         super().__init__(radius)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""By one root."""
         p = weights / weights.sum(-1, keepdim=True)
         low = torch.where(p > 0, values, torch.inf).amin(-1, keepdim=True)
         f, span = scaled_scores(values, low)  # of the atoms with weight, in [0, 1]
@@ -188,9 +189,10 @@ class KullbackLeibler(AmbiguitySet):
         upper = torch.where(skip, lower, upper)
         return increasing_root(function, lower, upper, guess).exp()
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         return [cp.sum(cp.rel_entr(q, p)) <= radius]

@@ -84,6 +84,20 @@ class MinimaxApproximation(AmbiguitySet):
         """That of the set."""
         return self.ambiguity_set.diameter
 
+    def at(self, points: Tensor) -> AmbiguitySet:
+        r"""That of the set on these contexts.
+
+        Args:
+            points: The contexts, ``n x d_c``.
+
+        Returns:
+            The approximation; itself if the set knows its contexts.
+        """
+        there = self.ambiguity_set.at(points)
+        if there is self.ambiguity_set:
+            return self
+        return MinimaxApproximation(there).with_radius(self.radius)
+
     def original(self) -> AmbiguitySet:
         r"""The set that is approximated, with the radius of the approximation.
 
@@ -98,9 +112,12 @@ class MinimaxApproximation(AmbiguitySet):
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         return self.ambiguity_set._with_outside(values, weights)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""The mean of the two lines."""
         # Tangent at zero: max(E - radius S, min f).
         start = self._at_zero(values, weights, torch.zeros_like(radius))
+        along, start_gradient = start.direction, start.reference_gradient
+        assert along is not None and start_gradient is not None  # those sets have both
         low = values.amin(-1, keepdim=True)
         worst_atom = self._nearest_vertex(weights, values == low)
         vertex = torch.zeros_like(values).scatter(-1, worst_atom, 1.0)
@@ -108,7 +125,7 @@ class MinimaxApproximation(AmbiguitySet):
         drop = (start.weights * f).sum(-1, keepdim=True)  # E - min
         slope = start.multiplier.unsqueeze(-1)  # S
         descends = (radius * slope < drop).to(f)  # else the tangent met the minimum
-        tangent = start.weights + radius * start.direction
+        tangent = start.weights + radius * along
         tangent = torch.where(descends > 0, tangent, vertex)
 
         # Chord from E at zero to min f at eps* = d(p, vertex).
@@ -121,7 +138,7 @@ class MinimaxApproximation(AmbiguitySet):
         chord_direction = vertex - start.weights
 
         def gradient() -> Tensor:
-            gradient = (descends + 1 - share) * start.reference_gradient()
+            gradient = (descends + 1 - share) * start_gradient()
             return 0.5 * (gradient + drop * share * share_slope * chord_end_gradient)
 
         # The mean of both lines.
@@ -129,15 +146,14 @@ class MinimaxApproximation(AmbiguitySet):
             weights=0.5 * (tangent + chord),
             multiplier=0.5 * (descends * slope + share_slope * drop).squeeze(-1),
             reference_gradient=gradient,
-            direction=0.5
-            * (descends * start.direction + share_slope * chord_direction),
+            direction=0.5 * (descends * along + share_slope * chord_direction),
         )
 
     def _at_zero(self, values: Tensor, weights: Tensor, zero: Tensor) -> Solution:
         """The worst case and its derivative at radius zero: the tangent."""
         ball = self.ambiguity_set
         if not isinstance(ball, MaximumMeanDiscrepancy):
-            return ball._solve(values, weights, zero)
+            return ball.solve(values, weights, zero)
         slope, direction = ball.free_slope(values)
         return Solution(
             weights=weights,
@@ -152,7 +168,7 @@ class MinimaxApproximation(AmbiguitySet):
         if isinstance(ball, TotalVariation):
             distance = -p
         elif isinstance(ball, Wasserstein):
-            distance = p @ ball.cost.to(p)
+            distance = p @ ball._ground.to(p)
         else:
             assert isinstance(ball, MaximumMeanDiscrepancy)
             factor = ball.factor.to(p)
@@ -166,7 +182,7 @@ class MinimaxApproximation(AmbiguitySet):
             vertex = torch.zeros_like(p).scatter(-1, atom, 1.0)
             return 2 * (1 - p.gather(-1, atom)), -2 * vertex
         if isinstance(ball, Wasserstein):
-            cost = ball.cost.to(p).mT[atom.squeeze(-1)]  # ... x n
+            cost = ball._ground.to(p).mT[atom.squeeze(-1)]  # ... x n
             return (p * cost).sum(-1, keepdim=True), cost
         assert isinstance(ball, MaximumMeanDiscrepancy)
         factor = ball.factor.to(p)

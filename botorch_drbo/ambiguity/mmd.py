@@ -17,8 +17,8 @@ from botorch_drbo.ambiguity._interior_point import (
     lower_bound,
     minimise,
 )
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 
@@ -243,16 +243,16 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         return robust.value
 
     def _solve_again(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
-        solution = self._solve(values, weights, radius, self._last)
+        solution = self._solve_from(values, weights, radius, self._last)
         self._last = _WarmStart.of(values, solution.weights)
         return solution
 
-    def _solve(
-        self,
-        values: Tensor,
-        weights: Tensor,
-        radius: Tensor,
-        last: _WarmStart | None = None,
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""By an active set, else by an interior point."""
+        return self._solve_from(values, weights, radius, None)
+
+    def _solve_from(
+        self, values: Tensor, weights: Tensor, radius: Tensor, last: _WarmStart | None
     ) -> Solution:
         batch, n = values.shape[:-1], values.shape[-1]
         f, span = _in_unit_range(values.reshape(-1, n))
@@ -283,9 +283,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             gap=None if proved else gap,
         )
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         factor = self.factor.detach().cpu().numpy()

@@ -38,23 +38,37 @@ class RobustValue:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver finds, all detached float64; ``AmbiguitySet`` adds the gradients.
+    r"""What ``AmbiguitySet.solve`` finds, all detached float64.
+
+    .. math:: v(\epsilon) = \min_q q^\top f = q^{*\top} f
+
+    The first two are enough. Without a ``direction`` the gradient of the sensitivity is
+    made of a right difference of ``q*``; without a ``reference_gradient`` a gradient
+    in the reference weights is an error. No recipe and no acquisition function asks for
+    that one.
 
     Attributes:
-        weights: The worst-case distribution ``q*``, ``... x n``.
-        multiplier: ``-dv/d radius`` from the right, ``...``.
+        weights: The worst-case distribution ``q*``, ``... x n``; it sums to one.
+        multiplier: ``-dv/d radius`` from the right, ``...``, in units of the scores by
+            units of the radius. Not negative; zero where a larger radius changes
+            nothing, infinite where the slope is.
         reference_gradient: Finds ``dv/dp`` up to an additive constant, ``... x n``; it
-            is asked only where somebody wants that gradient.
-        direction: ``dq*/d radius`` from the right, ``... x n``.
+            is called only where somebody wants that gradient. None if it is not known.
+        direction: ``dq*/d radius`` from the right, ``... x n``; None for a difference.
         gap: How far ``q* . f`` may lie above the exact value, ``...``; None for not at
             all. What is returned is the lower end, and the user is warned.
         infeasibility: How far the exact value may lie above ``q* . f``, because ``q*``
             is not quite feasible, ``...``; None for not at all.
+
+    Example:
+        >>> import torch
+        >>> Solution(torch.tensor([0.75, 0.25]), torch.tensor(4.0)).gap is None
+        True
     """
 
     weights: Tensor
     multiplier: Tensor
-    reference_gradient: Callable[[], Tensor]
-    direction: Tensor
+    reference_gradient: Callable[[], Tensor] | None = None
+    direction: Tensor | None = None
     gap: Tensor | None = None
     infeasibility: Tensor | None = None

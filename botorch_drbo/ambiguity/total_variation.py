@@ -13,8 +13,8 @@ from botorch_drbo import _device
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._equal_weights import equal_weights_value, support_mask
 from botorch_drbo.ambiguity._ranking import ranked
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class TotalVariation(AmbiguitySet):
             torch.cat([weights, zero], dim=-1),
         )
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""From one sort."""
         low, worst = values.min(-1, keepdim=True)
         f = values - low  # a large offset would cost digits
         budget = (radius / 2).clamp_max(1.0)
@@ -157,9 +158,10 @@ class TotalVariation(AmbiguitySet):
         gradient = torch.where(used > last, 0.0, torch.minimum(f, cut))
         return Solution(q, level.squeeze(-1) / 2, lambda: gradient, direction)
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
         return [cp.norm1(q - p) <= radius]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:
@@ -47,13 +47,15 @@ class NoAmbiguity(AmbiguitySet):
         self._check(values, weights)
         return torch.linalg.vecdot(values, weights)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""The reference itself."""
         zeros = torch.zeros_like(values)
         return Solution(weights, zeros[..., 0], lambda: values, zeros)
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         return [q == p]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
@@ -93,15 +95,17 @@ class FullSimplex(AmbiguitySet):
     def __init__(self) -> None:
         super().__init__(radius=1.0)
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""The lowest score."""
         zeros = torch.zeros_like(values)
         worst = values.argmin(-1, keepdim=True)
         vertex = zeros.scatter(-1, worst, 1.0)
         return Solution(vertex, zeros[..., 0], lambda: zeros, zeros)
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         return []
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._simplex import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 
@@ -73,9 +74,14 @@ class Wasserstein(AmbiguitySet):
     candidates, and the scores belong to the candidates. Candidates should contain the
     atoms: the radius must be at least the cost of the cheapest plan.
 
+    Without a cost it is that of Euclidean distances in the columns of the contexts as
+    they are given, and the radius has their units: an acquisition function and the
+    adversary ``ambiguity_set`` make it from their own contexts. Elsewhere ``at`` does.
+
     Args:
         radius: The average cost of transport that is allowed.
-        cost: The ground metric, ``n x n`` (zero diagonal) or ``n x m``.
+        cost: The ground metric, ``n x n`` (zero diagonal) or ``n x m``; None for the
+            distances of the contexts.
 
     Raises:
         InputDataError: A negative or non-finite entry, a non-zero diagonal, or a
@@ -88,14 +94,20 @@ class Wasserstein(AmbiguitySet):
         >>> robust = ball.worst_case(torch.tensor([0.0, 4.0]), torch.tensor([0.5, 0.5]))
         >>> robust.value, robust.weights  # a quarter of the mass moves a distance of 1
         (tensor(1.), tensor([0.7500, 0.2500]))
+        >>> Wasserstein(radius=0.25).at(3 * points).cost
+        tensor([[0., 3.],
+                [3., 0.]], dtype=torch.float64)
 
     The ball of [Micheli2025wdrbo]_, whose Lipschitz penalty bounds ``v`` from below.
     """
 
-    cost: Tensor
+    cost: Tensor | None
 
-    def __init__(self, radius: float | Tensor, cost: Tensor) -> None:
+    def __init__(self, radius: float | Tensor, cost: Tensor | None = None) -> None:
         super().__init__(radius)
+        if cost is None:
+            self.register_buffer("cost", None)
+            return
         check_finite(cost, "cost")
         if cost.ndim != 2 or 0 in cost.shape:
             raise BotorchTensorDimensionError(
@@ -120,12 +132,42 @@ class Wasserstein(AmbiguitySet):
     @property
     def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Of square costs, where staying is free."""
-        return self.cost.shape[0] == self.cost.shape[1]
+        return self.cost is None or self.cost.shape[0] == self.cost.shape[1]
 
     @property
-    def diameter(self) -> float:
-        """All of the mass takes the longest way."""
-        return self.cost.max().item()
+    def diameter(self) -> float | None:
+        """All of the mass takes the longest way; None without a cost."""
+        return None if self.cost is None else self.cost.max().item()
+
+    def at(self, points: Tensor) -> Wasserstein:
+        r"""The ball with a cost: the set itself, or that of distances.
+
+        .. math:: C_{ij} = \| c_i - c_j \|_2
+
+        Args:
+            points: The contexts, ``n x d_c``, in their own units.
+
+        Returns:
+            This set if it has a cost; else one with the distances.
+        """
+        if self.cost is not None:
+            return self
+        points = points.detach().double()
+        mode = "donot_use_mm_for_euclid_dist"
+        twin = copy.deepcopy(self)
+        twin.cost = torch.cdist(points, points, compute_mode=mode)
+        return twin
+
+    @property
+    def _ground(self) -> Tensor:
+        """The cost, where one is needed."""
+        if self.cost is None:
+            raise InputDataError(
+                "Wasserstein(radius) without a `cost` has no distances here. Give it a "
+                "`cost`, or take `.at(points)`, the ball on these contexts. An "
+                "acquisition function does so with its own contexts."
+            )
+        return self.cost
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row for each atom: the multiplier times the cost of going there.
@@ -166,7 +208,7 @@ class Wasserstein(AmbiguitySet):
         low = values.amin(-1, keepdim=True)
         f = (values - low).reshape(-1, values.shape[-1])
         p = weights.reshape(len(f), -1)
-        cost = self.cost.to(f)
+        cost = self._ground.to(f)
         stay = _assignment_at_infinity(f, cost)
         value, plan_cost = stay.cut(p)
         slope = _largest_slope(f, cost, stay, p > 0)
@@ -174,14 +216,16 @@ class Wasserstein(AmbiguitySet):
         return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
-        if (num_weights, num_values) != tuple(self.cost.shape):
+        atoms, candidates = self._ground.shape
+        if (num_weights, num_values) != (atoms, candidates):
             raise BotorchTensorDimensionError(
-                f"The cost is {tuple(self.cost.shape)} (atoms x candidates): it needs "
-                f"{self.cost.shape[0]} weights and {self.cost.shape[1]} scores, got "
+                f"The cost is {(atoms, candidates)} (atoms x candidates): it needs "
+                f"{atoms} weights and {candidates} scores, got "
                 f"{num_weights} weights and {num_values} scores."
             )
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        r"""By supporting lines of the dual."""
         batch, n = values.shape[:-1], weights.shape[-1]
         # Only differences of scores matter; a large offset would cost digits.
         shifted = values - values.amin(-1, keepdim=True)
@@ -202,7 +246,7 @@ class Wasserstein(AmbiguitySet):
 
     def _transformed_scores(self, f: Tensor, lam: Tensor) -> Tensor:
         """The c-transform ``min_j f_j + lambda C_ij`` of every atom, ``b x n``."""
-        cost = self.cost.to(f)
+        cost = self._ground.to(f)
         row, atom = (
             torch.ones_like(f[:, :1]).expand(-1, len(cost)).nonzero(as_tuple=True)
         )
@@ -210,7 +254,7 @@ class Wasserstein(AmbiguitySet):
         return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
-        cost = self.cost.to(f)  # the set may have been moved to float32
+        cost = self._ground.to(f)  # the set may have been moved to float32
         limit = radius + 1e-13 * cost.max()
         low, high = _assignment_at_zero(f, cost), _assignment_at_infinity(f, cost)
         value_low, cost_low = low.cut(p)
@@ -265,12 +309,13 @@ class Wasserstein(AmbiguitySet):
         q, direction = _mixed_plan(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, direction, gap
 
-    def _constraints(
+    def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
+        r"""The definition, for cvxpy."""
         import cvxpy as cp
 
-        cost = self.cost.detach().cpu().numpy()
+        cost = self._ground.detach().cpu().numpy()
         plan = cp.Variable(cost.shape, nonneg=True)
         return [
             p == cp.sum(plan, axis=1),
@@ -296,7 +341,7 @@ class Wasserstein(AmbiguitySet):
         p, q = check_distributions(p, q)
         self._check_sizes(q.shape[-1], p.shape[-1])
         batch = torch.broadcast_shapes(p.shape[:-1], q.shape[:-1])
-        cost = self.cost.detach().double().cpu().numpy()
+        cost = self._ground.detach().double().cpu().numpy()
         sources, targets = (
             x.expand(*batch, -1).reshape(-1, x.shape[-1]).detach().cpu().numpy()
             for x in (p, q)

@@ -80,7 +80,7 @@ class ConfidenceBound(ObjectivePolicy):
             model,
             beta,
             problem.contexts,
-            self.objective(problem),
+            self.objective_over(problem),
             outside_contexts=problem.outside,
             misspecification=misspecification,
             X_pending=X_pending,

@@ -56,7 +56,7 @@ class ExpectedImprovement(PathPolicy):
             state.model,
             history.X if history.baseline is None else history.baseline,
             problem.listed(),
-            self.objective(problem),
+            self.objective_over(problem),
             num_paths=self.num_paths,
             num_features=self.num_features,
             seed=state.seed,

@@ -51,6 +51,11 @@ class FiniteDifference(ObjectivePolicy):
         """Check the options."""
         super().__post_init__()
         check_beta(self.beta)
+        if self.objective is not None:
+            raise InputDataError(
+                "The finite difference is one of the general objective and takes no "
+                "`objective`. Take another policy, for example `confidence_bound`."
+            )
         if not check_nonnegative(self.step, "step") > 0:
             raise InputDataError(f"`step` must be positive, got {self.step}.")
 
@@ -80,7 +85,7 @@ class FiniteDifference(ObjectivePolicy):
             model,
             beta,
             problem.listed(),
-            self.objective(problem),
+            self.general_objective(problem),
             step=self.step,
             X_pending=X_pending,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from botorch.exceptions.errors import InputDataError
@@ -9,7 +10,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.adversaries.around_contexts import AroundContexts
 from botorch_drbo.adversaries.base import Adversary, SearchProblem
-from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.schedules import Schedule
 
@@ -25,16 +27,27 @@ class ObjectivePolicy(Policy):
     ``(1, b)`` with radius 0, and GEN ``(1, 1)``; see ``UncertaintyObjective``.
     [Tay2024bocu]_, Table 1.
 
+    With ``objective`` it is any other one. The search and the choice of a recommended
+    decision follow it; the worst case that a recommendation states stays that of the
+    adversary's set.
+
     Args:
         value_weight: ``a``, the weight of the worst-case value.
         sensitivity_weight: ``b``, the weight of the sensitivity to the radius.
+        objective: From the ambiguity set of a round to the ``Objective`` that takes the
+            place of ``g``, for example ``partial(RobustSatisficing, target=5.0)``. Its
+            scores are in the units of y, and higher is better (with
+            ``maximize=False`` they are those of ``-y``). A function cannot be
+            saved: for a journal give an object of a ``storable`` class that can be
+            called. None for ``g``.
 
     Raises:
-        InputDataError: An option outside its range.
+        InputDataError: An option outside its range, or an ``objective`` beside weights.
     """
 
     value_weight: float = 1.0
     sensitivity_weight: float = 0.0
+    objective: Callable[[AmbiguitySet], Objective] | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -45,6 +58,20 @@ class ObjectivePolicy(Policy):
             raise InputDataError(
                 "`value_weight` and `sensitivity_weight` are both zero: nothing is "
                 "left to maximise."
+            )
+        if self.objective is None:
+            return
+        if isinstance(self.objective, Objective) or not callable(self.objective):
+            raise InputDataError(
+                "`objective` must be a function from an ambiguity set to an Objective, "
+                f"got {type(self.objective).__name__}: the set is built anew in each "
+                "round. For example `partial(RobustSatisficing, target=5.0)`."
+            )
+        if (self.value_weight, self.sensitivity_weight) != (1.0, 0.0):
+            raise InputDataError(
+                "`value_weight` and `sensitivity_weight` are those of the general "
+                "objective, and `objective` takes its place. Leave one or the other "
+                "out."
             )
 
     def check(self, adversary: Adversary) -> None:
@@ -58,11 +85,28 @@ class ObjectivePolicy(Policy):
 
     @property
     def maximises_worst_case(self) -> bool:
-        """Not where the sensitivity counts too."""
-        return (self.value_weight, self.sensitivity_weight) == (1.0, 0.0)
+        """Not where the sensitivity counts too, nor with another objective."""
+        weights = self.value_weight, self.sensitivity_weight
+        return self.objective is None and weights == (1.0, 0.0)
 
-    def objective(self, problem: SearchProblem) -> UncertaintyObjective:
-        """The general objective over the set of a search problem."""
+    def general_objective(self, problem: SearchProblem) -> UncertaintyObjective:
+        """That of both weights."""
         return UncertaintyObjective(
             problem.ambiguity_set, self.value_weight, self.sensitivity_weight
         )
+
+    def objective_over(self, problem: SearchProblem) -> Objective:
+        """The objective over the set of a search problem.
+
+        Raises:
+            InputDataError: The function ``objective`` returned something else.
+        """
+        if self.objective is None:
+            return self.general_objective(problem)
+        made = self.objective(problem.ambiguity_set)
+        if not isinstance(made, Objective):
+            raise InputDataError(
+                "The function `objective` must return an Objective, got "
+                f"{type(made).__name__}."
+            )
+        return made

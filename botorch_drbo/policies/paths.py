@@ -24,5 +24,5 @@ class PathPolicy(ObjectivePolicy):
         r"""The objective of the posterior mean."""
         problem = adversary.search_problem(state)
         return DistributionallyRobustUCB(
-            state.model, 0.0, problem.listed(), self.objective(problem)
+            state.model, 0.0, problem.listed(), self.objective_over(problem)
         )

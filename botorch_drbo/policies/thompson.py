@@ -52,7 +52,7 @@ class Thompson(PathPolicy):
         return RobustThompsonSampling(
             state.model,
             problem.listed(),
-            self.objective(problem),
+            self.objective_over(problem),
             num_features=self.num_features,
             seed=derive_seed(state.seed, number),
         )

@@ -256,7 +256,7 @@ def test_ensemble_averages_values(make):
     Z, Y = data()
     acqf = make(ensemble(Z, Y))
     X = rows()
-    values = acqf._values(X.squeeze(-2))  # one robust value per member
+    values = acqf.values(X.squeeze(-2))  # one robust value per member
     assert values.shape == (5, 3)
     assert (values.amax(-1) - values.amin(-1) > 1e-2).all()
     torch.testing.assert_close(acqf(X), values.mean(-1), rtol=1e-6, atol=1e-8)

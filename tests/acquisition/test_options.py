@@ -88,7 +88,7 @@ def test_a_class_of_ones_own_has_the_options_too():
             super().__init__(model, beta, context_set, num_inputs=num_inputs, **options)
             self.power = power
 
-        def _values(self, X):
+        def values(self, X):
             return self.power * self.scores(X).mean(-1)
 
     class Heir(Own):

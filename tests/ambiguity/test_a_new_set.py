@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import pytest
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.ambiguity import AmbiguitySet, SolverStatus
-from botorch_drbo.ambiguity.solution import Solution
+from botorch_drbo.ambiguity import AmbiguitySet, Solution, SolverStatus
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
@@ -29,7 +29,7 @@ class Contamination(AmbiguitySet):
     knows_positions: ClassVar[bool] = False
     reaches_unseen: ClassVar[bool] = True
 
-    def _solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         share = radius.clamp(max=1.0)  # ... x 1
         worst = values.argmin(-1, keepdim=True)
         there = torch.zeros_like(values).scatter(-1, worst, 1.0)
@@ -92,6 +92,33 @@ def test_gradients() -> None:
     longer = Contamination(EPS + 1e-6).value(*scores_and_weights())
     here = Contamination(EPS).value(*scores_and_weights())
     assert torch.allclose(slope, (longer - here) / 1e-6, atol=1e-6)
+
+
+class Bare(AmbiguitySet):
+    """The same, with the two things that a solution must have."""
+
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        found = Contamination(0.0).solve(values, weights, radius)
+        return Solution(found.weights, found.multiplier)
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        return Contamination(0.0).distance(p, q)
+
+
+def test_what_a_solution_may_leave_out() -> None:
+    f, p = scores_and_weights()
+    found, slopes = [], []
+    for ball in (Contamination(EPS), Bare(EPS)):
+        scores = f.clone().requires_grad_()
+        robust, sensitivity = ball.worst_case_and_sensitivity(scores, p)
+        found.append((robust.value.detach(), sensitivity.detach()))
+        slopes.append(torch.autograd.grad((robust.value + sensitivity).sum(), scores))
+    torch.testing.assert_close(found[1], found[0])
+    torch.testing.assert_close(slopes[1], slopes[0])
+    robust = Bare(EPS).worst_case(f, p)  # the weights need no gradient
+    torch.testing.assert_close(robust.value, by_hand(f, p))
+    with pytest.raises(UnsupportedError, match="reference_gradient"):
+        Bare(EPS).worst_case(f, p.clone().requires_grad_())
 
 
 @pytest.mark.parametrize("outside", [False, True])

@@ -243,7 +243,7 @@ def test_bad_input(make_instance):
 
 def test_a_set_that_is_not_convex_says_so(make_instance):
     class Odd(AmbiguitySet):
-        def _solve(self, values, weights, radius):
+        def solve(self, values, weights, radius):
             raise AssertionError
 
         def distance(self, p, q):

@@ -209,7 +209,7 @@ def test_sensitivity_is_the_slope(name, radius, zeros):
     torch.testing.assert_close(found, slope, rtol=1e-4, atol=noise + 1e-6)
     moved = (up.weights - down.weights) / (2 * h)
     size = torch.full((len(f), 1), radius, dtype=torch.double)
-    direction = ball._solve(f, p, size).direction
+    direction = ball.solve(f, p, size).direction
     # Near zero the value has its twelve digits, but q - p only three of its own.
     noise = 1e-4 + 5e-9 / radius
     torch.testing.assert_close(moved, direction, rtol=1e-3, atol=noise)
@@ -309,11 +309,11 @@ def test_a_radius_per_row_is_that_radius(name):
     matrix = kernel(name, points)
     f, p = instance(points, rough=True, zeros=True, rows=5)
     ball = MaximumMeanDiscrepancy(0.1, matrix)
-    together = ball._solve(f, p, radii[:, None])
+    together = ball.solve(f, p, radii[:, None])
     span = f.amax(-1) - f.amin(-1)
     for row, radius in enumerate(radii.tolist()):
         at = slice(row, row + 1)
-        alone = ball._solve(f[at], p[at], radii[at, None])
+        alone = ball.solve(f[at], p[at], radii[at, None])
         assert (ball.distance(p[at], together.weights[at]) <= radius + 1e-13).all()
         moved = (together.weights[at] - alone.weights) @ f[row]
         assert abs(moved.item()) <= 1e-9 * span[row]

@@ -52,7 +52,7 @@ import torch
 from botorch_drbo.ambiguity import AmbiguitySet
 
 class TotalVariation(AmbiguitySet):
-    _solve = distance = None
+    solve = distance = None
 """
 
 
@@ -319,7 +319,7 @@ class Scaled(AmbiguitySet):
         elif keep == "twice":
             self.scale = 2.0 * scale
 
-    _solve = distance = None  # pyright: ignore[reportAssignmentType]
+    solve = distance = None  # pyright: ignore[reportAssignmentType]
 
 
 def test_an_argument_is_kept_under_its_own_name() -> None:

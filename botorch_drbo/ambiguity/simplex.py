@@ -41,10 +41,21 @@ def check_simplex(weights: Tensor) -> None:
 
 
 def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both weights as float64 distributions; scaled to sum to one.
+    r"""Check two distributions, as ``distance`` of a set gets them.
+
+    Args:
+        p: Reference weights, ``... x n``.
+        q: Other weights, ``... x m``.
+
+    Returns:
+        Both in float64, scaled to sum to one.
 
     Raises:
         InputDataError: Negative, not finite, or zero-sum weights.
+
+    Example:
+        >>> check_distributions(torch.tensor([1, 3]), torch.tensor([0.5, 0.5]))[0]
+        tensor([0.2500, 0.7500], dtype=torch.float64)
     """
     p = check_weights(p.double(), p.shape[-1], "p")
     return p, check_weights(q.double(), q.shape[-1], "q")

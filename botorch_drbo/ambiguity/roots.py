@@ -20,7 +20,7 @@ def increasing_root(
     upper: Tensor,
     start: Tensor,
 ) -> Tensor:
-    """Find where an increasing function of each row is zero.
+    r"""Find where an increasing function of each row is zero.
 
     Newton's method in a bracket: a step that leaves the bracket, or does not halve the
     step before, is replaced by one of bisection, so the steps never stall.
@@ -34,6 +34,13 @@ def increasing_root(
 
     Returns:
         The roots, to about rounding error; shaped like the bounds.
+
+    Example:
+        >>> squares = torch.tensor([4.0, 9.0], dtype=torch.double)
+        >>> def error(x):
+        ...     return x**2 - squares, (squares - x**2) / (2 * x)
+        >>> increasing_root(error, 0 * squares, squares, squares)
+        tensor([2., 3.], dtype=torch.float64)
     """
     x = torch.minimum(torch.maximum(start, lower), upper)
     last = upper - lower
