@@ -13,7 +13,7 @@ from ax.core.trial_status import TrialStatus
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo.integrations._ax_parameters import Translation
-from botorch_drbo.integrations._host import FAILED, Rule
+from botorch_drbo.integrations._host import FAILED, OutsideRule
 from botorch_drbo.integrations._host import outcome as check_outcome
 
 _Arm = tuple[int, str]  # the index of its trial, its name
@@ -41,7 +41,7 @@ def events_of(
     experiment: Experiment,
     words: Translation,
     outcomes: Mapping[_Arm, _Outcome],
-    rule: Rule,
+    rule: OutsideRule,
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
     events: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def _of_use(
     parameters: Mapping[str, Any],
     outcome: _Outcome,
     words: Translation,
-    rule: Rule,
+    rule: OutsideRule,
 ) -> _Outcome | None:
     """An outcome that says something of a decision and a context."""
     missing = [name for name in words.space.contexts if name not in parameters]

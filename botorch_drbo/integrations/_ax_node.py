@@ -23,7 +23,7 @@ from botorch_drbo.integrations._ax_experiment import (
     outcomes_of,
 )
 from botorch_drbo.integrations._ax_parameters import Translation
-from botorch_drbo.integrations._host import STRICT, Outside, Rule, check_names
+from botorch_drbo.integrations._host import STRICT, Outside, OutsideRule, check_names
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.recipes import ModelBasedAlgorithm, algorithm_from_dict
@@ -67,7 +67,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         self.num_initial = num_initial
         self.seed = seed
         self.outside = outside
-        self._rule = Rule(outside)
+        self._rule = OutsideRule(outside)
         self._experiment: Experiment | None = None
         self._surrogate: tuple[pd.DataFrame, Adapter] | None = None
         self._known: TParameterization = {}

@@ -20,7 +20,7 @@ from ax.core.types import TParameterization, TParamValue
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.integrations._host import Rule, as_plain, encode
+from botorch_drbo.integrations._host import OutsideRule, as_plain, encode
 from botorch_drbo.integrations._logarithmic import Logarithmic
 from botorch_drbo.space import (
     Category,
@@ -98,7 +98,7 @@ class Translation:
         return cls(ours, fixed, choices)
 
     def decisions(
-        self, values: Mapping[str, Any], owner: str, rule: Rule
+        self, values: Mapping[str, Any], owner: str, rule: OutsideRule
     ) -> list[float] | None:
         """Ax's values as recipes see them, ``d_x``; None if it is no such decision."""
         named = self.named(values)
@@ -106,7 +106,7 @@ class Translation:
         return None if x.isnan().any() else x.tolist()
 
     def contexts(
-        self, values: Mapping[str, Any], owner: str, rule: Rule
+        self, values: Mapping[str, Any], owner: str, rule: OutsideRule
     ) -> list[float | None]:
         """The same of contexts, ``d_c``; None where there is none of use."""
         c = encode(self.named(values), self.space.contexts, owner, rule).tolist()
@@ -124,7 +124,7 @@ class Translation:
         return value
 
     def as_kept(
-        self, context: Mapping[str, Any], owner: str, rule: Rule
+        self, context: Mapping[str, Any], owner: str, rule: OutsideRule
     ) -> TParameterization:
         """A context as Ax keeps it: 1 is 1.0, or True, where the parameter has that.
 

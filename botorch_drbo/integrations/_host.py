@@ -108,7 +108,7 @@ def check_outside(outside: object) -> None:
 
 @final
 @dataclass(frozen=True)
-class Rule:
+class OutsideRule:
     """What becomes of a trial that is no trial of the problem.
 
     A host's record is read again at each call, so that it is said once, not each time.
@@ -131,12 +131,12 @@ class Rule:
             warnings.warn(message, InputDataWarning, stacklevel=2)
 
     @property
-    def of_decisions(self) -> Rule:
+    def of_decisions(self) -> OutsideRule:
         """The same of decisions: an outcome says nothing of another one, at no end."""
-        return self if self.outside == "raise" else Rule("skip", self.said)
+        return self if self.outside == "raise" else OutsideRule("skip", self.said)
 
 
-STRICT = Rule("raise")
+STRICT = OutsideRule("raise")
 
 
 @final
@@ -152,7 +152,7 @@ class Reader:
 
     decisions: Mapping[str, Variable]
     contexts: Mapping[str, Variable]
-    rule: Rule
+    rule: OutsideRule
 
     def context(self, values: Mapping[str, object], owner: str) -> Tensor:
         """What is known of a context, ``d_c``; NaN where it is of no use."""
@@ -267,7 +267,7 @@ def encode(
     values: Mapping[str, object],
     variables: Mapping[str, Variable],
     owner: str,
-    rule: Rule = STRICT,
+    rule: OutsideRule = STRICT,
 ) -> Tensor:
     """What a model sees of named values, ``d``; NaN where there is none of use.
 

@@ -56,7 +56,7 @@ from botorch_drbo.integrations._ax_node import NODE, RobustGenerationNode
 from botorch_drbo.integrations._host import (
     FAILED,
     Outside,
-    Rule,
+    OutsideRule,
     check_names,
     check_outside,
     outcome,
@@ -177,7 +177,7 @@ def tell(
     before = {name: v for name, v in parameters.items() if name in names}
     known: TParameterization = {**before, **context}
     whose = f"the context of trial {trial_index}"
-    rule = Rule(node.outside)
+    rule = OutsideRule(node.outside)
     kept = node.words(experiment).as_kept(known, whose, rule)
     _check_goes_on(trial, names, kept)
     missing = [name for name in names if name not in known]
@@ -294,7 +294,7 @@ def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
     return told if isinstance(told, tuple) and len(told) == 2 else (told, None)
 
 
-def _is_of_use(mean: object, error: object, rule: Rule) -> bool:
+def _is_of_use(mean: object, error: object, rule: OutsideRule) -> bool:
     """Whether an outcome and its standard error can be learnt from."""
     try:
         outcome(mean, "The outcome in `raw_data`")

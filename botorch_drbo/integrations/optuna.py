@@ -114,7 +114,7 @@ class RobustSampler(BaseSampler):
         self._search_space = search_space
         _host.check_outside(outside)
         self._outside: Outside = outside
-        self._rules: dict[str, _host.Rule] = {}  # by the name of the study
+        self._rules: dict[str, _host.OutsideRule] = {}  # by the name of the study
         # All else is checked now, also where the parameters are not known yet.
         space = _UNKNOWN if search_space is None else search_space
         columns = Columns(space, "search_space")
@@ -269,7 +269,9 @@ class RobustSampler(BaseSampler):
         )
 
     def _reader(self, study: Study, columns: Columns) -> _host.Reader:
-        rule = self._rules.setdefault(study.study_name, _host.Rule(self._outside))
+        rule = self._rules.setdefault(
+            study.study_name, _host.OutsideRule(self._outside)
+        )
         return _host.Reader(columns.variables, self._contexts.variables, rule)
 
 
@@ -311,7 +313,7 @@ def tell(
     seen = {name: as_plain(given) for name, given in context.items()}
     if strict or not finished:  # else all is said when the trial ends
         owner = "this context"
-        rule = _host.Rule(outside)
+        rule = _host.OutsideRule(outside)
         _host.encode(contexts.named(seen), contexts.variables, owner, rule)
     if finished and strict:
         _host.outcome(value, "The value")

@@ -100,7 +100,9 @@ class RobustGenerator(Generator):
     options: dict[str, Any] = Field(default_factory=dict)
     seed: int = 0
     num_initial: int | None = None
-    _rule: _host.Rule = PrivateAttr(default_factory=lambda: _host.Rule("skip"))
+    _rule: _host.OutsideRule = PrivateAttr(
+        default_factory=lambda: _host.OutsideRule("skip")
+    )
 
     @field_validator("options", mode="before")
     @classmethod
@@ -212,7 +214,7 @@ class RobustGenerator(Generator):
             return []
         rows, space = self.data.to_dict(orient="records"), self._space()
         if self._rule.outside != self.outside:  # it was assigned
-            self._rule = _host.Rule(self.outside)
+            self._rule = _host.OutsideRule(self.outside)
         reader = _host.Reader(space.decisions, space.contexts, self._rule)
         return [
             _trial(number, row, space.outcome, reader)

@@ -178,8 +178,8 @@ def test_reference_is_used(name: str, d_c: int) -> None:
     points = best.context_set.points[carried]
     weights = best.context_set.weights[carried].float()
     if "drbo_mmd" in name:  # each atom at its nearest point of a grid
-        options = algorithm.to_dict()["options"]
-        half = d_c**0.5 / (math.ceil(options["num_contexts"] ** (1 / d_c)) - 1)
+        num = algorithm.options["num_contexts"]
+        half = d_c**0.5 / (math.ceil(num ** (1 / d_c)) - 1)
         away = torch.cdist(reference.points.double(), points)
         assert (away.amin(-1) <= half * (1 + 1e-6)).all()
         assert weights.sum() == pytest.approx(1.0)

@@ -82,7 +82,7 @@ def test_both_bounds_are_one_under_dro_and_two_under_wcs(distance: str, small: N
     same = []
     for objective in ("dro", "wcs"):
         setting = Setting(objective, distance)
-        common = Task(GP, "ucb_so", None, 3).algorithm(problem).to_dict()["options"]
+        common = Task(GP, "ucb_so", None, 3).algorithm(problem).options
         assert common["beta"] == 2.0
         values = []
         for method in ("ucb_bocu_1", "ucb_bocu_2"):
@@ -100,7 +100,7 @@ def test_both_bounds_are_one_under_dro_and_two_under_wcs(distance: str, small: N
 def test_recipes_have_the_prior_and_the_reference(small: None):
     problem = bocu.make_problem(GP, 0)
     for method in METHODS:
-        options = vars(Task.of(GP, method, TV_GEN, 0).algorithm(problem))
+        options = Task.of(GP, method, TV_GEN, 0).algorithm(problem).options
         prior = options["hyperparameters"]
         assert (prior.lengthscale, prior.outputscale) == (0.1, 1.0)
         assert prior.noise_variance == pytest.approx(1e-4)
