@@ -56,7 +56,7 @@ def exploring(
 
 
 PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=1e-2)
-SMALL = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 4}
+SMALL: dict[str, Any] = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 4}
 """Known hyper-parameters and a short search: what is tested is not how good it is."""
 
 
