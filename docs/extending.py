@@ -115,7 +115,11 @@ class MeanLessDeviation(RobustAcquisitionFunction):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HellingerBall(Adversary):
-    """The Hellinger ball around the contexts seen, or around ``reference``."""
+    """The Hellinger ball around the contexts seen, or around ``reference``.
+
+    Args:
+        radius: A number from 0 to 2.
+    """
 
     radius: float = 0.1
 

@@ -18,7 +18,12 @@ from botorch_drbo.ambiguity import CvxpyAmbiguity
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.recipes import ALGORITHMS
-from botorch_drbo.testing import AmbiguitySetCase, AmbiguitySetContract
+from botorch_drbo.testing import (
+    AdversaryCase,
+    AdversaryContract,
+    AmbiguitySetCase,
+    AmbiguitySetContract,
+)
 from tests.models import make_model
 
 FILE = Path(__file__).parents[1] / "docs" / "extending.py"
@@ -61,6 +66,10 @@ def registered():
 
 class TestHellinger(AmbiguitySetContract):
     cases = [AmbiguitySetCase("hellinger", lambda radius, n: yours.Hellinger(radius))]
+
+
+class TestHellingerBall(AdversaryContract):
+    cases = [AdversaryCase("hellinger", yours.HellingerBall())]
 
 
 def test_the_set_against_cvxpy() -> None:

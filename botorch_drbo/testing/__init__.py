@@ -5,11 +5,22 @@ It needs pytest and hypothesis: ``pip install botorch-drbo[testing]``.
 
 import pytest
 
-pytest.register_assert_rewrite("botorch_drbo.testing.ambiguity_sets")
+pytest.register_assert_rewrite(
+    "botorch_drbo.testing.adversaries", "botorch_drbo.testing.ambiguity_sets"
+)
 
-from botorch_drbo.testing.ambiguity_sets import (  # noqa: E402  after the line above
+from botorch_drbo.testing.adversaries import (  # noqa: E402  after the line above
+    AdversaryCase,
+    AdversaryContract,
+)
+from botorch_drbo.testing.ambiguity_sets import (  # noqa: E402
     AmbiguitySetCase,
     AmbiguitySetContract,
 )
 
-__all__ = ["AmbiguitySetCase", "AmbiguitySetContract"]
+__all__ = [
+    "AdversaryCase",
+    "AdversaryContract",
+    "AmbiguitySetCase",
+    "AmbiguitySetContract",
+]

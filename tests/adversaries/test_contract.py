@@ -2,159 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import fields, replace
 
-import pytest
-import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
-
-from botorch_drbo import ContextSet
 from botorch_drbo.adversaries import (
     ADVERSARIES,
     Adversary,
     KernelDensity,
     KernelDensityBall,
 )
-from botorch_drbo.codec import decode, encode
-from botorch_drbo.recipes import RobustRecipe
-from tests.products import PRIOR, SMALL, problem, state_against
+from botorch_drbo.testing import AdversaryCase, AdversaryContract
+from botorch_drbo.testing.rounds import state_against
 
-KNOWN = torch.tensor([10.5, math.nan], dtype=torch.double)
-REFERENCE = ContextSet(
-    torch.tensor([[10.0, 0.5], [11.5, 2.0], [11.0, 1.0]], dtype=torch.double),
-    torch.tensor([0.5, 0.3, 0.2], dtype=torch.double),
-)
-KINDS = {
-    "boxes": {},
-    "known": {"known_context": KNOWN},
-    "integers": {"context_discrete": {1: (0.0, 1.0, 2.0)}},
-}
 # Fewer contexts and draws than by default, so that a test takes no time.
 FEWER = {"num_contexts": 25, "num_outside": 16, "num_candidates": 16}
 
 
-@pytest.fixture(params=sorted(ADVERSARIES))
-def adversary(request: pytest.FixtureRequest) -> Adversary:
-    made = ADVERSARIES[request.param]
-    names = {field.name for field in fields(made)}
-    return replace(made, **{key: n for key, n in FEWER.items() if key in names})
-
-
-def check_contexts(contexts: ContextSet, low: torch.Tensor, high: torch.Tensor) -> None:
-    assert contexts.points.dtype == contexts.weights.dtype == torch.double
-    assert contexts.weights.min() >= 0
-    assert contexts.weights.sum().item() == pytest.approx(1.0)
-    assert (contexts.points >= low).all() and (contexts.points <= high).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_searched_is_well_formed(adversary: Adversary, kind: str) -> None:
-    state = state_against(adversary, **KINDS[kind])
-    listed = adversary.search_problem(state).listed()
-    check_contexts(listed, *state.space.context_bounds)
-    if kind == "known":
-        away = (listed.points[:, 0] - 10.5).abs().max().item()
-        dense = isinstance(adversary, (KernelDensity, KernelDensityBall))
-        assert away <= (5e-3 if dense else 0.0)  # a density spreads a little
-    if kind == "integers":
-        assert torch.equal(listed.points[:, 1], listed.points[:, 1].round())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_promised_is_well_formed(adversary: Adversary, kind: str) -> None:
-    state = state_against(adversary, **KINDS[kind])
-    for judge in (adversary.judge(state), adversary.chance_judge(state)):
-        low, high = state.space.context_bounds
-        check_contexts(judge.contexts, low, high)
-        if judge.box is not None:
-            reach = state.space.context_reach
-            assert (judge.box[0] >= reach[0]).all() and (judge.box[1] <= reach[1]).all()
-        scores = judge.contexts.points.sin().sum(-1)
-        ball = judge.ball(judge.contexts.points)
-        robust = ball.worst_case(scores, judge.contexts.weights)
-        assert robust.weights.min() >= -1e-9
-        assert robust.weights.sum().item() == pytest.approx(1.0, abs=1e-6)
-        expectation = (judge.contexts.weights * scores).sum().item()
-        assert scores.min().item() - 1e-6 <= robust.value.item() <= expectation + 1e-6
-
-
-def test_the_worst_case_of_the_search_is_no_better_than_the_expectation(
-    adversary: Adversary,
-) -> None:
-    found = adversary.search_problem(state_against(adversary))
-    scores = found.contexts.points.cos().sum(-1)
-    expectation = (found.contexts.weights * scores).sum()
-    value = found.ambiguity_set.value(scores, found.contexts.weights)
-    assert value <= expectation + 1e-6
-
-
-def test_a_seed_decides_all_that_is_drawn(adversary: Adversary) -> None:
-    first, again, other = (
-        adversary.search_problem(state_against(adversary, seed=seed)).listed()
-        for seed in (3, 3, 4)
+def case(name: str, adversary: Adversary) -> AdversaryCase:
+    names = {field.name for field in fields(adversary)} & set(FEWER)
+    made = replace(adversary, **{key: FEWER[key] for key in names})
+    reaches = made.judge(state_against(made)).box is not None
+    dense = isinstance(adversary, (KernelDensity, KernelDensityBall))
+    return AdversaryCase(
+        name,
+        made,
+        draws=(bool(names) or reaches) and not adversary.uses_model_kernel,
+        known_within=5e-3 if dense else 0.0,  # a density spreads a little
     )
-    assert torch.equal(first.points, again.points)
-    assert torch.equal(first.weights, again.weights)
-    drawn = any(field.name in FEWER for field in fields(adversary))
-    on_a_grid = adversary.uses_model_kernel
-    reaches = adversary.judge(state_against(adversary)).box is not None
-    if (drawn or reaches) and not on_a_grid:
-        assert not torch.equal(first.points, other.points)
 
 
-def test_a_reference_stands_in_for_the_contexts_seen(adversary: Adversary) -> None:
-    state = replace(state_against(adversary), reference=REFERENCE)
-    contexts = adversary.judge(state).contexts
-    if adversary.uses_model_kernel:  # each atom at its nearest grid point
-        assert (contexts.weights > 0).sum() == len(REFERENCE.points)
-        return
-    if not (contexts.weights > 0).sum() == len(REFERENCE.points):  # two moments of it
-        assert contexts.mean == pytest.approx(REFERENCE.mean, abs=0.1)
-        return
-    carried = contexts.weights > 0
-    assert torch.equal(contexts.points[carried], REFERENCE.points)
-    torch.testing.assert_close(contexts.weights[carried], REFERENCE.weights)
-
-
-def test_no_context_and_no_reference(adversary: Adversary) -> None:
-    state = state_against(adversary)
-    unseen = replace(state, history=replace(state.history, contexts=torch.empty(0, 2)))
-    for ask in (adversary.search_problem, adversary.judge):
-        with pytest.raises(InputDataError, match="no context yet.*`reference`"):
-            ask(unseen)
-
-
-def test_it_is_stored_and_restored(adversary: Adversary) -> None:
-    stored = encode(adversary, "adversary")
-    again = decode(json.loads(json.dumps(stored, allow_nan=False)), Adversary, "it")
-    assert type(again) is type(adversary)
-    assert encode(again, "adversary") == stored
-    found, expected = (
-        one.search_problem(state_against(one)) for one in (again, adversary)
-    )
-    assert torch.equal(found.listed().points, expected.listed().points)
-    scores = found.contexts.points.cos().sum(-1)
-    values = [
-        one.ambiguity_set.value(scores, one.contexts.weights)
-        for one in (found, expected)
-    ]
-    assert torch.equal(*values)
-
-
-def test_categories_are_taken_or_refused_in_words(adversary: Adversary) -> None:
-    history, space = problem(context_categories={1: 3})
-    recipe = RobustRecipe(adversary=adversary, hyperparameters=PRIOR, **SMALL)
-    if adversary.context_order is None:
-        assert recipe.propose(history, space).shape == (1, 1)
-        return
-    with pytest.raises(UnsupportedError, match=adversary.context_order) as caught:
-        recipe.propose(history, space)
-    assert "wdrbo_exact" in str(caught.value)
-
-
-def test_every_option_is_explained(adversary: Adversary) -> None:
-    assert type(adversary).__doc__
-    for field in fields(adversary):
-        assert f"{field.name}: " in type(adversary).__doc__
+class TestOurAdversaries(AdversaryContract):
+    cases = [case(name, adversary) for name, adversary in sorted(ADVERSARIES.items())]

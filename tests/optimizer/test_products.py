@@ -13,7 +13,7 @@ from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import WassersteinBall
 from botorch_drbo.policies import Thompson
 from botorch_drbo.recipes import RobustRecipe, make_algorithm
-from tests.products import PRIOR, SMALL
+from botorch_drbo.testing.rounds import PRIOR, SMALL
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 OPTIONS: dict[str, Any] = {

@@ -18,7 +18,7 @@ from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.policies import POLICIES, Policy
 from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
-from tests.products import PRIOR, SMALL, problem
+from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
 
 # Fewer of everything than by default, so that a test takes no time.
 FEWER = {"num_contexts": 16, "num_outside": 8, "num_features": 32, "num_paths": 4}

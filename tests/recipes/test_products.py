@@ -20,7 +20,8 @@ from botorch_drbo.recipes import (
 )
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.schedules import InverseSquareRoot
-from tests.products import PRIOR, SMALL, problem, product
+from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
+from tests.products import product
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))

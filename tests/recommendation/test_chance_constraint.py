@@ -269,7 +269,7 @@ def test_while_nothing_is_feasible_any_decision_is_a_gain() -> None:
     data = history(shift=-2.0)
     constraint, model = chance(made, data)
     told, reference = made._incumbents(constraint, model, data, SPACE, 0)
-    values = score(made.exploiting(model, data, SPACE, seed=0), data.X)
+    values = score(made.exploiting(made.state_of(model, data, SPACE, 0)), data.X)
     assert (constraint.probability(data.X) < LEVEL).all()
     assert reference == pytest.approx(values.min().item())
     assert told.baseline is not None

@@ -16,6 +16,7 @@ from botorch_drbo.recipes.model_based import _others
 from botorch_drbo.recommendation.rivals import _most_dangerous, against_rivals
 from botorch_drbo.recommendation.stability import overtaken
 from tests.models import UNIT, known_model, uniform
+from tests.products import product
 from tests.surrogate.test_given_model import ensemble
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
@@ -100,7 +101,7 @@ def test_it_is_where_the_profiles_of_both_decisions_cross(name, options):
 def test_it_says_what_was_compared():
     """A told decision within a hundredth of a side is no rival, one beyond it is."""
     data, space = history(5), SearchSpace(UNIT, UNIT)
-    recipe = make_algorithm("dro", radius=0.3, **SMALL)
+    recipe = product("dro", radius=0.3, **SMALL)
     x = recipe.recommend(data, space).x
     near, far = (x + gap if x < 0.5 else x - gap for gap in (0.009, 0.011))
     X = torch.cat([data.X, near.unsqueeze(0), far.unsqueeze(0)])
@@ -108,10 +109,11 @@ def test_it_says_what_was_compared():
         C = data.C[torch.arange(len(rows)) % 5]
         Y = rows * (4 * C - 1.5)
         told = History(X=rows, C=C, Y=Y, contexts=C)
+        model = recipe.fitted_model(told, space)
         found = against_rivals(
-            recipe.judge(recipe.fitted_model(told, space), told, space, seed=0),
+            recipe.judge(recipe.state_of(model, told, space, 0)),
             ContextSet(C),
-            recipe.fitted_model(told, space),
+            model,
             x,
             _others(x, told, space),
             "told",

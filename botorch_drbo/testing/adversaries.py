@@ -1,0 +1,225 @@
+"""What every adversary promises, as tests that any adversary can be put to."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from torch import Tensor
+
+from botorch_drbo.adversaries import Adversary
+from botorch_drbo.codec import decode, encode
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.recipes import RobustRecipe
+from botorch_drbo.testing.rounds import PRIOR, SMALL, problem, state_against
+
+KNOWN = torch.tensor([10.5, math.nan], dtype=torch.double)
+REFERENCE = ContextSet(
+    torch.tensor([[10.0, 0.5], [11.5, 2.0], [11.0, 1.0]], dtype=torch.double),
+    torch.tensor([0.5, 0.3, 0.2], dtype=torch.double),
+)
+KINDS: dict[str, dict[str, Any]] = {
+    "boxes": {},
+    "known": {"known_context": KNOWN},
+    "integers": {"context_discrete": {1: (0.0, 1.0, 2.0)}},
+}
+
+
+@dataclass(frozen=True)
+class AdversaryCase:
+    r"""One adversary of a contract, and what its nature lets it promise.
+
+    Args:
+        name: How a failing test calls it.
+        adversary: With few contexts, so that a test takes no time.
+        draws: Whether its contexts depend on the seed.
+        known_within: How far its contexts may lie from a known value, as those drawn
+            from a density do.
+
+    Example:
+        >>> from botorch_drbo.adversaries import WassersteinBall
+        >>> AdversaryCase("ball", WassersteinBall(num_candidates=16), draws=True).name
+        'ball'
+    """
+
+    name: str
+    adversary: Adversary
+    draws: bool = False
+    known_within: float = 0.0
+
+
+def check_contexts(contexts: ContextSet, low: Tensor, high: Tensor) -> None:
+    r"""Assert that this is a distribution on contexts of a box.
+
+    Args:
+        contexts: The distribution.
+        low: The lower bounds, ``d_c``.
+        high: The upper bounds, ``d_c``.
+    """
+    assert contexts.points.dtype == contexts.weights.dtype == torch.double
+    assert contexts.weights.min() >= 0
+    assert contexts.weights.sum().item() == pytest.approx(1.0)
+    assert (contexts.points >= low).all() and (contexts.points <= high).all()
+
+
+class AdversaryContract:
+    r"""The tests of an adversary: subclass it, and list yours in ``cases``.
+
+    Well-formed contexts and weights for search and recommendation, no worst case above
+    the expectation, seeds, references, known values, whole-numbered and categorical
+    contexts, storing, options that are explained.
+
+    Example:
+        >>> from botorch_drbo.adversaries import Empirical
+        >>> class TestMyAdversaries(AdversaryContract):
+        ...     cases = [AdversaryCase("empirical", Empirical())]
+    """
+
+    cases: ClassVar[Sequence[AdversaryCase]] = ()
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        r"""Run each test for each case.
+
+        Args:
+            metafunc: A test of the contract.
+        """
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", self.cases, ids=lambda case: case.name)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_what_is_searched_is_well_formed(
+        self, case: AdversaryCase, kind: str
+    ) -> None:
+        """Weights on the simplex, contexts inside, known and whole where they are."""
+        adversary = case.adversary
+        state = state_against(adversary, **KINDS[kind])
+        listed = adversary.search_problem(state).listed()
+        check_contexts(listed, *state.space.context_bounds)
+        if kind == "known":
+            away = (listed.points[:, 0] - 10.5).abs().max().item()
+            assert away <= case.known_within
+        if kind == "integers":
+            assert torch.equal(listed.points[:, 1], listed.points[:, 1].round())
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_what_is_promised_is_well_formed(
+        self, case: AdversaryCase, kind: str
+    ) -> None:
+        """The same of the worst case that a recommendation states."""
+        adversary = case.adversary
+        state = state_against(adversary, **KINDS[kind])
+        for judge in (adversary.judge(state), adversary.chance_judge(state)):
+            low, high = state.space.context_bounds
+            check_contexts(judge.contexts, low, high)
+            if judge.box is not None:
+                reach = state.space.context_reach
+                assert (judge.box[0] >= reach[0]).all() and (
+                    judge.box[1] <= reach[1]
+                ).all()
+            scores = judge.contexts.points.sin().sum(-1)
+            ball = judge.ball(judge.contexts.points)
+            robust = ball.worst_case(scores, judge.contexts.weights)
+            assert robust.weights.min() >= -1e-9
+            assert robust.weights.sum().item() == pytest.approx(1.0, abs=1e-6)
+            expectation = (judge.contexts.weights * scores).sum().item()
+            assert (
+                scores.min().item() - 1e-6 <= robust.value.item() <= expectation + 1e-6
+            )
+
+    def test_the_worst_case_of_the_search_is_no_better_than_the_expectation(
+        self, case: AdversaryCase
+    ) -> None:
+        """The reference is plausible."""
+        adversary = case.adversary
+        found = adversary.search_problem(state_against(adversary))
+        scores = found.contexts.points.cos().sum(-1)
+        expectation = (found.contexts.weights * scores).sum()
+        value = found.ambiguity_set.value(scores, found.contexts.weights)
+        assert value <= expectation + 1e-6
+
+    def test_a_seed_decides_all_that_is_drawn(self, case: AdversaryCase) -> None:
+        """The same seed, the same contexts."""
+        adversary = case.adversary
+        first, again, other = (
+            adversary.search_problem(state_against(adversary, seed=seed)).listed()
+            for seed in (3, 3, 4)
+        )
+        assert torch.equal(first.points, again.points)
+        assert torch.equal(first.weights, again.weights)
+        if case.draws:
+            assert not torch.equal(first.points, other.points)
+
+    def test_a_reference_stands_in_for_the_contexts_seen(
+        self, case: AdversaryCase
+    ) -> None:
+        """With its weights."""
+        adversary = case.adversary
+        state = replace(state_against(adversary), reference=REFERENCE)
+        contexts = adversary.judge(state).contexts
+        if adversary.uses_model_kernel:  # each atom at its nearest grid point
+            assert (contexts.weights > 0).sum() == len(REFERENCE.points)
+            return
+        if not (contexts.weights > 0).sum() == len(
+            REFERENCE.points
+        ):  # two moments of it
+            assert contexts.mean == pytest.approx(REFERENCE.mean, abs=0.1)
+            return
+        carried = contexts.weights > 0
+        assert torch.equal(contexts.points[carried], REFERENCE.points)
+        torch.testing.assert_close(contexts.weights[carried], REFERENCE.weights)
+
+    def test_no_context_and_no_reference(self, case: AdversaryCase) -> None:
+        """An error says what to give."""
+        adversary = case.adversary
+        state = state_against(adversary)
+        unseen = replace(
+            state, history=replace(state.history, contexts=torch.empty(0, 2))
+        )
+        for ask in (adversary.search_problem, adversary.judge):
+            with pytest.raises(InputDataError, match="no context yet.*`reference`"):
+                ask(unseen)
+
+    def test_it_is_stored_and_restored(self, case: AdversaryCase) -> None:
+        """Through JSON, and it asks the same then."""
+        adversary = case.adversary
+        stored = encode(adversary, "adversary")
+        again = decode(json.loads(json.dumps(stored, allow_nan=False)), Adversary, "it")
+        assert type(again) is type(adversary)
+        assert encode(again, "adversary") == stored
+        found, expected = (
+            one.search_problem(state_against(one)) for one in (again, adversary)
+        )
+        assert torch.equal(found.listed().points, expected.listed().points)
+        scores = found.contexts.points.cos().sum(-1)
+        values = [
+            one.ambiguity_set.value(scores, one.contexts.weights)
+            for one in (found, expected)
+        ]
+        assert torch.equal(*values)
+
+    def test_categories_are_taken_or_refused_in_words(
+        self, case: AdversaryCase
+    ) -> None:
+        """Whatever ``context_order`` says."""
+        adversary = case.adversary
+        history, space = problem(context_categories={1: 3})
+        recipe = RobustRecipe(adversary=adversary, hyperparameters=PRIOR, **SMALL)
+        if adversary.context_order is None:
+            assert recipe.propose(history, space).shape == (1, 1)
+            return
+        with pytest.raises(UnsupportedError, match=adversary.context_order) as caught:
+            recipe.propose(history, space)
+        assert "wdrbo_exact" in str(caught.value)
+
+    def test_every_option_is_explained(self, case: AdversaryCase) -> None:
+        """In the docstring of the class: they are options of recipes."""
+        told = type(case.adversary).__doc__
+        assert told
+        for field in fields(case.adversary):
+            assert f"{field.name}: " in told
