@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botorch.exceptions.errors import InputDataError
 
@@ -12,15 +12,18 @@ from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.policies import POLICIES, Policy
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _PARTS: dict[str, tuple[type, Mapping[str, Any]]] = {
     "adversary": (Adversary, ADVERSARIES),
     "policy": (Policy, POLICIES),
 }
 _FOR_PEOPLE = ("name", "description")
-_Recipe = TypeVar("_Recipe")
+_Recipe = TypeVar("_Recipe", bound="DataclassInstance")
 
 
-def option_fields(recipe: Any) -> dict[str, Field]:
+def option_fields(recipe: DataclassInstance) -> dict[str, Field]:
     r"""The options of a recipe: its own fields, and those of its parts.
 
     Args:
@@ -37,7 +40,7 @@ def option_fields(recipe: Any) -> dict[str, Field]:
     return {**found, **own}
 
 
-def option_values(recipe: Any) -> dict[str, Any]:
+def option_values(recipe: DataclassInstance) -> dict[str, Any]:
     r"""The values of all options by name.
 
     Args:
@@ -46,20 +49,20 @@ def option_values(recipe: Any) -> dict[str, Any]:
     Returns:
         Values by name, those of the parts first.
     """
-    parts = [own_values(part) for part in parts_of(recipe).values()]
-    return {name: value for part in parts for name, value in part.items()} | own_values(
-        recipe
-    )
+    values: dict[str, Any] = {}
+    for part in (*parts_of(recipe).values(), recipe):
+        values |= own_values(part)
+    return values
 
 
-def own_values(part: Any) -> dict[str, Any]:
+def own_values(part: DataclassInstance) -> dict[str, Any]:
     """The values of the fields of a recipe or of a part; without those of its parts."""
-    beside = (*_FOR_PEOPLE, *_PARTS)
-    names = [field.name for field in fields(part) if field.name not in beside]
+    no_options = (*_FOR_PEOPLE, *_PARTS)
+    names = [field.name for field in fields(part) if field.name not in no_options]
     return {name: getattr(part, name) for name in names}
 
 
-def parts_of(recipe: Any) -> dict[str, Any]:
+def parts_of(recipe: DataclassInstance) -> dict[str, Any]:
     """The adversary and the policy of a recipe, by these names; none of others."""
     own = {field.name for field in fields(recipe)}
     return {name: getattr(recipe, name) for name in _PARTS if name in own}
@@ -92,11 +95,14 @@ def with_options(recipe: _Recipe, options: Mapping[str, Any]) -> _Recipe:
         own = {field.name for field in fields(part)} & set(rest)
         if own:
             changes[name] = replace(part, **{key: rest.pop(key) for key in own})
-    known = {field.name for field in fields(recipe)}  # type: ignore[arg-type]
-    unknown = sorted(set(rest) - known)
+    unknown = sorted(set(rest) - {field.name for field in fields(recipe)})
     if unknown:
-        raise InputDataError(f"There is no option {', '.join(unknown)}.")
-    return replace(recipe, **changes, **rest)  # type: ignore[type-var]
+        known = list(option_fields(replace(recipe, **parts)))
+        raise InputDataError(
+            f"There is no option {', '.join(unknown)}.{did_you_mean(unknown[0], known)}"
+            f" The options are {known}."
+        )
+    return replace(recipe, **changes, **rest)
 
 
 def required(field: Field) -> bool:
