@@ -1,6 +1,6 @@
 """Contracts: the tests that everything of one kind passes, for yours too.
 
-It needs pytest and hypothesis: ``pip install botorch-drbo[testing]``.
+They need pytest and hypothesis, which the extra ``testing`` brings.
 """
 
 import pytest
