@@ -88,11 +88,11 @@ def test_what_has_to_be_beaten_is_the_best_that_is_allowed(
     values = torch.stack([moments(one, told, x.unsqueeze(0))[0].mean() for x in tried])
     level = torch.tensor(probabilities).double()
     chance: Any = SimpleNamespace(probability=lambda X: level, level=0.9)
-    found, reference = one._incumbents(chance, model, told, SPACE, 0)
+    found, reference = one._incumbents(chance, one.state_of(model, told, SPACE, 0))
     allowed = level >= 0.9
     if not allowed.any():  # any decision is a gain
         allowed = values == values.min()
-    assert torch.equal(cast(Tensor, found.baseline), tried[allowed])
+    assert torch.equal(cast(Tensor, found.history.baseline), tried[allowed])
     assert reference == pytest.approx(values[allowed].max().item())
 
 

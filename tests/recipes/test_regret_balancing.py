@@ -306,7 +306,7 @@ def test_hyperparameters_are_fitted_once() -> None:
     def lengthscale(t: int) -> Tensor:
         C = data.C[:t]
         part = History(X=data.X[:t], C=C, Y=data.Y[:t], contexts=C)
-        model = recipe.fitted(part, SPACE, uses_contexts=False)
+        model = recipe.decision_model(part, SPACE)
         assert len(model.train_targets) == t
         return model.covar_module.lengthscale  # pyright: ignore
 

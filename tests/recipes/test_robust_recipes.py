@@ -193,8 +193,10 @@ def test_grids_and_boxes_have_the_sizes_of_the_papers(d_c: int, per_side: int) -
 def test_drbo_mmd_minimax_searches_with_the_approximation() -> None:
     data = history()
     algorithm = product("drbo_mmd_minimax", radius=0.3, num_contexts=20)
-    contexts, ball = robust_set(algorithm, joint_model(data), data, SPACE, 4)
+    contexts, lines = robust_set(algorithm, joint_model(data), data, SPACE, 4)
     scores = ucb(joint_model(data), contexts.points)
+    assert isinstance(lines, MinimaxApproximation)
+    ball = lines.original()
     assert isinstance(ball, MaximumMeanDiscrepancy)
     expected = MinimaxApproximation(ball).worst_case(scores, contexts.weights).value
     torch.testing.assert_close(values(algorithm, data), expected, rtol=1e-5, atol=1e-6)
@@ -282,7 +284,7 @@ def test_the_kernel_matrix_has_variance_one_whatever_the_output_scale() -> None:
     )
 
     def gram(algorithm) -> Tensor:
-        _, ball = robust_set(algorithm, model, data, SPACE, 0)
+        ball = robust_set(algorithm, model, data, SPACE, 0)[1].original()
         assert isinstance(ball, MaximumMeanDiscrepancy)
         return ball.factor @ ball.factor.mT
 

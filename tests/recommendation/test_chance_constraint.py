@@ -268,12 +268,13 @@ def test_while_nothing_is_feasible_any_decision_is_a_gain() -> None:
     made = recipe()
     data = history(shift=-2.0)
     constraint, model = chance(made, data)
-    told, reference = made._incumbents(constraint, model, data, SPACE, 0)
-    values = score(made.exploiting(made.state_of(model, data, SPACE, 0)), data.X)
+    state = made.state_of(model, data, SPACE, 0)
+    told, reference = made._incumbents(constraint, state)
+    values = score(made.exploiting(state), data.X)
     assert (constraint.probability(data.X) < LEVEL).all()
     assert reference == pytest.approx(values.min().item())
-    assert told.baseline is not None
-    assert torch.equal(told.baseline, data.X[values.argmin()].unsqueeze(0))
+    assert told.history.baseline is not None
+    assert torch.equal(told.history.baseline, data.X[values.argmin()].unsqueeze(0))
 
 
 def test_a_list_of_decisions() -> None:
