@@ -24,7 +24,6 @@
 
 # %%
 import os
-from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -134,7 +133,7 @@ from_fears = calibrate.from_scenarios(today, list(fears.values()), ball)
 # %%
 def at_radius(radius: float):
     """What the same recipe recommends with another radius."""
-    recipe = replace(hut.algorithm, radius=radius)
+    recipe = hut.algorithm.with_options(radius=radius)
     return recipe.recommend(hut.history, hut.space)
 
 
