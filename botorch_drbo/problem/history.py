@@ -97,6 +97,7 @@ class History:
         InputDataError: Not floating point, NaN or infinite entries.
 
     Example:
+        >>> import torch
         >>> X, C, Y = torch.rand(4, 2), torch.rand(4, 1), torch.rand(4, 1)
         >>> History(X=X, C=C, Y=Y, contexts=C).t
         4
