@@ -58,9 +58,9 @@ def in_parallel(
                         del todo[key]
                         yield key, outcome
             except TerminatedWorkerError:
-                # The pool is gone, and with it all that was being done: the first that
-                # were taken.
-                suspects += [key for key in taken if key in todo][:workers]
+                # The pool is gone, and with it all that was taken and not handed over:
+                # nothing tells what was done of it from what was being done.
+                suspects += [key for key in taken if key in todo]
                 _end_pool()
             # Which of them ended a process shows when each is tried alone.
             for key in dict.fromkeys(suspects):
@@ -166,7 +166,15 @@ class _GivenUp:
 
 
 class _DaskBackend(DaskDistributedBackend):
-    """joblib's own waits for ever for a task whose workers died: no callback tells."""
+    """joblib's own waits for ever for a task whose workers died: no callback tells.
+
+    And while the cluster has one worker, the others having just died, it would run the
+    tasks in this process, which a task that ends its process would end.
+    """
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """At least two: with one, joblib does without the cluster."""
+        return max(2, super().effective_n_jobs(n_jobs))
 
     def submit(self, func: Any, callback: Any = None) -> Any:
         """Submit a call of ``_attempt``, and call back if dask gives it up."""

@@ -41,6 +41,19 @@ def test_a_worker_that_dies_is_tried_again_once_and_the_others_go_on(
     assert isinstance(outcomes[2], ValueError)
 
 
+@pytest.mark.slow
+def test_a_cluster_of_one_worker_does_the_work_and_not_this_process():
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        tasks = {number: os.getpid for number in range(3)}
+        address = cluster.scheduler_address
+        outcomes = dict(in_parallel(tasks, workers=2, dask=address))
+    assert len(outcomes) == 3 and os.getpid() not in outcomes.values()
+
+
 def test_an_error_in_this_process_is_an_outcome():
     def fail() -> int:
         raise ValueError("no")
