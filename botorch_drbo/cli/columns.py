@@ -101,7 +101,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
     term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
-    left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
+    left, sense, right = [*re.split("(<=|>=)", text, maxsplit=1), "", ""][:3]
     coefficients: dict[str, float] = {}
     position = 0
     for found in re.finditer(term, left):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import torch
@@ -329,7 +329,7 @@ def _check_kinds(
         if isinstance(allowed, range):
             rising = allowed.step == 1
         else:
-            rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
+            rising = all(a < b for a, b in pairwise(allowed))
         if not rising or not torch.equal(ends, bounds[:, j]):
             raise InputDataError(
                 f"The values of column {j} must increase from its lower bound to its "

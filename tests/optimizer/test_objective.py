@@ -135,9 +135,9 @@ def test_a_function_runs_and_is_refused_by_a_journal(tmp_path: Path) -> None:
     tell(opt)
     assert 0.0 <= opt.ask().item() <= 1.0
     assert opt.recommend().worst_case_value < 5.0
-    with pytest.raises(InputDataError, match="function cannot be saved.*objective"):
+    with pytest.raises(InputDataError, match=r"function cannot be saved.*objective"):
         opt.state_dict()
-    with pytest.raises(InputDataError, match="function cannot be saved.*objective"):
+    with pytest.raises(InputDataError, match=r"function cannot be saved.*objective"):
         RobustOptimizer(
             "wdrbo_exact", UNIT, UNIT, journal=tmp_path / "a.jsonl", **options
         )

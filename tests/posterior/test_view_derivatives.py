@@ -1,4 +1,4 @@
-"""The door: derivatives of moments and slopes, once, twice and many at a time."""
+"""Derivatives of the views: moments and slopes, once, twice and many at a time."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ def test_gradients_follow_from_one_look(model_view: ModelView) -> None:
     def both(X: Tensor) -> Tensor:
         here = view.at(X)
         return torch.cat(
-            [weighted(here.moments()), weighted(here.slopes(slice(4)))]
-            + [
+            [
+                weighted(here.moments()),
+                weighted(here.slopes(slice(4))),
                 weighted(here.slopes(model_view.own())),
                 weighted(here.moments(slice(3))),
             ]
