@@ -12,8 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.exceptions.warnings import BotorchWarning
 from scipy.optimize import linprog
 
-from botorch_drbo.ambiguity import SolverStatus, Wasserstein
-from botorch_drbo.ambiguity import _transport_plans
+from botorch_drbo.ambiguity import SolverStatus, Wasserstein, _transport_plans
 from botorch_drbo.ambiguity import wasserstein as module
 from tests.ambiguity.reference import instances, needs_reference
 
@@ -329,7 +328,8 @@ def test_settled_atoms_are_not_looked_at_again(monkeypatch):
         looked.append(len(row))
         return best(f, cost, lam, row, atom)
 
-    monkeypatch.setattr(module, "cheapest_target", counted)
+    for caller in (module, _transport_plans):
+        monkeypatch.setattr(caller, "cheapest_target", counted)
     p = torch.full((100,), 0.01, dtype=torch.double)
     robust = Wasserstein(0.05, cost).worst_case(f, p)
     assert robust.status is SolverStatus.EXACT
