@@ -30,7 +30,7 @@ from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
 INITIAL = 5  # random decisions at the start of a run, the same for all
 CHECKPOINTS = (10, 15, 30, 60)
 METHODS = ("erbo", "wdrbo_exact")
-SEARCH = {"num_restarts": 4, "raw_samples": 256, "max_iterations": 50}
+SEARCH: Mapping[str, Any] = {"num_restarts": 4, "raw_samples": 256, "max_iterations": 50}
 
 Row = dict[str, Any]
 """A run in JSON's types; see ``learn``."""
