@@ -43,7 +43,8 @@ def ends(rows: Sequence[Row]) -> pd.DataFrame:
                     "regret": float(np.mean(asked)),
                 }
             )
-    return pd.DataFrame(found)
+    columns = [*_NAMES, "told", "loss", "worst_loss", "regret"]
+    return pd.DataFrame(found, columns=pd.Index(columns))
 
 
 def asks(rows: Sequence[Row]) -> pd.DataFrame:
@@ -66,7 +67,8 @@ def asks(rows: Sequence[Row]) -> pd.DataFrame:
                     "seconds": row["seconds"][step],
                 }
             )
-    return pd.DataFrame(found)
+    columns = [*_NAMES, "told", "deviations", "nlpd", "seconds"]
+    return pd.DataFrame(found, columns=pd.Index(columns))
 
 
 _NAMES = ("half", "case", "seed", "method", "surrogate")

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, cast
 from unittest.mock import patch
@@ -76,7 +77,7 @@ def learn(task: Task, rounds: int, before: Row | None = None) -> Row:
         ``worst_guess``, and ``deviation``.
     """
     truth = truth_of(task.case, task.seed)
-    row = _begun(task, truth) if before is None else dict(before)
+    row = _begun(task, truth) if before is None else deepcopy(before)
     row["rounds"] = rounds
     row["commits"] = sorted({*row["commits"], commit()})
     with one_thread(), warnings.catch_warnings(), remembered_fit() as fit:
