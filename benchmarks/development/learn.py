@@ -25,13 +25,17 @@ from benchmarks.run.runner import one_thread
 from benchmarks.run.world import World
 from botorch_drbo.problem import History
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import make_algorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 
 INITIAL = 5  # random decisions at the start of a run, the same for all
 CHECKPOINTS = (10, 15, 30, 60)
 METHODS = ("erbo", "wdrbo_exact")
-SEARCH: Mapping[str, Any] = {"num_restarts": 4, "raw_samples": 256, "max_iterations": 50}
+SEARCH: Mapping[str, Any] = {
+    "num_restarts": 4,
+    "raw_samples": 256,
+    "max_iterations": 50,
+}
 
 Row = dict[str, Any]
 """A run in JSON's types; see ``learn``."""
@@ -109,7 +113,7 @@ def _go_on(task: Task, rounds: int, row: Row, truth: Truth, fit: RememberedFit) 
     case, function = CASES[task.case], truth.function
     space = case.space(function)
     world = World(function, task.case, task.seed)
-    recipe = make_algorithm(task.method, **options_of(task.surrogate), **SEARCH)
+    recipe = make_recipe(task.method, **options_of(task.surrogate), **SEARCH)
     low, high = function.bounds
 
     def history() -> History:
@@ -226,10 +230,10 @@ def remembered_fit() -> Iterator[RememberedFit]:
 
     A fit is a function of the data alone, so nothing but the time is another.
     """
-    memory, fit = RememberedFit(), ModelBasedAlgorithm.fitted
+    memory, fit = RememberedFit(), ModelBasedRecipe.fitted
 
     def fitted(
-        self: ModelBasedAlgorithm, history: History, *args: Any, **kwargs: Any
+        self: ModelBasedRecipe, history: History, *args: Any, **kwargs: Any
     ) -> Model:
         model = memory.known(history)
         if model is None:
@@ -237,5 +241,5 @@ def remembered_fit() -> Iterator[RememberedFit]:
             memory.keep(history, model)
         return model
 
-    with patch.object(ModelBasedAlgorithm, "fitted", fitted):
+    with patch.object(ModelBasedRecipe, "fitted", fitted):
         yield memory

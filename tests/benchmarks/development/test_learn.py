@@ -13,7 +13,7 @@ from benchmarks.development.learn import INITIAL, SEARCH, Task, learn, predictio
 from benchmarks.development.truth import truth_of
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 from botorch_drbo.surrogate import fit as fits
 
 TASK = Task("six_hump_camel", "erbo", "botorch", 0)
@@ -54,7 +54,7 @@ def test_decisions_are_those_of_the_recipe_alone(run):
     """Fits are shared within a run; without that the decisions are the same."""
     function = truth_of(TASK.case, 0).function
     space = SearchSpace(bounds=function.bounds, context_bounds=function.context_bounds)
-    recipe = make_algorithm("erbo", **SEARCH)
+    recipe = make_recipe("erbo", **SEARCH)
     asked = recipe.propose(history(run, 7), space, seed=derive_seed(0, 0, 7))
     assert asked.flatten().tolist() == run["x"][7]
     best = recipe.recommend(history(run, 10), space, seed=derive_seed(0, 1, 10))
@@ -64,7 +64,7 @@ def test_decisions_are_those_of_the_recipe_alone(run):
 def test_an_outcome_is_predicted_by_the_model_that_asked(run):
     function = truth_of(TASK.case, 0).function
     space = SearchSpace(bounds=function.bounds, context_bounds=function.context_bounds)
-    model = make_algorithm("erbo").fitted(history(run, 8), space, uses_contexts=True)
+    model = make_recipe("erbo").fitted(history(run, 8), space, uses_contexts=True)
     z = tensor([run["x"][8] + run["c"][8]])
     posterior = model.posterior(z, observation_noise=True)
     assert run["mean"][8] == pytest.approx(posterior.mean.item())
