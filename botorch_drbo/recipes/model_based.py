@@ -296,7 +296,7 @@ class ModelBasedAlgorithm(Algorithm):
                 if ambiguity_set is not None:
                     diameter = ambiguity_set.diameter
                 elif recipe.adversary is not None:
-                    unit = recipe.adversary.radius_unit
+                    unit = recipe.adversary.unit
                 warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
                 judge = recipe.judge(state)
