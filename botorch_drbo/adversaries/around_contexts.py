@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import final
 
+import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Judge
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
-from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation, Wasserstein
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
+from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.problem.column_radii import ColumnRadii, checked
 from botorch_drbo.problem.search_space import SearchSpace
@@ -51,7 +52,7 @@ class AroundContexts(Adversary):
     contexts_complete: bool = False
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the set, the radius and that completeness is a boolean."""
         check_ambiguity_set(self.ambiguity_set)
         if not isinstance(self.contexts_complete, bool):
             raise InputDataError(
@@ -79,19 +80,21 @@ class AroundContexts(Adversary):
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The contexts seen, or the reference, others in reach, and the set."""
-        contexts, ball = self.judge(state).on_a_full_list(state.seed)
+        contexts, ball = self.worst_case_problem(state).on_a_full_list(state.seed)
         return SearchProblem(contexts=contexts, ambiguity_set=ball)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same set, with the box in reach unless the contexts are complete."""
         if isinstance(self.radius, Mapping):
-            judge = WassersteinBall(radius=self.radius).judge(state)
-            return replace(judge, box=None) if self.contexts_complete else judge
-        return self.judge_of(self._sized_set(self.radius, state), state)
+            problem = WassersteinBall(radius=self.radius).worst_case_problem(state)
+            return replace(problem, box=None) if self.contexts_complete else problem
+        return self.worst_case_problem_of(self._sized_set(self.radius, state), state)
 
-    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+    def worst_case_problem_of(
+        self, ambiguity_set: AmbiguitySet, state: FittedRound
+    ) -> WorstCaseProblem:
         r"""Another set around the same contexts, and the same contexts in reach."""
-        return Judge.of(
+        return WorstCaseProblem.of(
             state.contexts(),
             ambiguity_set,
             state.space,
@@ -108,5 +111,7 @@ class AroundContexts(Adversary):
 
 
 def _takes_columns(ambiguity_set: AmbiguitySet) -> bool:
-    """Whether it measures how far contexts move, and nobody has said how."""
-    return isinstance(ambiguity_set, Wasserstein) and ambiguity_set.cost is None
+    """Whether it is made of the distances of its contexts, whatever these are."""
+    one = torch.zeros(1, 1, dtype=torch.double)
+    is_exact = ambiguity_set.original() is ambiguity_set
+    return is_exact and ambiguity_set.at(one) is not ambiguity_set

@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_count
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.ground_metric import GroundMetric, on_fibres
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.column_radii import checked
@@ -63,7 +63,7 @@ class WassersteinBall(Adversary):
     num_candidates: int = 0
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check that the radius is one, and the number of candidates a count."""
         as_radius(self.radius)
         if isinstance(self.radius, Mapping):  # a copy: of plain numbers, and our own
             object.__setattr__(self, "radius", checked(self.radius))
@@ -79,7 +79,7 @@ class WassersteinBall(Adversary):
         fixed = GroundMetric.of(self.radius, space).fixed
         num = self.num_candidates  # none cannot be drawn, only left out
         drawn = max(_MOST_ON_A_FIBRE if fixed else 1, num)
-        candidates = sobol_in_box(drawn, space.context_reach, state.seed)
+        candidates = sobol_in_box(drawn, space.context_support, state.seed)
         if not fixed:
             candidates = candidates[:num]
         if space.context_values:
@@ -93,22 +93,22 @@ class WassersteinBall(Adversary):
         listed, ball = self._around(contexts, state).on_its_list()
         return SearchProblem(contexts=listed, ambiguity_set=ball)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball around the data, with the whole box of contexts in reach."""
         return self._around(state.contexts(), state)
 
-    def _around(self, contexts: ContextSet, state: FittedRound) -> Judge:
+    def _around(self, contexts: ContextSet, state: FittedRound) -> WorstCaseProblem:
         space, radius = state.space, state.radius(self.radius)
         metric = GroundMetric.of(self.radius, space)
 
         def ball(points: Tensor) -> Wasserstein:
             return Wasserstein(radius, metric.distances(points, points))
 
-        return Judge(
+        return WorstCaseProblem(
             contexts=contexts,
             ball=ball,
             between=metric.distances,
-            box=space.context_reach,
+            box=space.context_support,
             values=space.context_values,
             categories=tuple(space.context_categories),
             fixed=metric.fixed,

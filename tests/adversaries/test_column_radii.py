@@ -26,7 +26,7 @@ from botorch_drbo.adversaries import AroundContexts, WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.column_radii import in_widths, in_words
-from botorch_drbo.recipes import ALGORITHMS, RobustRecipe
+from botorch_drbo.recipes import RECIPES, RobustRecipe
 from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.schedules import (
     RADII,
@@ -111,7 +111,7 @@ def test_a_column_that_is_not_named_keeps_its_distribution(kind: str) -> None:
     listed = found.ambiguity_set.worst_case(
         score(found.contexts.points), found.contexts.weights
     )
-    boxed, robust = worst_case(ball.judge(state), score, seed=0)
+    boxed, robust = worst_case(ball.worst_case_problem(state), score, seed=0)
     for points, weights, worst in (
         (found.contexts.points, found.contexts.weights, listed.weights),
         (boxed.points, boxed.weights, robust.weights),
@@ -144,7 +144,7 @@ def test_a_recommendation_is_judged_by_what_was_said(
     def score(c: Tensor) -> Tensor:
         return 2.0 * c[:, 0] - 5.0 * (c[:, 1] == 1.0)
 
-    _, robust = worst_case(ball.judge(state), score, seed=0)
+    _, robust = worst_case(ball.worst_case_problem(state), score, seed=0)
     plain = score(contexts).mean().item()
     assert robust.value.item() == pytest.approx(plain - loss, abs=1e-4)
 
@@ -157,7 +157,7 @@ def test_a_shift_of_all_by_the_radius_in_one_column_uses_up_the_ball() -> None:
     for column, by in ((0, 0.25), (1, 0.5)):
         shifted = seen.clone()
         shifted[:, column] += by
-        made = ball.judge(state).ball(torch.cat([seen, shifted]))
+        made = ball.worst_case_problem(state).ball(torch.cat([seen, shifted]))
         half = torch.full((n,), 1.0 / n).double()
         before = torch.cat([half, torch.zeros(n).double()])
         assert made.distance(before, before.flip(0)).item() == pytest.approx(1.0)
@@ -363,12 +363,12 @@ def test_names_of_rules() -> None:
 def test_the_recipes_that_take_it_are_named() -> None:
     taking = {
         name
-        for name, recipe in ALGORITHMS.items()
+        for name, recipe in RECIPES.items()
         if isinstance(recipe, RobustRecipe)
         and isinstance(recipe.adversary, WassersteinBall)
     }
     assert set(TAKE_COLUMNS) == taking
-    for name, recipe in ALGORITHMS.items():
+    for name, recipe in RECIPES.items():
         if "radius" not in recipe.options or name in taking:
             continue
         for radius in ({"temp": 6}, "sd"):

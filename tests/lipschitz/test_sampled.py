@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -194,9 +195,9 @@ def test_ensemble_members_are_searched_apart(d_c: int) -> None:
     def member(
         k: float, contexts: Tensor
     ) -> Tensor:  # b x M x d_c, of sin(k s (1 + x))
-        places = contexts.sum(-1, keepdim=True)
+        points = contexts.sum(-1, keepdim=True)
         rate = k * (1 + X).unsqueeze(-1)
-        return (rate * (rate * places).cos()).expand_as(contexts)
+        return (rate * (rate * points).cos()).expand_as(contexts)
 
     def ensemble(contexts: Tensor | None = None) -> Tensor:
         if contexts is None:
@@ -268,8 +269,8 @@ def test_starts_climb_different_hills() -> None:
         return X * (hill(c, 1.0, 0.3, 0.25) + hill(c, 1.04, 24.5 / 31, 0.03))
 
     X = torch.ones(1, 1, dtype=torch.double)
-    places = torch.linspace(0, 1, 3101, dtype=torch.double)[:, None].requires_grad_()
-    (slopes,) = torch.autograd.grad(score(X, places).sum(), places)
+    points = torch.linspace(0, 1, 3101, dtype=torch.double)[:, None].requires_grad_()
+    (slopes,) = torch.autograd.grad(score(X, points).sum(), points)
     assert slopes[::100].argmax() == 9 and slopes.argmax() == 2450
     one, two = (
         steepest(
@@ -330,7 +331,7 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize(
     "options", [{"num_starts": 0}, {"num_sobol": 0}, {"num_ascent_steps": -1}]
 )
-def test_search_options_are_checked(options: dict[str, int]) -> None:
+def test_search_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(InputDataError, match=next(iter(options))):
         LipschitzConstant(UNIT, **options)
 
