@@ -24,6 +24,7 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
@@ -177,7 +178,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[False] = False,
     ) -> pd.DataFrame: ...
@@ -190,7 +191,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[True],
     ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -203,7 +204,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -215,7 +216,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool = False,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
@@ -227,7 +228,9 @@ class NamedOptimizer:
             actions: The round's action set, in place of ``candidates``.
             context_set: The distribution of this round's context, for example from
                 ``Space.context_set``.
-            radius: That of this round's ambiguity set.
+            radius: That of this round's ambiguity set: a number, or for a Wasserstein
+                ball ``"spread"``, ``"sd"``, or a radius for each column that may move,
+                in your units, such as ``{"temp": 6, "weather": 0.1}``.
             context: What is known of this round's context, by name.
             choose_context: Whether to choose the context too.
 
@@ -323,7 +326,7 @@ class NamedOptimizer:
         candidates: Table | None = None,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
     ) -> NamedRecommendation:
         r"""The decision to implement now; see ``RobustOptimizer.recommend``.
@@ -331,7 +334,7 @@ class NamedOptimizer:
         Args:
             candidates: The decisions to choose from; None for all.
             context_set: The distribution of the context.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
             context: What is known of the context, by name.
 
         Returns:
@@ -356,14 +359,14 @@ class NamedOptimizer:
         contexts: Table,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
     ) -> pd.DataFrame:
         r"""The decision to implement in each of many contexts.
 
         Args:
             contexts: A table with the columns that are known.
             context_set: The distribution of what is not known.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
 
         Returns:
             The contexts, and beside them the decisions.
@@ -411,7 +414,7 @@ class NamedOptimizer:
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
@@ -420,7 +423,8 @@ class NamedOptimizer:
             x: The decision, one row: for example ``opt.recommend().x``.
             other: A decision to compare with.
             target: A value that the decision should reach, in your sign.
-            radii: Where to evaluate, ``k``, ascending.
+            radii: Where to evaluate, ``k``, ascending; of a radius by column they are
+                multiples.
             ambiguity_set: Another set around the same contexts than the recipe's own.
             context_set: The distribution of this round's context.
             radius: That from which ``radii`` follow.

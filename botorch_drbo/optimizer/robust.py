@@ -36,6 +36,7 @@ from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.space import Space
@@ -229,7 +230,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: Literal[False] = False,
     ) -> Tensor: ...
@@ -242,7 +243,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...
@@ -255,7 +256,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: bool,
     ) -> Tensor | tuple[Tensor, Tensor]: ...
@@ -267,7 +268,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -301,8 +302,10 @@ class RobustOptimizer:
             actions: The round's action set, ``m x d_x``, in place of ``candidates``.
             context_set: The distribution of this round's context; None for the
                 algorithm's own.
-            radius: That of this round's ambiguity set, in the algorithm's units; None
-                for its own.
+            radius: That of this round's ambiguity set: a number in the algorithm's
+                units; for a Wasserstein ball also a name, ``"spread"`` or ``"sd"``, or
+                a radius for each column that may move, in its own units, such as
+                ``{"c1": 6.0}``. None for its own.
             context: This round's context, ``d_c``, NaN in columns that are not known;
                 None if none is.
             choose_context: Whether to choose the context too.
@@ -496,7 +499,7 @@ class RobustOptimizer:
         candidates: Tensor | None = None,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
     ) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
@@ -507,8 +510,7 @@ class RobustOptimizer:
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             context_set: The distribution of the context; None for the algorithm's own.
-            radius: That of the ambiguity set, in the algorithm's units; None for its
-                own.
+            radius: That of the ambiguity set, as for ``ask``; None for its own.
             context: What is known of the context, ``d_c``, NaN in columns that are not
                 known; None if nothing is.
 
@@ -532,7 +534,7 @@ class RobustOptimizer:
         contexts: Tensor,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
     ) -> Tensor:
         r"""The decision to implement in each of many contexts: a table to look up.
 
@@ -636,7 +638,7 @@ class RobustOptimizer:
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
@@ -649,7 +651,8 @@ class RobustOptimizer:
             other: A decision to compare with, ``d_x``.
             target: A value that the decision should reach, in your sign.
             radii: Where to evaluate, ``k``, ascending; None for 25 equal steps from
-                zero to four times the recipe's own radius.
+                zero to four times the recipe's own radius. Of a radius by column they
+                are multiples.
             ambiguity_set: Another set around the same contexts than the recipe's own,
                 which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
             context_set: As for ``recommend``: the distribution of this round's context.

@@ -22,7 +22,8 @@ from botorch_drbo.schedules.radii import (
     MMDRadius,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.spread import SpreadRadius
+from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
+from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
 
 __all__ = [
     "BOCUBeta",
@@ -31,12 +32,17 @@ __all__ = [
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
+    "RADII",
+    "Radius",
     "Rule",
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
+    "StandardDeviationRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
+    "as_radius",
     "as_rule",
     "as_schedule",
+    "as_size",
 ]
