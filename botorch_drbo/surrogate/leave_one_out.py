@@ -85,26 +85,13 @@ def leave_one_out(model: Model) -> LeaveOneOut:
         >>> left_out.standardised.shape
         torch.Size([6])
     """
-    model = only_model(model)
-    likelihood = getattr(model, "likelihood", None)
-    if (
-        not isinstance(model, ExactGP)
-        or type(likelihood) not in (GaussianLikelihood, FixedNoiseGaussianLikelihood)
-        or not type(model).posterior.__module__.startswith("botorch.")
-    ):
-        raise UnsupportedError(
-            "Leaving one outcome out has a closed form for exact Gaussian processes of "
-            f"BoTorch with Gaussian noise, got a {type(model).__name__} with "
-            f"{type(likelihood).__name__}. Compare the model with outcomes that it was "
-            "not told, or return a SingleTaskGP from the function `model`."
-        )
-    exact = cast(SingleTaskGP, model)
+    exact = closed_form(model)
     system = training_system(exact)
     precision = torch.cholesky_inverse(system.root).diagonal(dim1=-2, dim2=-1)
     errors = torch.atleast_2d(system.alpha.squeeze(-1) / precision)  # y_i - mu_i
     targets = torch.atleast_2d(exact.train_targets.to(errors))  # 1 or S x t
     deviations = torch.atleast_2d(precision.rsqrt())
-    transform = getattr(model, "outcome_transform", None)
+    transform = getattr(exact, "outcome_transform", None)
     if isinstance(transform, Standardize):
         unit = transform.stdvs.to(errors).reshape(-1, 1)
         targets = transform.means.to(errors).reshape(-1, 1) + unit * targets
@@ -121,6 +108,28 @@ def leave_one_out(model: Model) -> LeaveOneOut:
         return untransformed.squeeze(-1)
 
     return LeaveOneOut(targets[0], predicted, in_units)
+
+
+def closed_form(model: Model) -> SingleTaskGP:
+    """The exact Gaussian process that a model is, or the ensemble of those.
+
+    Raises:
+        UnsupportedError: Another model: leaving one out has no closed form.
+    """
+    model = only_model(model)
+    likelihood = getattr(model, "likelihood", None)
+    if (
+        not isinstance(model, ExactGP)
+        or type(likelihood) not in (GaussianLikelihood, FixedNoiseGaussianLikelihood)
+        or not type(model).posterior.__module__.startswith("botorch.")
+    ):
+        raise UnsupportedError(
+            "Leaving one outcome out has a closed form for exact Gaussian processes of "
+            f"BoTorch with Gaussian noise, got a {type(model).__name__} with "
+            f"{type(likelihood).__name__}. Compare the model with outcomes that it was "
+            "not told, or return a SingleTaskGP from the function `model`."
+        )
+    return cast(SingleTaskGP, model)
 
 
 def overconfidence(standardised: Tensor) -> float:

@@ -100,14 +100,14 @@ def test_intervals_are_those_of_the_joint_posterior(
 
 
 def test_every_recipe_states_them() -> None:
-    from botorch_drbo.recipes import ALGORITHMS
+    from botorch_drbo.recipes import RECIPES
 
     special = {
         "regret_balancing": {"reward_range": (-9.0, 9.0), "horizon": 8},
         "phased_gp_us": {"num_decisions": 16},
     }
     skipped = {"drbo_mmd", "drbo_mmd_minimax", "ts_drbo_mmd"}  # as `dro`, but slow
-    for name in set(ALGORITHMS) - skipped:
+    for name in set(RECIPES) - skipped:
         best = told(name, **special.get(name, {})).recommend()
         assert best.expected_interval is not None, name
         assert best.worst_case_interval is not None, name
