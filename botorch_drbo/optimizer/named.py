@@ -26,6 +26,7 @@ from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
 from botorch_drbo.surrogate import ModelMaker
@@ -328,6 +329,7 @@ class NamedOptimizer:
         context_set: ContextSet | None = None,
         radius: RoundRadius | None = None,
         context: Table | None = None,
+        level: float = LEVEL,
     ) -> NamedRecommendation:
         r"""The decision to implement now; see ``RobustOptimizer.recommend``.
 
@@ -336,6 +338,7 @@ class NamedOptimizer:
             context_set: The distribution of the context.
             radius: That of the ambiguity set, as for ``ask``.
             context: What is known of the context, by name.
+            level: Of the intervals of what is promised, a probability.
 
         Returns:
             The decision and what to expect of it, in your units.
@@ -351,6 +354,7 @@ class NamedOptimizer:
             context_set=_checked(context_set),
             radius=radius,
             context=self._known(context),
+            level=level,
         )
         return NamedRecommendation.of(found, self.named_space)
 
@@ -386,7 +390,7 @@ class NamedOptimizer:
         """The model that recommendations are judged by, of what recipes see, a copy."""
         return self._tensors.model
 
-    def predict(self, x: Table, c: Table) -> tuple[Tensor, Tensor]:
+    def predict(self, x: Table, c: Table) -> pd.DataFrame:
         r"""What the model believes of the outcome, noise not included.
 
         Args:
@@ -394,16 +398,25 @@ class NamedOptimizer:
             c: Contexts, one row for each decision; one row serves all.
 
         Returns:
-            Mean and variance, a number for each row, in your sign and units.
+            A table of the decisions and contexts, with the mean of the outcome and its
+            standard deviation beside them, ``mean`` and ``sd``, in your sign and units.
+            A column whose name is that of a variable gets an underscore.
 
         Raises:
             InputDataError: There is no outcome yet, or a value is wrong.
             BotorchTensorDimensionError: Other numbers of rows.
+
+        Example:
+            >>> opt = NamedOptimizer("erbo", Space({"x": (0, 1)}, {"c": (0, 1)}))
+            >>> opt.tell({"x": [0.0, 1.0]}, {"c": [0.2, 0.4]}, [1.0, 2.0])
+            >>> opt.predict({"x": 0.5}, {"c": [0.0, 1.0]}).columns.tolist()
+            ['x', 'c', 'mean', 'sd']
         """
         tables = self._tables
-        return self._tensors.predict(
-            tables.read_decisions(x, "x"), tables.read_contexts(c, "c")
-        )
+        decisions = tables.read_decisions(x, "x")
+        contexts = tables.read_contexts(c, "c")
+        moments = self._tensors.predict(decisions, contexts)
+        return tables.predictions(decisions, contexts, *moments)
 
     def robustness_profile(
         self,

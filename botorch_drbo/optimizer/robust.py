@@ -39,6 +39,7 @@ from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
 
@@ -501,6 +502,7 @@ class RobustOptimizer:
         context_set: ContextSet | None = None,
         radius: RoundRadius | None = None,
         context: Tensor | None = None,
+        level: float = LEVEL,
     ) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
@@ -513,21 +515,24 @@ class RobustOptimizer:
             radius: That of the ambiguity set, as for ``ask``; None for its own.
             context: What is known of the context, ``d_c``, NaN in columns that are not
                 known; None if nothing is.
+            level: Of the intervals of what is promised, a probability.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
-            contexts and weights of the worst case. Both values are the model's; see
+            contexts and weights of the worst case. Both values are the model's, and
+            have intervals, ``expected_interval`` and ``worst_case_interval``; see
             ``Recommendation`` for the distributions that the worst case is over.
 
         Raises:
             InputDataError: There is no outcome yet, the list is empty or leaves the
-                bounds, a context set or a context does, or the radius is negative.
+                bounds, a context set or a context does, the radius is negative, or
+                the level is not between 0 and 1.
             BotorchTensorDimensionError: A list that is no matrix of decisions, or
                 other numbers of context columns.
             UnsupportedError: The algorithm can make nothing of what is known.
         """
         this_round = Round(context_set, radius, context)
-        return recommended(self._run, candidates, this_round)
+        return recommended(self._run, candidates, this_round, level)
 
     def policy(
         self,
