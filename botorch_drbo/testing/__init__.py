@@ -6,16 +6,25 @@ They need pytest and hypothesis, which the extra ``testing`` brings.
 import pytest
 
 pytest.register_assert_rewrite(
-    "botorch_drbo.testing.adversaries", "botorch_drbo.testing.ambiguity_sets"
+    *(
+        f"{__name__}.{module}"
+        for module in ("adversaries", "ambiguity_sets", "functions")
+    )
 )
 
 from botorch_drbo.testing.adversaries import (  # noqa: E402  after the line above
     AdversaryCase,
     AdversaryContract,
 )
-from botorch_drbo.testing.ambiguity_sets import (  # noqa: E402
+from botorch_drbo.testing.ambiguity_set_case import (  # noqa: E402
     AmbiguitySetCase,
+)
+from botorch_drbo.testing.ambiguity_sets import (  # noqa: E402
     AmbiguitySetContract,
+)
+from botorch_drbo.testing.functions import (  # noqa: E402
+    RobustTestFunctionCase,
+    RobustTestFunctionContract,
 )
 
 __all__ = [
@@ -23,4 +32,6 @@ __all__ = [
     "AdversaryContract",
     "AmbiguitySetCase",
     "AmbiguitySetContract",
+    "RobustTestFunctionCase",
+    "RobustTestFunctionContract",
 ]
