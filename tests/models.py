@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.models import SingleTaskGP, SingleTaskVariationalGP
 from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
-from botorch.models.model import Model
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
@@ -202,28 +200,6 @@ def make_inputs(
         Z[:, -1] = 40 * Z[:, -1] - 10
     others = [i for i in range(d) if i not in columns]
     return Z[:b, others].to(dtype), Z[b:, list(columns)].to(dtype)
-
-
-def join(X: Tensor, contexts: Tensor, columns: Sequence[int]) -> Tensor:
-    """Pairs ``b x k x d``, of contexts ``k x d_c`` or ``b x k x d_c``."""
-    d = X.shape[-1] + len(columns)
-    others = [i for i in range(d) if i not in columns]
-    joint = X.new_empty(len(X), contexts.shape[-2], d)
-    joint[..., others] = X.unsqueeze(-2)
-    joint[..., list(columns)] = contexts.to(X)
-    return joint
-
-
-def botorch_moments(
-    model: Model, joint: Tensor, transform: PosteriorTransform | None = None
-) -> tuple[Tensor, Tensor]:
-    """BoTorch's idiom, each pair a q-batch of one: ``b x k``, or ``b x S x k``."""
-    posterior = model.posterior(joint.unsqueeze(-2), posterior_transform=transform)
-    mean, variance = (
-        found.squeeze(-1).squeeze(-1).movedim(1, -1)
-        for found in (posterior.mean, posterior.variance)
-    )
-    return mean, variance
 
 
 def observations(model: SingleTaskGP) -> tuple[Tensor, Tensor]:

@@ -5,12 +5,8 @@ They need pytest and hypothesis, which the extra ``testing`` brings.
 
 import pytest
 
-pytest.register_assert_rewrite(
-    *(
-        f"{__name__}.{module}"
-        for module in ("adversaries", "ambiguity_sets", "functions")
-    )
-)
+CONTRACTS = ("adversaries", "ambiguity_sets", "functions", "view_case", "views")
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in CONTRACTS))
 
 from botorch_drbo.testing.adversaries import (  # noqa: E402  after the line above
     AdversaryCase,
@@ -26,12 +22,16 @@ from botorch_drbo.testing.functions import (  # noqa: E402
     RobustTestFunctionCase,
     RobustTestFunctionContract,
 )
+from botorch_drbo.testing.view_case import PosteriorViewCase  # noqa: E402
+from botorch_drbo.testing.views import PosteriorViewContract  # noqa: E402
 
 __all__ = [
     "AdversaryCase",
     "AdversaryContract",
     "AmbiguitySetCase",
     "AmbiguitySetContract",
+    "PosteriorViewCase",
+    "PosteriorViewContract",
     "RobustTestFunctionCase",
     "RobustTestFunctionContract",
 ]
