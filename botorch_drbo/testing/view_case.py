@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
 from botorch_drbo.posterior import MarginalPosterior, View
@@ -47,7 +49,10 @@ def model_moments(
     Returns:
         Means and variances, each ``b x k``; ``b x S x k`` of an ensemble.
     """
-    posterior = model.posterior(joint.unsqueeze(-2), posterior_transform=transform)
+    posterior = cast(
+        GPyTorchPosterior,
+        model.posterior(joint.unsqueeze(-2), posterior_transform=transform),
+    )
     mean, variance = (
         found.squeeze(-1).squeeze(-1).movedim(1, -1)
         for found in (posterior.mean, posterior.variance)

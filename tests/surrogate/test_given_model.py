@@ -336,7 +336,7 @@ class TestSaved:
             algorithm_from_dict(stored)
         again = algorithm_from_dict(stored, matern)
         assert again.to_dict() == stored
-        with pytest.raises(InputDataError, match="made without a `model`"):
+        with pytest.raises(InputDataError, match="made without a function as `model`"):
             algorithm_from_dict(recipe("erbo").to_dict(), matern)
 
     def test_a_run_goes_on_with_the_function_given_again(self, tmp_path):
