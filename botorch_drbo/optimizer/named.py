@@ -25,7 +25,7 @@ from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
@@ -44,7 +44,7 @@ class NamedOptimizer:
     does is said at the method of the same name of ``RobustOptimizer``.
 
     Args:
-        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
         space: The decisions and contexts with their kinds, and what is allowed.
         seed: Decides every random draw.
@@ -78,7 +78,7 @@ class NamedOptimizer:
 
     def __init__(
         self,
-        algorithm: str | Algorithm,
+        algorithm: str | Recipe,
         space: Space,
         *,
         seed: int = 0,
@@ -124,7 +124,7 @@ class NamedOptimizer:
         return repr(self._tensors).replace("RobustOptimizer", "NamedOptimizer", 1)
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Recipe:
         """The recipe."""
         return self._tensors.algorithm
 
@@ -533,7 +533,7 @@ class NamedOptimizer:
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Algorithm = "wdrbo_exact",
+        algorithm: str | Recipe = "wdrbo_exact",
         constraints: Sequence[Constraint] = (),
         maximize: bool = True,
         seed: int = 0,
@@ -596,16 +596,16 @@ class NamedOptimizer:
             perturbation=perturbation,
         )
         run = Run(configuration)
-        for told in rows:
-            if told.asked:
-                run.record(Ask(x=told.x))
-            if told.c is not None:
+        for row in rows:
+            if row.asked:
+                run.record(Ask(x=row.x))
+            if row.c is not None:
                 run.record(
                     Tell(
-                        x=told.x,
-                        c=told.c,
-                        y=told.y,
-                        closes_pending=told.asked,
+                        x=row.x,
+                        c=row.c,
+                        y=row.y,
+                        closes_pending=row.asked,
                         outcome=outcome,
                     )
                 )

@@ -20,7 +20,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
 from botorch_drbo.policies import ConfidenceBound
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import make_recipe, recipe_from_dict
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SEARCH: dict[str, Any] = {"num_restarts": 2, "raw_samples": 32}
@@ -57,7 +57,7 @@ def data() -> History:
 
 
 def recommended(policy: str, **options: Any):
-    recipe = make_algorithm(
+    recipe = make_recipe(
         adversary="ambiguity_set",
         policy=policy,
         reference=ContextSet(torch.tensor([[0.0], [1.0]], dtype=torch.double)),
@@ -114,7 +114,7 @@ def test_the_general_objective_written_out_is_the_same(policy: str) -> None:
 )
 def test_what_is_refused(options, message) -> None:
     with pytest.raises(InputDataError, match=message):
-        make_algorithm("dro", **options)
+        make_recipe("dro", **options)
 
 
 def test_a_function_that_makes_something_else() -> None:
@@ -196,13 +196,13 @@ def test_a_function_too_many_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_a_recipe_of_ones_own_parts_notes_the_function_too() -> None:
-    made = make_algorithm(
+    made = make_recipe(
         adversary="wasserstein", policy=ConfidenceBound(objective=best_context)
     )
     stored = json.loads(json.dumps(made.to_dict()))
     with pytest.raises(InputDataError, match="`best_context`"):
-        algorithm_from_dict(stored)
-    again = algorithm_from_dict(stored, objective=best_context)
+        recipe_from_dict(stored)
+    again = recipe_from_dict(stored, objective=best_context)
     assert again.options["objective"] is best_context
     assert again.to_dict() == stored
 
