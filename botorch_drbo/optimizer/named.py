@@ -23,9 +23,11 @@ from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
@@ -474,6 +476,7 @@ class NamedOptimizer:
         journal: str | os.PathLike[str] | None = None,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -483,6 +486,7 @@ class NamedOptimizer:
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -496,7 +500,7 @@ class NamedOptimizer:
             has_names=True,
             journal=journal,
             space=space,
-            model=model,
+            functions=OwnFunctions(model=model, objective=objective),
             device=device,
         )
         return cls._of_run(run)
@@ -508,6 +512,7 @@ class NamedOptimizer:
         *,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -518,6 +523,7 @@ class NamedOptimizer:
                 this problem. It has to be given if a constraint is a function, which no
                 journal can hold: its name is checked, not what it computes.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -527,7 +533,13 @@ class NamedOptimizer:
             InputDataError: As ``RobustOptimizer.resume``, or a journal without names.
             OSError: The file cannot be read.
         """
-        run = resumed(path, has_names=True, space=space, model=model, device=device)
+        run = resumed(
+            path,
+            has_names=True,
+            space=space,
+            functions=OwnFunctions(model=model, objective=objective),
+            device=device,
+        )
         return cls._of_run(run)
 
     @classmethod

@@ -34,10 +34,12 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.posterior import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
@@ -707,6 +709,7 @@ class RobustOptimizer:
         *,
         journal: str | os.PathLike[str] | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -715,6 +718,7 @@ class RobustOptimizer:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -726,7 +730,11 @@ class RobustOptimizer:
         """
         return cls.of_run(
             of_state(
-                state, has_names=False, journal=journal, model=model, device=device
+                state,
+                has_names=False,
+                journal=journal,
+                functions=OwnFunctions(model=model, objective=objective),
+                device=device,
             )
         )
 
@@ -738,6 +746,7 @@ class RobustOptimizer:
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -749,6 +758,7 @@ class RobustOptimizer:
             context_bounds: The same for the contexts.
             model: The function that makes the model, if the run had one: a journal
                 cannot hold it, and cannot know whether it still is the same.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -759,7 +769,7 @@ class RobustOptimizer:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
                 problem or version, of named variables, or of a run with a ``model``
-                that is not given. It is left as it is.
+                or ``objective`` that is not given. It is left as it is.
             OSError: The file cannot be read.
         """
         return cls.of_run(
@@ -768,7 +778,7 @@ class RobustOptimizer:
                 has_names=False,
                 bounds=bounds,
                 context_bounds=context_bounds,
-                model=model,
+                functions=OwnFunctions(model=model, objective=objective),
                 device=device,
             )
         )

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import FunctionName, encode, tag_of
+from botorch_drbo.codec import encode, tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
@@ -37,6 +37,7 @@ from botorch_drbo.recipes.options import (
     parts_of,
     with_options,
 )
+from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
 
@@ -539,11 +540,9 @@ class Recipe(ABC):
         Raises:
             InputDataError: An option that cannot be stored.
         """
-        options = {**parts_of(self), **own_values(self)}
-        if callable(model := options.get("model")):
-            options["model"] = FunctionName(
-                getattr(model, "__qualname__", type(model).__name__)
-            )
+        names = names_of_functions(self.options)
+        plain = self.with_options(**dict.fromkeys(names)) if names else self
+        options = {**parts_of(plain), **own_values(plain), **names}
         return {
             "name": self.name,
             "class": tag_of(type(self)),

@@ -26,13 +26,13 @@ from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
 from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
 
 __all__ = [
+    "RADII",
     "BOCUBeta",
     "Constant",
     "ContextRule",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
-    "RADII",
     "Radius",
     "Rule",
     "SBOKDEBeta",
