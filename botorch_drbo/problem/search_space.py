@@ -53,6 +53,8 @@ class SearchSpace:
             feasible where they are not negative.
         perturbation: Whether the context perturbs the decision: outcomes are those of
             the sum ``x + c``, and a model knows no more.
+        context_names: What the user calls the context columns; empty for none.
+        context_logarithms: Context columns that are logarithms of what the user knows.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -76,6 +78,8 @@ class SearchSpace:
     inequality_constraints: tuple[tuple[Tensor, Tensor, float], ...] = ()
     nonlinear_inequality_constraints: tuple[Callable[[Tensor], Tensor], ...] = ()
     perturbation: bool = False
+    context_names: tuple[str, ...] = ()
+    context_logarithms: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the bounds and the kinds of the columns."""
@@ -110,6 +114,11 @@ class SearchSpace:
     def d_c(self) -> int:
         """The number of context variables."""
         return self.context_bounds.shape[-1]
+
+    @property
+    def context_columns(self) -> tuple[str, ...]:
+        """The names of the context columns, ``c1, c2, ...`` if they have none."""
+        return self.context_names or tuple(f"c{j + 1}" for j in range(self.d_c))
 
     @property
     def context_support(self) -> Tensor:

@@ -338,7 +338,7 @@ class TestSaved:
             recipe_from_dict(stored)
         again = recipe_from_dict(stored, matern)
         assert again.to_dict() == stored
-        with pytest.raises(InputDataError, match="made without a `model`"):
+        with pytest.raises(InputDataError, match="made without a function as `model`"):
             recipe_from_dict(recipe("erbo").to_dict(), matern)
 
     def test_a_run_goes_on_with_the_function_given_again(self, tmp_path):
