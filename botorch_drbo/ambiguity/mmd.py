@@ -9,6 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
+from botorch_drbo.ambiguity._differentiable import in_float64, robust_value
 from botorch_drbo.ambiguity._interior_point import lower_bound
 from botorch_drbo.ambiguity._kernel_ball import (
     KernelBallProblem,
@@ -161,7 +162,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             Lower bounds of the value, ``...``, without a gradient.
         """
         self._check(values, weights)
-        return self._solution(self._bound, values, weights, self.radius).to(values)
+        return in_float64(self._bound, values, weights, self.radius).to(values)
 
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
@@ -216,8 +217,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             The value ``...``, with the gradients of ``worst_case``.
         """
         self._check(values, weights)
-        solution = self._solution(self._solve_again, values, weights, self.radius)
-        robust = self._robust_value(solution, values, values, weights, self.radius)
+        solution = in_float64(self._solve_again, values, weights, self.radius)
+        robust = robust_value(
+            solution, values, values, weights, self.radius, name=type(self).__name__
+        )
         return robust.value
 
     def _solve_again(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:

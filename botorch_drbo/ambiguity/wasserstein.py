@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
+from botorch_drbo.ambiguity._differentiable import in_float64
 from botorch_drbo.ambiguity._transport_plans import (
     Assignment,
     assignment_at_infinity,
@@ -186,7 +187,7 @@ class Wasserstein(AmbiguitySet):
             Lower bounds of the value, ``...``, without a gradient.
         """
         self._check(values, weights)
-        return self._solution(self._bound, values, weights, self.radius).to(values)
+        return in_float64(self._bound, values, weights, self.radius).to(values)
 
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
