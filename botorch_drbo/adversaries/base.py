@@ -136,6 +136,8 @@ class Adversary(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     approximates: ClassVar[bool] = False
     """Whether the search sees something else than the worst case that is promised."""
+    believes_reference: ClassVar[bool] = False
+    """Whether its set holds the reference distribution alone."""
     uses_model_kernel: ClassVar[bool] = False
     """Whether its distance is made of the kernel of the model."""
     radius_unit: ClassVar[str] = "the distance of its set"

@@ -37,6 +37,7 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
+    LogExpectedImprovementOfExpectation,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
@@ -56,6 +57,7 @@ ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
+    LogExpectedImprovementOfExpectation,
 )
 """The classes that have a constructor."""
 

@@ -6,6 +6,7 @@ from botorch_drbo.policies.decision_bound import DecisionBound
 from botorch_drbo.policies.expected_improvement import ExpectedImprovement
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.policies.finite_difference import FiniteDifference
+from botorch_drbo.policies.integral_improvement import IntegralImprovement
 from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
 from botorch_drbo.policies.thompson import Thompson
 
@@ -15,6 +16,7 @@ POLICIES: dict[str, Policy] = {
     "finite_difference": FiniteDifference(),
     "thompson": Thompson(),
     "expected_improvement": ExpectedImprovement(),
+    "ei_integral": IntegralImprovement(),
     "decision_bound": DecisionBound(),
 }
 """Policies by name, with their defaults. Add your own under a name."""
@@ -26,6 +28,7 @@ __all__ = [
     "DecisionBound",
     "ExpectedImprovement",
     "FiniteDifference",
+    "IntegralImprovement",
     "LipschitzPenalty",
     "Policy",
     "Thompson",

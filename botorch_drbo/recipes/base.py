@@ -47,6 +47,7 @@ _TAKE_CATEGORIES = (
     "erbo",
     "ts_erbo",
     "ei_erbo",
+    "ei_integral",
     "ts_wdrbo",
     "ei_wdrbo",
     "ts_bocu",

@@ -23,6 +23,7 @@ from botorch_drbo.policies import (
     DecisionBound,
     ExpectedImprovement,
     FiniteDifference,
+    IntegralImprovement,
     LipschitzPenalty,
     Policy,
     Thompson,
@@ -199,6 +200,17 @@ _row(
     "The decision whose expectation is expected to improve most.",
     r"E_f\Big[ \Big( \sum_i p_i f(x, c_i) - \max_{s \le t} \sum_i p_i f(x_s, c_i)"
     r" \Big)_+ \Big]",
+)
+_row(
+    "ei_integral",
+    Empirical(),
+    IntegralImprovement(),
+    "The expectation over the contexts and its expected improvement, in closed form.",
+    r"E\Big[ \Big( g(x) - \max_{s \le t} E[g(x_s)] \Big)_+ \Big], \qquad"
+    r" g(x) = \sum_i p_i f(x, c_i) \sim N(w' \mu, w' \Sigma w)",
+    remarks="``ei_erbo`` has the same objective on sample paths, and a bar of each "
+    "path's own; this one needs no samples and has one bar.",
+    source="[Williams2000integrated]_",
 )
 _row(
     "ei_wdrbo",

@@ -29,6 +29,7 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
+    LogExpectedImprovementOfExpectation,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
@@ -108,6 +109,13 @@ CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
         {"ambiguity_set": BALL, "X_baseline": Z[:5], **PATHS},
         lambda: qLogDistributionallyRobustNoisyExpectedImprovement(
             MODEL, X[:5], EMPIRICAL, DRO, **PATHS, **AT
+        ),
+    ),
+    (
+        LogExpectedImprovementOfExpectation,
+        {"context_set": encode(FORECAST), "X_pending": Z[:1] + 0.01},
+        lambda: LogExpectedImprovementOfExpectation(
+            MODEL, X, FORECAST, X_pending=X[:1] + 0.01, **AT
         ),
     ),
 ]

@@ -23,11 +23,16 @@ from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
 # Fewer of everything than by default, so that a test takes no time.
 FEWER = {"num_contexts": 16, "num_outside": 8, "num_features": 32, "num_paths": 4}
 PAIRS = [(adversary, policy) for adversary in ADVERSARIES for policy in POLICIES]
-# The one policy that bounds the worst case over one kind of ball.
+# Policies that do not take any adversary: those that they do take.
+TAKEN_BY = {
+    "lipschitz_penalty": ["wasserstein"],
+    "ei_integral": ["empirical", "kernel_density"],
+}
 REFUSED = {
-    (adversary, "lipschitz_penalty")
+    (adversary, policy)
+    for policy, taken in TAKEN_BY.items()
     for adversary in ADVERSARIES
-    if adversary != "wasserstein"
+    if adversary not in taken
 }
 TAKEN = [pair for pair in PAIRS if pair not in REFUSED]
 
@@ -38,6 +43,11 @@ Part = TypeVar("Part", Adversary, Policy)
 def smaller(part: Part) -> Part:
     names = {field.name for field in fields(part)}
     return replace(part, **{key: n for key, n in FEWER.items() if key in names})
+
+
+def an_adversary(policy: str) -> str:
+    """One that the policy takes."""
+    return TAKEN_BY.get(policy, ["wasserstein"])[0]
 
 
 def made(adversary: str, policy: str) -> RobustRecipe:
@@ -88,7 +98,8 @@ def test_a_product_is_stored_and_restored(adversary: str, policy: str) -> None:
 @pytest.mark.parametrize(("adversary", "policy"), sorted(REFUSED))
 def test_a_pair_that_makes_no_sense_is_refused(adversary: str, policy: str) -> None:
     # What to take instead: another adversary, or another policy.
-    message = "adversary `wasserstein`, or the policy `confidence_bound`"
+    instead = " or ".join(f"`{name}`" for name in TAKEN_BY[policy])
+    message = f"adversary {instead}, or the policy `.*takes any"
     with pytest.raises(UnsupportedError, match=message) as caught:
         make_algorithm(adversary=adversary, policy=policy)
     assert type(ADVERSARIES[adversary]).__name__ in str(caught.value)
@@ -105,8 +116,8 @@ def test_a_policy_is_stored_and_restored(policy: str) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_pending_decisions_have_a_say(policy: str) -> None:
     history, space = problem()
-    recipe = RobustRecipe(  # against the one adversary that all of them take
-        adversary=ADVERSARIES["wasserstein"],
+    recipe = RobustRecipe(
+        adversary=ADVERSARIES[an_adversary(policy)],
         policy=POLICIES[policy],
         hyperparameters=PRIOR,
     )
@@ -132,7 +143,7 @@ def test_exploiting_does_not_explore(policy: str) -> None:
         prior = replace(
             PRIOR, noise_variance=scale * PRIOR.noise_variance, outputscale=scale
         )
-        recipe = made("wasserstein", policy).with_options(hyperparameters=prior)
+        recipe = made(an_adversary(policy), policy).with_options(hyperparameters=prior)
         model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
         state = recipe.state_of(model, history, space, 0)
         x = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)

@@ -133,6 +133,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "ts_drbo_kde": _RADII,
     "ts_drbo_mmd": _RADII,
     "ei_erbo": _PLAIN,
+    "ei_integral": _PLAIN,
     "ei_wdrbo": {**_SPREAD, "candidates": lambda d: {"num_candidates": 8}},
     "ei_drbo_kde": _RADII,
     "ucb_bocu_1": {**_RADII, **_WEIGHTS, "step": lambda d: {"step": 0.01}},
