@@ -10,6 +10,10 @@ from botorch_drbo.acquisition.batch_upper_confidence_bound import (
 )
 from botorch_drbo.acquisition.best_robust_value import best_robust_value
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.disagreement_penalized import (
+    DisagreementPenalizedUCB,
+    PenaltyOver,
+)
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.expectation_improvement import (
     LogExpectedImprovementOfExpectation,
@@ -37,6 +41,7 @@ __all__ = [
     "ConfidenceBoundOptions",
     "ContextOptions",
     "DecisionAcquisitionFunction",
+    "DisagreementPenalizedUCB",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
     "FeasibilityWeighted",
@@ -46,6 +51,7 @@ __all__ = [
     "MomentOptions",
     "OverJointInputs",
     "PathOptions",
+    "PenaltyOver",
     "PathwiseBatchAcquisitionFunction",
     "PosteriorAcquisitionFunction",
     "PosteriorOptions",

@@ -209,17 +209,21 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.context_set.points.device != X.device:
             self.to(X.device)
         self._refresh()
+        found = self._in_blocks(lambda rows: values(rows) + self._repulsion(rows), X)
+        return (self._over_models(found) if self.ensemble else found).to(X)
+
+    def _in_blocks(self, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+        """A function of ``b x d_x`` at ``b x 1 x d_x``, in the dtype of the model."""
         dtype, num_contexts = self.posterior.dtype, len(self._contexts())
         graph = torch.is_grad_enabled() and X.requires_grad
         copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
-        bytes_per_row = copies * dtype.itemsize * num_contexts
         (found,) = in_blocks(
-            lambda rows: (values(rows) + self._repulsion(rows),),
+            lambda rows: (function(rows),),
             X.squeeze(-2).to(dtype),
-            bytes_per_row,
+            copies * dtype.itemsize * num_contexts,
             self.memory_budget,
-        )  # b (x S)
-        return (self._over_models(found) if self.ensemble else found).to(X)
+        )
+        return found
 
     def _repulsion(self, X: Tensor) -> Tensor:
         """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""

@@ -31,6 +31,7 @@ def check(found: Answer, recorded: Answer, made_on: dict[str, str], key: str) ->
 
 
 def test_every_recipe_is_on_record() -> None:
+    assert set(RECORD["answers"]) == set(OPTIONS) == set(RECIPES)
     assert set(JOURNALS["answers"]) >= set(RECIPES) - NEW
 
 
