@@ -23,6 +23,7 @@ from botorch_drbo.surrogate.given_model import ModelMaker, recalled
 
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
+_MODELS = ("surrogate", "model", "hyperparameters")
 _OWN = tag_of(Algorithm).partition(":")[0]
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -178,11 +179,12 @@ def algorithm_from_dict(
     if not isinstance(name, str) or not isinstance(data["options"], Mapping):
         raise InputDataError(f"a stored recipe has a name and options, got {name!r}.")
     options = recalled(decode_options(data["options"]), model)
+    old = "surrogate" not in options
     parts = {key: options.pop(key) for key in _PARTS if key in options}
     if name not in ALGORITHMS and len(parts) == len(_PARTS):  # a product of the user's
         recipe: Algorithm = make(RobustRecipe, {"name": name, **parts})
         check_options(name, options, known=recipe)
-        return make(recipe.with_options, options)
+        return _of_then(make(recipe.with_options, options), old)
     check_options(name, options, changes=parts)
     recipe = ALGORITHMS[name]
     here = tag_of(type(recipe))
@@ -192,7 +194,16 @@ def algorithm_from_dict(
             f"the recipe `{name}` was {stored}, and in this process it is {here}. "
             f"Register the same as then: `ALGORITHMS[{name!r}] = ...`."
         )
-    return make(recipe.with_options, {**parts, **options})
+    return _of_then(make(recipe.with_options, {**parts, **options}), old)
+
+
+def _of_then(recipe: Algorithm, old: bool) -> Algorithm:
+    """A recipe that was stored before there were surrogates had BoTorch's own."""
+    options = recipe.options
+    chosen = any(options.get(name) is not None for name in _MODELS)
+    if not old or chosen or "surrogate" not in options:
+        return recipe
+    return recipe.with_options(surrogate="botorch")
 
 
 def decode_options(options: Mapping[str, Any]) -> dict[str, Any]:

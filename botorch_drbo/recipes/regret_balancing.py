@@ -180,6 +180,7 @@ class RegretBalancing(ModelBasedAlgorithm):
     takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
+    default_surrogate: ClassVar[str] = "botorch"
 
     horizon: int = 300
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -198,6 +199,12 @@ class RegretBalancing(ModelBasedAlgorithm):
                 "`regret_balancing` takes no `model`: its bounds are those of a "
                 "Gaussian kernel whose hyperparameters stay. Give `hyperparameters`, "
                 "or take `ec_gp_ucb`, which takes any model."
+            )
+        if self.surrogate not in (None, self.default_surrogate):
+            raise UnsupportedError(
+                "`regret_balancing` takes no other surrogate than 'botorch', got "
+                f"{self.surrogate!r}: its bounds are those of a Gaussian kernel whose "
+                "hyperparameters stay. Take `ec_gp_ucb`, which takes any."
             )
         check_count(self.horizon, "horizon")
         if self.num_design is not None:
@@ -296,7 +303,7 @@ class RegretBalancing(ModelBasedAlgorithm):
         r"""The same."""
         return self.judge(state)
 
-    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def decision_model(self, history: History, space: SearchSpace) -> Model:
         r"""The model of all outcomes, with hyperparameters that are fitted once."""
         if self.hyperparameters is not None:
             return self.fitted(history, space, uses_contexts=False)
@@ -305,7 +312,9 @@ class RegretBalancing(ModelBasedAlgorithm):
         design = History(X=history.X[:first], C=C, Y=history.Y[:first], contexts=C)
         with isolated_rng(0, space.bounds.device):  # the same fit at every call
             fitted = self.fitted(design, space, uses_contexts=False)
-        return KnownPrior.of(fitted).condition(history.X, history.Y, space)
+        return KnownPrior.of(cast(SingleTaskGP, fitted)).condition(
+            history.X, history.Y, space
+        )
 
     def _design(self, space: SearchSpace) -> int:
         return 2 * (space.d_x + 1) if self.num_design is None else self.num_design
