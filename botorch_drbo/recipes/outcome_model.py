@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
@@ -20,8 +20,8 @@ from botorch_drbo.surrogate.given_model import check_model_maker
 class ModelsOutcomes(Protocol):
     """What a recipe that models outcomes has."""
 
-    @property
-    def default_surrogate(self) -> str: ...
+    default_surrogate: ClassVar[str]
+
     @property
     def surrogate(self) -> Surrogate | str | ModelMaker | None: ...
     @property

@@ -274,7 +274,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
             fitted = prior = self._prior(history, space, end)
             width = self.confidence_width
             if isinstance(width, ConfidenceWidth):
-                prior = width.model(fitted)
+                prior = cast(SingleTaskGP, width.model(fitted))
             mean, deviation, norm, gain = _moments(
                 prior, history.X[first:end], history.Y[first:end], decisions
             )
@@ -306,8 +306,8 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
         made_by = id(self.model), id(self.surrogate)  # the judge keeps both
         kind = (X.shape, str(X.dtype), str(X.device), *made_by)
-        prior = _fitted(_FitTask((*content, *kind), before, space, self._judge()))
-        return check_exact(prior, self.name)
+        fitted = _fitted(_FitTask((*content, *kind), before, space, self._judge()))
+        return check_exact(fitted, self.name)
 
     def _prior_norm(
         self, prior: SingleTaskGP, decisions: Tensor, mean_norm: float

@@ -36,7 +36,7 @@ class Correlation(Protocol):
 class RBF:
     r"""``exp(-r^2 / 2)`` with ``r^2`` the sum over the columns."""
 
-    num_shapes = 0
+    num_shapes: ClassVar[int] = 0
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
         """See ``Correlation``."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg import get_lapack_funcs
 
 from botorch_drbo.surrogate.base import ModelData
 from botorch_drbo.surrogate.correlations import Array, Correlation
 from botorch_drbo.surrogate.hyperpriors import Flat, HyperPrior
 
+_POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
 _LEAST_NOISE = 1e-6  # of given variances, in squared units of the spread
 
 
@@ -145,12 +146,13 @@ class LogPosterior:
         t, (i, j) = len(self._outcomes), self._pairs
         covariance = np.empty((t, t), order="F")
         covariance[i, j] = covariance[j, i] = scale * correlations
-        variances = self._given if self._given is not None else noise
-        covariance[np.diag_indices(t)] = scale + variances
-        root, failed = dpotrf(covariance, lower=1)
+        covariance[np.diag_indices(t)] = scale + (
+            self._given if noise is None else noise
+        )
+        root, failed = _POTRF(covariance, lower=1)
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
-        lower, _ = dpotri(root, lower=1)
+        lower, _ = _POTRI(root, lower=1)
         precision = np.tril(lower) + np.tril(lower, -1).T
         y, mean, weight = self._outcomes, 0.0, precision.sum()
         if self.family.has_mean:
