@@ -265,9 +265,9 @@ def _seeds_and_iterations(
 
 def show_names(options: argparse.Namespace) -> int:
     from benchmarks.problems import factories
-    from botorch_drbo.recipes import ALGORITHMS
+    from botorch_drbo.recipes import RECIPES
 
     print("problems:  ", *sorted(factories()))
-    print("algorithms:", *sorted(ALGORITHMS))
+    print("algorithms:", *sorted(RECIPES))
     print("configs:   ", *sorted(path.stem for path in CONFIGS.glob("*.toml")))
     return 0

@@ -17,7 +17,7 @@ from botorch_drbo.adversaries import ADVERSARIES
 from botorch_drbo.ambiguity import CvxpyAmbiguity
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import POLICIES
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.testing import (
     AdversaryCase,
     AdversaryContract,
@@ -38,7 +38,7 @@ def loaded() -> ModuleType:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[FILE.stem] = module  # for the codec, and dataclasses
-    registries = ADVERSARIES, POLICIES, ALGORITHMS
+    registries = ADVERSARIES, POLICIES, RECIPES
     before = [dict(registry) for registry in registries]
     try:
         spec.loader.exec_module(module)
@@ -55,7 +55,7 @@ yours = loaded()
 
 @pytest.fixture
 def registered():
-    registries = ADVERSARIES, POLICIES, ALGORITHMS
+    registries = ADVERSARIES, POLICIES, RECIPES
     for registry, added in zip(registries, yours.added, strict=True):
         registry.update(added)
     yield

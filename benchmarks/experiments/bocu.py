@@ -40,7 +40,7 @@ from botorch_drbo.ambiguity import (
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.plotting import plot_regret
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import Algorithm, make_algorithm
+from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.surrogate import FixedHyperparameters
 
 BETA = 2.0  # as in the paper's experiments: 1.414 standard deviations
@@ -131,7 +131,7 @@ class Task:
         name = f"{'_'.join(parts)}_seed_{self.seed:04d}.csv"
         return out / self.problem / "runs" / name
 
-    def algorithm(self, problem: BOCUProblem) -> Algorithm:
+    def algorithm(self, problem: BOCUProblem) -> Recipe:
         """The recipe, with the prior that the function is a sample of."""
         options: dict[str, Any] = {
             "reference": problem.context_set,
@@ -143,7 +143,7 @@ class Task:
             options["beta"] = BETA
         if self.setting is not None:
             options |= self.setting.options(problem)
-        return make_algorithm(self.method, **options)
+        return make_recipe(self.method, **options)
 
 
 def make_problem(name: str, seed: int) -> BOCUProblem:

@@ -32,7 +32,7 @@ from benchmarks.run.markdown import markdown_table
 from benchmarks.run.report import estimate
 from botorch_drbo.plotting import plot_regret
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling, make_algorithm
+from botorch_drbo.recipes import PhasedUncertaintySampling, make_recipe
 from botorch_drbo.surrogate import FixedHyperparameters
 
 SIDE = 25  # decisions along each axis of the grid
@@ -131,7 +131,7 @@ def run_task(task: Task, out: Path, iterations: int) -> int:
     X = candidates[first]
     Y = (values[first] + noise).unsqueeze(-1)
     name, options = task.options(values, iterations)
-    algorithm = make_algorithm(name, **options)
+    algorithm = make_recipe(name, **options)
     space = SearchSpace(function.bounds, function.context_bounds)
     queue: list[int] = []
 

@@ -36,7 +36,7 @@ from benchmarks.run.storage import save as save_run
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
+from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.schedules import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 
@@ -156,7 +156,7 @@ def headers_of(config: BenchmarkConfig) -> dict[RunKey, dict[str, Any]]:
     return headers
 
 
-def header_of(task: Task, recipe: Algorithm) -> dict[str, Any]:
+def header_of(task: Task, recipe: Recipe) -> dict[str, Any]:
     """What makes a run this run, in JSON's types; ``recipe`` with all its defaults."""
     return {
         "format": FORMAT,
@@ -235,7 +235,7 @@ def build_algorithm(
     config: AlgorithmConfig,
     problem: RobustTestFunction,
     shared: Mapping[str, Any] | None = None,
-) -> Algorithm:
+) -> Recipe:
     """Turn a config's plain options into an algorithm.
 
     Args:
@@ -247,17 +247,17 @@ def build_algorithm(
         ConfigError: Unknown algorithm, options it does not take, or the problem has no
             reference distribution.
     """
-    if config.name not in ALGORITHMS:
+    if config.name not in RECIPES:
         raise ConfigError(
             f"There is no algorithm {config.name!r}."
-            f"{did_you_mean(config.name, ALGORITHMS)} `python -m benchmarks list` "
+            f"{did_you_mean(config.name, RECIPES)} `python -m benchmarks list` "
             "shows them."
         )
     own = _option_names(config)
     options = {k: v for k, v in (shared or {}).items() if k in own}
     options.update(config.options)
     try:
-        return make_algorithm(
+        return make_recipe(
             config.name, **{k: _option(k, v, problem) for k, v in options.items()}
         )
     except (InputDataError, TypeError) as error:
@@ -291,7 +291,7 @@ def _first_line(warning: warnings.WarningMessage) -> str:
 
 
 def _option_names(config: AlgorithmConfig) -> set[str]:
-    return set(ALGORITHMS[config.name].options)
+    return set(RECIPES[config.name].options)
 
 
 def _check_options(config: BenchmarkConfig) -> None:
@@ -299,7 +299,7 @@ def _check_options(config: BenchmarkConfig) -> None:
     known = {
         name
         for algorithm in config.algorithms
-        if algorithm.name in ALGORITHMS
+        if algorithm.name in RECIPES
         for name in _option_names(algorithm)
     }
     for name in config.options:

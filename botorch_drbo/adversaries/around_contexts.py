@@ -9,7 +9,7 @@ from typing import final
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.problem.search_space import SearchSpace
@@ -47,7 +47,7 @@ class AroundContexts(Adversary):
     contexts_complete: bool = False
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the set, the radius and that completeness is a boolean."""
         check_ambiguity_set(self.ambiguity_set)
         if not isinstance(self.contexts_complete, bool):
             raise InputDataError(
@@ -71,17 +71,19 @@ class AroundContexts(Adversary):
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The contexts seen, or the reference, others in reach, and the set."""
-        contexts, _ = self.judge(state).on_a_full_list(state.seed)
+        contexts, _ = self.worst_case_problem(state).on_a_full_list(state.seed)
         ball = self.sized_set(state).at(contexts.points)
         return SearchProblem(contexts=contexts, ambiguity_set=ball)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same set, with the box in reach unless the contexts are complete."""
-        return self.judge_of(self.sized_set(state), state)
+        return self.worst_case_problem_of(self.sized_set(state), state)
 
-    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+    def worst_case_problem_of(
+        self, ambiguity_set: AmbiguitySet, state: FittedRound
+    ) -> WorstCaseProblem:
         r"""Another set around the same contexts, and the same contexts in reach."""
-        return Judge.of(
+        return WorstCaseProblem.of(
             state.contexts(),
             ambiguity_set,
             state.space,

@@ -17,7 +17,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec import storable
 from botorch_drbo.contexts import ContextSet
@@ -171,7 +171,7 @@ class Adversary(ABC):
         """
 
     @abstractmethod
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""What the worst case of a recommendation is a minimum over.
 
         Args:
@@ -181,7 +181,9 @@ class Adversary(ABC):
             The reference distribution, the set around it, and where mass may go.
         """
 
-    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+    def worst_case_problem_of(
+        self, ambiguity_set: AmbiguitySet, state: FittedRound
+    ) -> WorstCaseProblem:
         r"""What the worst case over another set is a minimum over.
 
         Args:
@@ -191,15 +193,16 @@ class Adversary(ABC):
         Returns:
             The reference distribution, the set around it, and where mass may go.
         """
-        return Judge.of(state.contexts(), ambiguity_set, state.space)
+        return WorstCaseProblem.of(state.contexts(), ambiguity_set, state.space)
 
-    def chance_judge(self, state: FittedRound) -> Judge:
+    def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""What the least probability of meeting constraints is a minimum over.
 
         Args:
             state: The round.
 
         Returns:
-            By default ``judge``: the same adversary for outcome and constraints.
+            By default ``worst_case_problem``: the same adversary for outcome and
+            constraints.
         """
-        return self.judge(state)
+        return self.worst_case_problem(state)

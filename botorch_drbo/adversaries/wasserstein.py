@@ -10,7 +10,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
@@ -48,7 +48,7 @@ class WassersteinBall(Adversary):
     num_candidates: int = 0
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check that the radius is a rule and the number of candidates a count."""
         as_rule(self.radius, "radius")
         check_count(self.num_candidates, "num_candidates", minimum=0)
 
@@ -60,7 +60,7 @@ class WassersteinBall(Adversary):
         r"""The data, the Sobol contexts with weight zero, and the ball."""
         space, data = state.space, state.contexts()
         num = self.num_candidates  # none cannot be drawn, only left out
-        candidates = sobol_in_box(max(1, num), space.context_reach, state.seed)[:num]
+        candidates = sobol_in_box(max(1, num), space.context_support, state.seed)[:num]
         if space.context_values:
             candidates = space.snap_contexts(candidates).unique(dim=0)
         contexts = ContextSet(
@@ -70,21 +70,21 @@ class WassersteinBall(Adversary):
         listed, ball = self._around(contexts, state).on_its_list()
         return SearchProblem(contexts=listed, ambiguity_set=ball)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball around the data, with the whole box of contexts in reach."""
         return self._around(state.contexts(), state)
 
-    def _around(self, contexts: ContextSet, state: FittedRound) -> Judge:
+    def _around(self, contexts: ContextSet, state: FittedRound) -> WorstCaseProblem:
         space, radius = state.space, state.radius(self.radius)
 
         def ball(points: Tensor) -> Wasserstein:
             return Wasserstein(radius, space.context_distances(points, points))
 
-        return Judge(
+        return WorstCaseProblem(
             contexts=contexts,
             ball=ball,
             between=space.context_distances,
-            box=space.context_reach,
+            box=space.context_support,
             values=space.context_values,
             categories=tuple(space.context_categories),
         )

@@ -103,16 +103,16 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
     left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
     coefficients: dict[str, float] = {}
-    place = 0
+    position = 0
     for found in re.finditer(term, left):
-        joined = found["sign"] is not None or place == 0
-        if found.start() != place or not joined or found["name"] in coefficients:
+        joined = found["sign"] is not None or position == 0
+        if found.start() != position or not joined or found["name"] in coefficients:
             break
         sign = -1.0 if found["sign"] == "-" else 1.0
         coefficients[found["name"]] = sign * float(found["size"] or 1.0)
-        place = found.end()
+        position = found.end()
     bound = as_number(right.strip())
-    if place != len(left) or not coefficients or bound is None:
+    if position != len(left) or not coefficients or bound is None:
         raise InputDataError(
             f"The constraint `{text}` cannot be read. Write a sum of decisions, each "
             "once, and a bound, such as 'price + 2*stock <= 100'. The decisions are "
@@ -143,19 +143,19 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
             f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
             f"contexts {list(contexts)}."
         )
-    place = f"`--known {text}`: `{name}`"
-    known = read_cell(value, contexts[name], place)
-    contexts[name].encode([known], lambda i: place)  # refuses what it cannot be
+    location = f"`--known {text}`: `{name}`"
+    known = read_cell(value, contexts[name], location)
+    contexts[name].encode([known], lambda i: location)  # refuses what it cannot be
     return name, known
 
 
-def read_cell(word: str, variable: Variable | None, place: str) -> object:
+def read_cell(word: str, variable: Variable | None, location: str) -> object:
     """What a cell holds: of a category the name as it is, else a number; None if empty.
 
     Args:
         word: The cell.
         variable: Its column; None for one that is just numbers.
-        place: Where it is, for the error message.
+        location: Where it is, for the error message.
 
     Raises:
         InputDataError: No number where there should be one.
@@ -164,7 +164,9 @@ def read_cell(word: str, variable: Variable | None, place: str) -> object:
         return word or None
     number = as_number(word)
     if number is None:
-        raise InputDataError(f"{place} must be a number, got {word!r}.{_remedy(word)}")
+        raise InputDataError(
+            f"{location} must be a number, got {word!r}.{_remedy(word)}"
+        )
     return number
 
 

@@ -207,7 +207,7 @@ def _errors() -> Iterator[None]:
         raise typer.Exit(2) from error
 
 
-def _note(message: Warning | str, category: type[Warning], *place: object) -> None:
+def _note(message: Warning | str, category: type[Warning], *location: object) -> None:
     """Show a warning, of which a user of a command needs no line of code."""
     say(f"Note: {message}", "yellow", error=True)
 

@@ -158,7 +158,7 @@ def _lines_of(path: Path) -> Iterator[None]:
         yield
     except InputDataError as error:
         # The name of a table is that of an argument which nobody has typed here.
-        told = re.sub(r"^`\w+`, (?=line |column )", "", str(error))
-        if not told.startswith(("line ", "column ")):
+        message = re.sub(r"^`\w+`, (?=line |column )", "", str(error))
+        if not message.startswith(("line ", "column ")):
             raise
-        raise InputDataError(f"{path}, {told}") from error
+        raise InputDataError(f"{path}, {message}") from error

@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_bounds, check_count
 from botorch_drbo.codec import decode, decode_arguments, encode
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.recipes import Algorithm, algorithm_from_dict
+from botorch_drbo.recipes import Recipe, recipe_from_dict
 from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
@@ -44,7 +44,7 @@ class Configuration:
 
     def __init__(
         self,
-        algorithm: Algorithm,
+        algorithm: Recipe,
         bounds: Tensor | Space,
         context_bounds: Tensor | None,
         *,
@@ -158,7 +158,7 @@ class Configuration:
                 f"{sorted(set(config) ^ entries)}. It was damaged, or written by a "
                 "later version of this library."
             )
-        algorithm = algorithm_from_dict(config["algorithm"], model)
+        algorithm = recipe_from_dict(config["algorithm"], model)
         plain = {name: config[name] for name in _PLAIN}
         check_count(plain["num_initial"], "num_initial", 0)  # None is not stored
         space = _stored_space(config.get("space"), named)

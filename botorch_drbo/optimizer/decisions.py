@@ -23,7 +23,7 @@ from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.problem import History, Round
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import ModelBasedAlgorithm
+from botorch_drbo.recipes import ModelBasedRecipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates, without
 
@@ -56,7 +56,7 @@ def next_decisions(
     history = _history_to_maximise(run)
     call_seed = derive_seed(seed, _PROPOSAL, ledger.standing.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
-    algorithm.facing(this_round, history, space, decides=True)
+    algorithm.condition_on_round(this_round, history, space, decides=True)
     if choose_context:
         algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)
@@ -208,7 +208,7 @@ def profiled(
     """
     configuration = run.configuration
     algorithm = configuration.algorithm
-    if not isinstance(algorithm, ModelBasedAlgorithm):
+    if not isinstance(algorithm, ModelBasedRecipe):
         raise UnsupportedError(
             f"`{algorithm.name}` has no model of its own to take a profile from. Use "
             "`dro`, which is told the same and takes any ambiguity set."

@@ -24,7 +24,7 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
 from botorch_drbo.surrogate import ModelMaker
@@ -42,7 +42,7 @@ class NamedOptimizer:
     does is said at the method of the same name of ``RobustOptimizer``.
 
     Args:
-        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
         space: The decisions and contexts with their kinds, and what is allowed.
         seed: Decides every random draw.
@@ -76,7 +76,7 @@ class NamedOptimizer:
 
     def __init__(
         self,
-        algorithm: str | Algorithm,
+        algorithm: str | Recipe,
         space: Space,
         *,
         seed: int = 0,
@@ -122,7 +122,7 @@ class NamedOptimizer:
         return repr(self._tensors).replace("RobustOptimizer", "NamedOptimizer", 1)
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Recipe:
         """The recipe."""
         return self._tensors.algorithm
 
@@ -521,7 +521,7 @@ class NamedOptimizer:
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Algorithm = "wdrbo_exact",
+        algorithm: str | Recipe = "wdrbo_exact",
         constraints: Sequence[Constraint] = (),
         maximize: bool = True,
         seed: int = 0,
@@ -584,16 +584,16 @@ class NamedOptimizer:
             perturbation=perturbation,
         )
         run = Run(configuration)
-        for told in rows:
-            if told.asked:
-                run.record(Ask(x=told.x))
-            if told.c is not None:
+        for row in rows:
+            if row.asked:
+                run.record(Ask(x=row.x))
+            if row.c is not None:
                 run.record(
                     Tell(
-                        x=told.x,
-                        c=told.c,
-                        y=told.y,
-                        closes_pending=told.asked,
+                        x=row.x,
+                        c=row.c,
+                        y=row.y,
+                        closes_pending=row.asked,
                         outcome=outcome,
                     )
                 )

@@ -36,7 +36,7 @@ from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
@@ -72,7 +72,7 @@ class RobustOptimizer:
     ``tell`` raise. A damaged journal is refused and left as it is.
 
     Args:
-        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
         bounds: Lower and upper bounds of the decision, ``2 x d_x``. For variables with
             names and kinds there is ``NamedOptimizer``.
@@ -116,7 +116,7 @@ class RobustOptimizer:
 
     def __init__(
         self,
-        algorithm: str | Algorithm,
+        algorithm: str | Recipe,
         bounds: Tensor,
         context_bounds: Tensor | None = None,
         *,
@@ -161,7 +161,7 @@ class RobustOptimizer:
         )
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Recipe:
         """The recipe."""
         return self._run.configuration.algorithm
 

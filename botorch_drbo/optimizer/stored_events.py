@@ -17,7 +17,7 @@ from torch import Tensor
 
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer.events import Ask, Event, Tell, Told, Withdraw
+from botorch_drbo.optimizer.events import Ask, CheckedTell, Event, Tell, Withdraw
 from botorch_drbo.problem import Round
 
 
@@ -57,7 +57,7 @@ def _write_ask(event: Ask) -> dict[str, Any]:
     return fields
 
 
-def _write_tell(event: Told) -> dict[str, Any]:
+def _write_tell(event: CheckedTell) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "x": event.x.tolist(),
         "c": event.c.tolist(),
@@ -229,7 +229,7 @@ class _Field:
     required: bool = True
 
 
-_TOLD = {
+_TELL_ENTRIES = {
     "x": _Field(_matrix),
     "c": _Field(_matrix),
     "closes_pending": _Field(_flag),
@@ -248,11 +248,11 @@ _KINDS: dict[str, dict[str, _Field]] = {
         "dtypes": _Field(_dtypes, required=False),
     },
     "tell": {
-        **_TOLD,
+        **_TELL_ENTRIES,
         "y": _Field(_vector, nullable=True),
         "y_variance": _Field(_vector, required=False),
     },
-    "fail": _TOLD,
+    "fail": _TELL_ENTRIES,
     "withdraw": {"trial": _Field(_trial)},
 }
 """The fields of each kind of event, beside ``event`` and ``number``."""

@@ -213,8 +213,8 @@ def read_trials(df: Any, space: Space) -> list[Rows]:
     known = list(zip(has_c.all(axis=1), has_y, strict=True))
     groups = groupby(range(len(df)), key=known.__getitem__)
     return [
-        _rows(df.iloc[list(places)], space, with_c=with_c, with_y=with_y)
-        for (with_c, with_y), places in groups
+        _rows(df.iloc[list(positions)], space, with_c=with_c, with_y=with_y)
+        for (with_c, with_y), positions in groups
     ]
 
 

@@ -160,14 +160,14 @@ def _draw_weights(
     after: NDArray[np.float64],
 ) -> float:
     """Both distributions as pairs of bars; the height of the tallest."""
-    places, inverse = np.unique(shown.values, return_inverse=True)
-    if len(places) > _MOST_BARS:  # a histogram
-        edges = np.linspace(places[0], places[-1], _NUM_BINS + 1)
+    positions, inverse = np.unique(shown.values, return_inverse=True)
+    if len(positions) > _MOST_BARS:  # a histogram
+        edges = np.linspace(positions[0], positions[-1], _NUM_BINS + 1)
         inverse = np.clip(
             np.searchsorted(edges, shown.values, side="right") - 1, 0, _NUM_BINS - 1
         )
-        places = 0.5 * (edges[1:] + edges[:-1])
-    gaps = np.diff(places)
+        positions = 0.5 * (edges[1:] + edges[:-1])
+    gaps = np.diff(positions)
     width = 0.4 * (gaps.min() if len(gaps) else 1.0)
     pairs = {
         "weight in the reference": (before, -0.5, _REFERENCE),
@@ -175,10 +175,10 @@ def _draw_weights(
     }
     tallest = 0.0
     for label, (weights, side, grey) in pairs.items():
-        heights = np.bincount(inverse, weights, minlength=len(places))
+        heights = np.bincount(inverse, weights, minlength=len(positions))
         tallest = max(tallest, float(heights.max()))
         bars.bar(
-            places + side * width,
+            positions + side * width,
             heights,
             width,
             color=grey,

@@ -58,7 +58,7 @@ class LipschitzPenalty(Policy):
     misspecification: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check beta and the misspecification."""
         check_beta(self.beta)
         check_misspecification(self.misspecification)
 

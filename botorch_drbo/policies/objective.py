@@ -50,7 +50,7 @@ class ObjectivePolicy(Policy):
     objective: Callable[[AmbiguitySet], Objective] | None = None
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check that the weights leave something to maximise, and the objective."""
         for name in ("value_weight", "sensitivity_weight"):
             weight = check_nonnegative(getattr(self, name), name)
             object.__setattr__(self, name, float(weight))  # a tensor cannot be saved

@@ -11,6 +11,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
+from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import (
     check_bounds,
     coarser_eps,
@@ -111,9 +112,11 @@ class SearchSpace:
         return self.context_bounds.shape[-1]
 
     @property
-    def context_reach(self) -> Tensor:
+    def context_support(self) -> Tensor:
         """The contexts that this round may show: a point where they are known."""
         return self.with_known(self.context_bounds)
+
+    context_reach = renamed_attribute("context_reach", "context_support")
 
     @property
     def known_columns(self) -> list[int]:
@@ -186,7 +189,7 @@ class SearchSpace:
         That is so where each column that is not known takes some values only, of which
         there are at most 4,096 combinations: there are no other contexts then.
         """
-        known = {j: (self.context_reach[0, j].item(),) for j in self.known_columns}
+        known = {j: (self.context_support[0, j].item(),) for j in self.known_columns}
         columns = {**self.context_values, **known}
         count = prod(len(values) for values in columns.values())
         if len(columns) < self.d_c or count > _MAX_LISTED:

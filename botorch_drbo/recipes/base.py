@@ -1,6 +1,6 @@
 r"""The contract of a recipe: a history goes in, decisions come out.
 
-``Algorithm`` is what the optimizer knows. ``ModelBasedAlgorithm`` is the usual case:
+``Recipe`` is what the optimizer knows. ``ModelBasedRecipe`` is the usual case:
 fit a Gaussian process, build an acquisition function, optimise it. A new recipe is one
 subclass in a file of its own, and one line in the registry.
 """
@@ -63,7 +63,7 @@ _ROUNDED_UP = 1.0 + 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Algorithm(ABC):
+class Recipe(ABC):
     r"""A recipe of one published method; its dataclass fields are its options.
 
     Both methods are deterministic in their arguments and ``seed``, and leave the
@@ -145,7 +145,9 @@ class Algorithm(ABC):
                 round.
         """
         self._check(history, space, self.needs_data)
-        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=True
+        )
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if X_pending is not None and X_pending.shape[0] == 0:
@@ -199,7 +201,9 @@ class Algorithm(ABC):
                 round.
         """
         self._check(history, space, needs_data=True)
-        recipe, history, space = self.facing(this_round, history, space, decides=False)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=False
+        )
         if candidates is not None:
             candidates = check_candidates(candidates, space)
         with isolated_rng(seed, space.bounds.device):
@@ -238,8 +242,8 @@ class Algorithm(ABC):
         """
         self._check(history, space, needs_data=True)
         this_round = Round() if this_round is None else this_round
-        facing = [
-            self.facing(
+        condition_on_round = [
+            self.condition_on_round(
                 replace(this_round, known_context=context), history, space, decides=True
             )
             for context in contexts
@@ -249,7 +253,7 @@ class Algorithm(ABC):
             constraints = self._fit_constraints(history, space)
             decisions = [
                 recipe._decide(model, constraints, seen, here, seed=seed)
-                for recipe, seen, here in facing
+                for recipe, seen, here in condition_on_round
             ]
         return torch.stack(decisions)
 
@@ -266,9 +270,9 @@ class Algorithm(ABC):
 
         .. math:: \arg\max_c \{ \sigma(x, c) : q_c(x) > 0 \}
 
-        with ``q`` the worst case, by the judge of the recipe's recommendations, of the
-        pessimistic outcome :math:`\mu - 1.5\, \sigma`: where the decision may hurt most
-        and least is known.
+        with ``q`` the worst case, over the distributions of the recipe's
+        recommendations, of the pessimistic outcome :math:`\mu - 1.5\, \sigma`: where
+        the decision may hurt most and least is known.
 
         Args:
             history: What has been observed, to be maximised.
@@ -287,7 +291,9 @@ class Algorithm(ABC):
         """
         self._check(history, space, needs_data=True)
         self.check_uses_contexts("choose_context")
-        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=True
+        )
         with isolated_rng(seed, space.bounds.device):
             chosen = recipe._choose_contexts(history, space, x, seed=seed)
         return chosen.clamp(*space.context_bounds)
@@ -314,7 +320,7 @@ class Algorithm(ABC):
         with isolated_rng(seed, space.bounds.device):
             return self._fit(history, space)
 
-    def facing(
+    def condition_on_round(
         self,
         this_round: Round | None,
         history: History,
@@ -326,7 +332,7 @@ class Algorithm(ABC):
 
         A reference and a radius are options of the recipe. Known columns of the context
         are put into every context seen and into the reference, are out of the
-        adversary's reach, and the model does not depend on them any more.
+        adversary's hands, and the model does not depend on them any more.
 
         Args:
             this_round: What is known about this round alone; None for nothing.
@@ -528,7 +534,7 @@ class Algorithm(ABC):
         r"""Describe the recipe in plain JSON types, exactly.
 
         Returns:
-            Its name, its class, and its options; ``algorithm_from_dict`` is the
+            Its name, its class, and its options; ``recipe_from_dict`` is the
             inverse. Of a function there is its name.
 
         Raises:

@@ -12,7 +12,7 @@ from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode, make, tag_of
 from botorch_drbo.policies import Policy
-from botorch_drbo.recipes.base import Algorithm
+from botorch_drbo.recipes.base import Recipe
 from botorch_drbo.recipes.options import option_fields, part_name, parts_of
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.recipes.random_search import RandomSearch
@@ -24,9 +24,9 @@ from botorch_drbo.surrogate.given_model import ModelMaker, recalled
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
 _MODELS = ("surrogate", "model", "hyperparameters")
-_OWN = tag_of(Algorithm).partition(":")[0]
+_OWN = tag_of(Recipe).partition(":")[0]
 
-ALGORITHMS: dict[str, Algorithm] = {
+RECIPES: dict[str, Recipe] = {
     "random": RandomSearch(),
     **TABLE,
     "phased_gp_us": PhasedUncertaintySampling(),
@@ -36,17 +36,17 @@ ALGORITHMS: dict[str, Algorithm] = {
 name it."""
 
 
-def make_algorithm(
+def make_recipe(
     name: str | None = None,
     *,
     adversary: str | Adversary | None = None,
     policy: str | Policy | None = None,
     **options: Any,
-) -> Algorithm:
+) -> Recipe:
     r"""Make a recipe: one of the registry, or a product of your own.
 
     Args:
-        name: A key of ``ALGORITHMS``; None for a product of ``adversary`` and
+        name: A key of ``RECIPES``; None for a product of ``adversary`` and
             ``policy``.
         adversary: In place of the recipe's: a key of ``ADVERSARIES``, or an object.
         policy: In place of the recipe's: a key of ``POLICIES``, or an object.
@@ -59,9 +59,9 @@ def make_algorithm(
         InputDataError: An unknown name or option, or an option outside its range.
 
     Example:
-        >>> make_algorithm("wdrbo", radius=0.1).options["radius"]
+        >>> make_recipe("wdrbo", radius=0.1).options["radius"]
         0.1
-        >>> product = make_algorithm(adversary="mmd", policy="expected_improvement")
+        >>> product = make_recipe(adversary="mmd", policy="expected_improvement")
         >>> product.name
         'mmd_expected_improvement'
     """
@@ -79,7 +79,7 @@ def make_algorithm(
         check_options(name, options, known=product)
         return replace(product, name=name).with_options(**options)
     check_options(name, options, changes=given)
-    return ALGORITHMS[name].with_options(**given, **options)
+    return RECIPES[name].with_options(**given, **options)
 
 
 def check_options(
@@ -87,14 +87,14 @@ def check_options(
     options: Iterable[str],
     *,
     changes: Mapping[str, str | Adversary | Policy] | None = None,
-    known: Algorithm | None = None,
+    known: Recipe | None = None,
     arguments: Sequence[str] = (),
     remedies: Mapping[str, str] | None = None,
 ) -> None:
     r"""Refuse names of options that a recipe has not.
 
     Args:
-        name: A key of ``ALGORITHMS``.
+        name: A key of ``RECIPES``.
         options: What the user called the options.
         changes: Parts that take the place of the recipe's: ``adversary``, ``policy``.
         known: The recipe, if it is not that of the registry.
@@ -105,12 +105,12 @@ def check_options(
         InputDataError: An unknown name or option, with the nearest known one.
     """
     if known is None:
-        if name not in ALGORITHMS:
+        if name not in RECIPES:
             raise InputDataError(
-                f"There is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)} The "
-                f"choices are {sorted(ALGORITHMS)}."
+                f"There is no algorithm {name!r}.{did_you_mean(name, RECIPES)} The "
+                f"choices are {sorted(RECIPES)}."
             )
-        known = ALGORITHMS[name]
+        known = RECIPES[name]
     if changes:
         if not isinstance(known, RobustRecipe):
             raise InputDataError(
@@ -126,14 +126,14 @@ def check_options(
     near = did_you_mean(first, [*names, *arguments])
     if remedies and first in remedies:
         near = f" Did you mean `{remedies[first]}`?"
-    beside = f" Beside them there are {list(arguments)}." if arguments else ""
+    further = f" Beside them there are {list(arguments)}." if arguments else ""
     raise InputDataError(
         f"`{name}` has no option {', '.join(unknown)}.{near} Its options are {names}."
-        f"{beside}"
+        f"{further}"
     )
 
 
-def check_can_be_saved(recipe: Algorithm) -> None:
+def check_can_be_saved(recipe: Recipe) -> None:
     r"""Raise unless the registry can find the recipe again by its name.
 
     Raises:
@@ -141,18 +141,18 @@ def check_can_be_saved(recipe: Algorithm) -> None:
     """
     if isinstance(recipe, RobustRecipe):  # its parts are saved with it
         return
-    if type(ALGORITHMS.get(recipe.name)) is not type(recipe):
+    if type(RECIPES.get(recipe.name)) is not type(recipe):
         raise InputDataError(
             f"A run of {type(recipe).__name__} cannot be saved: a saved run names its "
             "algorithm. Register it first: "
-            f"`ALGORITHMS[{recipe.name!r}] = ...`, the recipe with its defaults."
+            f"`RECIPES[{recipe.name!r}] = ...`, the recipe with its defaults."
         )
 
 
-def algorithm_from_dict(
+def recipe_from_dict(
     data: Mapping[str, Any], model: ModelMaker | None = None
-) -> Algorithm:
-    r"""Rebuild a recipe from ``Algorithm.to_dict``.
+) -> Recipe:
+    r"""Rebuild a recipe from ``Recipe.to_dict``.
 
     Args:
         data: What it returned, also after a trip through JSON or from version 0.1.0 or
@@ -168,7 +168,7 @@ def algorithm_from_dict(
 
     Example:
         >>> data = {"name": "wdrbo", "options": {"radius": 0.1}}
-        >>> algorithm_from_dict(data).options["radius"]
+        >>> recipe_from_dict(data).options["radius"]
         0.1
     """
     if not isinstance(data, Mapping) or set(data) | {"class"} != _ENTRIES:
@@ -181,23 +181,23 @@ def algorithm_from_dict(
     options = recalled(decode_options(data["options"]), model)
     old = "surrogate" not in options
     parts = {key: options.pop(key) for key in _PARTS if key in options}
-    if name not in ALGORITHMS and len(parts) == len(_PARTS):  # a product of the user's
-        recipe: Algorithm = make(RobustRecipe, {"name": name, **parts})
+    if name not in RECIPES and len(parts) == len(_PARTS):  # a product of the user's
+        recipe: Recipe = make(RobustRecipe, {"name": name, **parts})
         check_options(name, options, known=recipe)
         return _of_then(make(recipe.with_options, options), old)
     check_options(name, options, changes=parts)
-    recipe = ALGORITHMS[name]
+    recipe = RECIPES[name]
     here = tag_of(type(recipe))
     ours = {str(tag).partition(":")[0] for tag in (here, stored)} == {_OWN}
     if stored is not None and stored != here and not ours:
         raise InputDataError(
             f"the recipe `{name}` was {stored}, and in this process it is {here}. "
-            f"Register the same as then: `ALGORITHMS[{name!r}] = ...`."
+            f"Register the same as then: `RECIPES[{name!r}] = ...`."
         )
     return _of_then(make(recipe.with_options, {**parts, **options}), old)
 
 
-def _of_then(recipe: Algorithm, old: bool) -> Algorithm:
+def _of_then(recipe: Recipe, old: bool) -> Recipe:
     """A recipe that was stored before there were surrogates had BoTorch's own."""
     options = recipe.options
     chosen = any(options.get(name) is not None for name in _MODELS)

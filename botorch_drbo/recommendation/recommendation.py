@@ -101,11 +101,11 @@ class Recommendation:
             that gain the most weight in the worst case, compared with the reference.
         """
         # Atoms of the distribution may coincide.
-        places, inverse = self.context_set.points.unique(dim=0, return_inverse=True)
-        nothing = torch.zeros(len(places)).to(places)
+        points, inverse = self.context_set.points.unique(dim=0, return_inverse=True)
+        nothing = torch.zeros(len(points)).to(points)
         before = nothing.index_add(0, inverse, self.context_set.weights)
         after = nothing.index_add(0, inverse, self.worst_case_weights)
-        d_x, d_c = len(self.x), places.shape[-1]
+        d_x, d_c = len(self.x), points.shape[-1]
         decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
         contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
         rival = None
@@ -116,7 +116,7 @@ class Recommendation:
             "value",
             self.expected_value,
             self.worst_case_value,
-            [dict(zip(contexts, row, strict=True)) for row in places.tolist()],
+            [dict(zip(contexts, row, strict=True)) for row in points.tolist()],
             before.tolist(),
             after.tolist(),
             exact=self.worst_case_status is SolverStatus.EXACT,

@@ -9,7 +9,7 @@ from botorch.models.model import Model
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
@@ -19,7 +19,7 @@ _MOST_RIVALS = 32
 
 
 def against_rivals(
-    judge: Judge,
+    problem: WorstCaseProblem,
     found: ContextSet,
     model: Model,
     x: Tensor,
@@ -36,7 +36,7 @@ def against_rivals(
     single worst outcome are compared, 32 in all.
 
     Args:
-        judge: The ball, and where its adversary may go.
+        problem: The ball, and where its adversary may go.
         found: The contexts of the worst case of the decision.
         model: Of ``[x, c]``.
         x: The decision, ``d_x``.
@@ -49,14 +49,14 @@ def against_rivals(
     """
     if not len(rivals):
         return None
-    ball = judge.ball(found.points)
+    ball = problem.ball(found.points)
     if not ball.has_radius or ball.radius.item() == 0.0:
         return None
     points, weights = found.points, found.weights
-    if judge.box is not None and not judge.fills_box:
-        sample = filling(judge.box, judge.values, seed)
+    if problem.box is not None and not problem.fills_box:
+        sample = filling(problem.box, problem.values, seed)
         points = torch.cat([points, sample])
-        weights, ball = pad(weights, (0, len(sample))), judge.ball(points)
+        weights, ball = pad(weights, (0, len(sample))), problem.ball(points)
     d = x.shape[-1] + points.shape[-1]
     columns = range(x.shape[-1], d)
     with torch.no_grad():

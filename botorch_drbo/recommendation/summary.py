@@ -90,8 +90,8 @@ def _feasible(
     # A probability that is rounded to one would read as certainty.
     size = f"{probability:.3f}" if probability < 0.9995 else "above 0.999"
     shortage = "" if enough else ", TOO LITTLE: nothing better was found"
-    told = "" if held is None else f"; {held.words()}"
-    return [f"with probability {size}{shortage}{told}"]
+    measured = "" if held is None else f"; {held.words()}"
+    return [f"with probability {size}{shortage}{measured}"]
 
 
 def _row(values: Mapping[str, object]) -> str:

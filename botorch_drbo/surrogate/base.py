@@ -28,7 +28,7 @@ class ModelData:
         Yvar: The variances of the noise in the outcomes, ``t x 1``; None if not known.
         categories: Inputs that are categories, and how many there are.
         num_joint: How many decision and context variables there are; None for ``d``.
-        told: What the outcomes are, for messages.
+        noun: What the outcomes are, for messages.
     """
 
     inputs: Tensor
@@ -37,12 +37,12 @@ class ModelData:
     Yvar: Tensor | None = None
     categories: Categories = field(default_factory=dict)
     num_joint: int | None = None
-    told: str = "outcomes"
+    noun: str = "outcomes"
 
     @cached_property
     def units(self) -> tuple[Tensor, Tensor]:
         """What becomes zero and what becomes one in a model, scalars."""
-        return level_and_unit(self.outcomes, self.told)
+        return level_and_unit(self.outcomes, self.noun)
 
     @cached_property
     def scaled_outcomes(self) -> Tensor:

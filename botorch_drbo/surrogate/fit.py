@@ -66,7 +66,7 @@ def fit_constraints(history: History, space: SearchSpace) -> ModelListGP | None:
     models = []
     for column in data.G.split(1, dim=-1):
         values = ModelData(
-            inputs, column, bounds, None, categories, told="values of a constraint"
+            inputs, column, bounds, None, categories, noun="values of a constraint"
         )
         model = BoTorchDefault().fit(values).requires_grad_(False)
         models.append(cast(SingleTaskGP, _of_space(model, space)))

@@ -114,20 +114,23 @@ class AdversaryContract:
         """The same of the worst case that a recommendation states."""
         adversary = case.adversary
         state = state_against(adversary, **KINDS[kind])
-        for judge in (adversary.judge(state), adversary.chance_judge(state)):
+        for of_decision in (
+            adversary.worst_case_problem(state),
+            adversary.chance_constraint_problem(state),
+        ):
             low, high = state.space.context_bounds
-            check_contexts(judge.contexts, low, high)
-            if judge.box is not None:
-                reach = state.space.context_reach
-                assert (judge.box[0] >= reach[0]).all() and (
-                    judge.box[1] <= reach[1]
+            check_contexts(of_decision.contexts, low, high)
+            if of_decision.box is not None:
+                support = state.space.context_support
+                assert (of_decision.box[0] >= support[0]).all() and (
+                    of_decision.box[1] <= support[1]
                 ).all()
-            scores = judge.contexts.points.sin().sum(-1)
-            ball = judge.ball(judge.contexts.points)
-            robust = ball.worst_case(scores, judge.contexts.weights)
+            scores = of_decision.contexts.points.sin().sum(-1)
+            ball = of_decision.ball(of_decision.contexts.points)
+            robust = ball.worst_case(scores, of_decision.contexts.weights)
             assert robust.weights.min() >= -1e-9
             assert robust.weights.sum().item() == pytest.approx(1.0, abs=1e-6)
-            expectation = (judge.contexts.weights * scores).sum().item()
+            expectation = (of_decision.contexts.weights * scores).sum().item()
             assert (
                 scores.min().item() - 1e-6 <= robust.value.item() <= expectation + 1e-6
             )
@@ -161,7 +164,7 @@ class AdversaryContract:
         """With its weights."""
         adversary = case.adversary
         state = replace(state_against(adversary), reference=REFERENCE)
-        contexts = adversary.judge(state).contexts
+        contexts = adversary.worst_case_problem(state).contexts
         if adversary.uses_model_kernel:  # each atom at its nearest grid point
             assert (contexts.weights > 0).sum() == len(REFERENCE.points)
             return
@@ -181,7 +184,7 @@ class AdversaryContract:
         unseen = replace(
             state, history=replace(state.history, contexts=torch.empty(0, 2))
         )
-        for ask in (adversary.search_problem, adversary.judge):
+        for ask in (adversary.search_problem, adversary.worst_case_problem):
             with pytest.raises(InputDataError, match="no context yet.*`reference`"):
                 ask(unseen)
 
@@ -219,7 +222,7 @@ class AdversaryContract:
 
     def test_every_option_is_explained(self, case: AdversaryCase) -> None:
         """In the docstring of the class: they are options of recipes."""
-        told = type(case.adversary).__doc__
-        assert told
+        docstring = type(case.adversary).__doc__
+        assert docstring
         for field in fields(case.adversary):
-            assert f"{field.name}: " in told
+            assert f"{field.name}: " in docstring

@@ -227,7 +227,7 @@ def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "told"),
+    ("command", "words", "message"),
     [
         ("suggest", ["--known", "weather=hail"], "`--known weather=hail`: `weather`"),
         ("suggest", ["--seed", "-1"], "--seed"),
@@ -236,13 +236,13 @@ def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
     ],
 )
 def test_a_wrong_word_is_told_as_it_was_typed(
-    data: Path, command: str, words: list[str], told: str
+    data: Path, command: str, words: list[str], message: str
 ) -> None:
     forecast = data.with_name("forecast.csv")
     forecast.write_text("weather,weight\nrain,-1\n")
     words = [word.format(forecast) for word in words]
     code, shown = call(command, data, *COLUMNS, *words)
-    assert code == 2 and told in shown and "`contexts`" not in shown
+    assert code == 2 and message in shown and "`contexts`" not in shown
 
 
 @pytest.mark.parametrize("command", ["recommend", "plot"])

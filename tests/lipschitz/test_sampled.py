@@ -194,9 +194,9 @@ def test_ensemble_members_are_searched_apart(d_c: int) -> None:
     def member(
         k: float, contexts: Tensor
     ) -> Tensor:  # b x M x d_c, of sin(k s (1 + x))
-        places = contexts.sum(-1, keepdim=True)
+        points = contexts.sum(-1, keepdim=True)
         rate = k * (1 + X).unsqueeze(-1)
-        return (rate * (rate * places).cos()).expand_as(contexts)
+        return (rate * (rate * points).cos()).expand_as(contexts)
 
     def ensemble(contexts: Tensor | None = None) -> Tensor:
         if contexts is None:
@@ -268,8 +268,8 @@ def test_starts_climb_different_hills() -> None:
         return X * (hill(c, 1.0, 0.3, 0.25) + hill(c, 1.04, 24.5 / 31, 0.03))
 
     X = torch.ones(1, 1, dtype=torch.double)
-    places = torch.linspace(0, 1, 3101, dtype=torch.double)[:, None].requires_grad_()
-    (slopes,) = torch.autograd.grad(score(X, places).sum(), places)
+    points = torch.linspace(0, 1, 3101, dtype=torch.double)[:, None].requires_grad_()
+    (slopes,) = torch.autograd.grad(score(X, points).sum(), points)
     assert slopes[::100].argmax() == 9 and slopes.argmax() == 2450
     one, two = (
         steepest(

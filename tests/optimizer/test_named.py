@@ -113,14 +113,14 @@ def test_a_function_is_given_again_at_resume(tmp_path: Path) -> None:
 
 
 def test_tensors_and_dictionaries_say_the_same() -> None:
-    told = [
+    decisions = [
         {"price": [20.0], "stock": [3], "supplier": ["B"], "size": [5], "dose": [0.1]},
         {"price": 20.0, "stock": 3, "supplier": "B", "size": 5, "dose": 0.1},
         torch.tensor([[20.0, 3.0, 1.0, 5.0, 0.1]], dtype=torch.double),
     ]
     c = torch.tensor([30.0, 2.0], dtype=torch.double)
     tables = []
-    for x in told:
+    for x in decisions:
         opt = NamedOptimizer("dro", problem())
         opt.tell(x, c, [2.0], closes_pending=False)
         tables.append(opt.history)

@@ -86,7 +86,7 @@ def means(opt: NamedOptimizer, contexts: Tensor) -> Tensor:
         return opt.model.posterior(torch.cat(pairs, -1)).mean.squeeze(-1)
 
 
-def place(x: pd.DataFrame) -> int:
+def row_of(x: pd.DataFrame) -> int:
     return ALLOWED.index((float(x.stock[0]), float("AB".index(x.supplier[0]))))
 
 
@@ -110,7 +110,7 @@ def test_a_forecast_is_the_reference_of_its_round() -> None:
     opt = make("erbo")
     best = opt.recommend(context_set=forecast())
     values = means(opt, forecast().points) @ forecast().weights
-    assert place(best.x) == values.argmax()
+    assert row_of(best.x) == values.argmax()
     assert best.expected_value == pytest.approx(values.max().item())
     robust = make(radius=0.3)
     x = robust.ask(context_set=forecast(), radius=0.5)
@@ -122,7 +122,7 @@ def test_a_known_category_fixes_its_column_alone() -> None:
     rain = torch.tensor([[d, 1.0] for d in seen.demand], dtype=torch.double)
     values = means(opt, rain).mean(-1)
     best = opt.recommend(context={"weather": "rain"})
-    assert place(best.x) == values.argmax()
+    assert row_of(best.x) == values.argmax()
     assert best.expected_value == pytest.approx(values.max().item())
     assert set(best.contexts.weather) == {"rain"}
     # The adversary of a ball of total variation moves mass to the worst demand.
@@ -130,14 +130,14 @@ def test_a_known_category_fixes_its_column_alone() -> None:
     best = opt.recommend(context={"weather": "rain"})
     grid = torch.linspace(0, 10, 2001, dtype=torch.double)
     everywhere = torch.stack([grid, torch.ones_like(grid)], dim=-1)
-    scores = means(opt, rain)[place(best.x)].sort(descending=True).values
+    scores = means(opt, rain)[row_of(best.x)].sort(descending=True).values
     kept = torch.full_like(scores, 1 / len(scores))
     moved = 0.2
     for i in range(len(kept)):
         part = min(kept[i].item(), moved)
         kept[i] -= part
         moved -= part
-    worst = kept @ scores + 0.2 * means(opt, everywhere)[place(best.x)].min()
+    worst = kept @ scores + 0.2 * means(opt, everywhere)[row_of(best.x)].min()
     assert best.worst_case_value == pytest.approx(worst.item(), abs=1e-4)
     assert set(best.contexts.weather) == {"rain"}
 
@@ -146,7 +146,7 @@ def test_categories_that_are_not_known_stay_in_reach_of_the_adversary() -> None:
     opt = make("dro", radius=2.0)  # all distributions
     best = opt.recommend(context={"demand": 4.0})
     every = torch.tensor([[4.0, float(k)] for k in range(3)], dtype=torch.double)
-    worst = means(opt, every)[place(best.x)]
+    worst = means(opt, every)[row_of(best.x)]
     assert best.worst_case_value == pytest.approx(worst.min().item())
     assert best.contexts.demand.unique().tolist() == [4.0]
     hurts = WEATHERS[worst.argmin()]
@@ -158,7 +158,7 @@ def test_categories_that_are_not_known_stay_in_reach_of_the_adversary() -> None:
 def test_recipes_ask_what_is_allowed_in_a_known_weather(name: str) -> None:
     opt = make(name)
     for context in ({"weather": "snow"}, {"demand": 3.0, "weather": "sun"}):
-        assert place(opt.ask(context=context)) >= 0
+        assert row_of(opt.ask(context=context)) >= 0
         known = opt.recommend(context=context).contexts
         for column, value in context.items():
             assert known[column].unique().tolist() == [value]
@@ -311,7 +311,7 @@ def test_a_table_goes_on_with_all_that_a_round_may_be() -> None:
         **BUDGET,
     )
     assert len(opt.pending) == 1 and len(opt.history) == 11
-    assert place(opt.ask(context={"weather": "rain"}, radius=0.2)) >= 0
+    assert row_of(opt.ask(context={"weather": "rain"}, radius=0.2)) >= 0
     assert "expected profit" in str(opt.recommend(context_set=forecast()))
 
 

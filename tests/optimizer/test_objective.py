@@ -18,7 +18,7 @@ from botorch_drbo.codec import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SEARCH: dict[str, Any] = {"num_restarts": 2, "raw_samples": 32}
@@ -55,7 +55,7 @@ def data() -> History:
 
 
 def recommended(policy: str, **options: Any):
-    recipe = make_algorithm(
+    recipe = make_recipe(
         adversary="ambiguity_set",
         policy=policy,
         reference=ContextSet(torch.tensor([[0.0], [1.0]], dtype=torch.double)),
@@ -112,7 +112,7 @@ def test_the_general_objective_written_out_is_the_same(policy: str) -> None:
 )
 def test_what_is_refused(options, message) -> None:
     with pytest.raises(InputDataError, match=message):
-        make_algorithm("dro", **options)
+        make_recipe("dro", **options)
 
 
 def test_a_function_that_makes_something_else() -> None:

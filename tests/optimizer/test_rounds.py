@@ -73,9 +73,9 @@ def test_a_forecast_is_the_reference_of_its_round_alone(name: str) -> None:
     own, unchanged = opt.recommend(), make(name)
     unchanged.ask()
     assert own.worst_case_value == unchanged.recommend().worst_case_value
-    told = opt.recommend(context_set=FORECAST, radius=0.07)
-    assert told.expected_value == fixed.recommend().expected_value
-    assert told.worst_case_value == fixed.recommend().worst_case_value
+    at_round = opt.recommend(context_set=FORECAST, radius=0.07)
+    assert at_round.expected_value == fixed.recommend().expected_value
+    assert at_round.worst_case_value == fixed.recommend().worst_case_value
 
 
 def test_a_radius_alone_keeps_the_contexts_seen() -> None:

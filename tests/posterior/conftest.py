@@ -1,4 +1,4 @@
-"""The door that the tests of the view look through."""
+"""The model views that the tests of the view look through."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from botorch_drbo.posterior import product
-from tests.posterior.doors import Door
+from tests.posterior.model_views import ModelView
 
 
 @pytest.fixture
@@ -19,5 +19,5 @@ def no_least_size() -> Iterator[None]:
 
 
 @pytest.fixture
-def door(request: pytest.FixtureRequest) -> Door:
-    return Door(*request.param)
+def model_view(request: pytest.FixtureRequest) -> ModelView:
+    return ModelView(*request.param)

@@ -1,4 +1,4 @@
-"""The door: what holds for every view, on every model that it takes."""
+"""Views of the posterior: what holds for every view, on every model that it takes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior
 from tests.models import join, make_inputs, make_model
-from tests.posterior.doors import EVERY, ONE_OF_EACH, PENDING, Door, doors, weighted
+from tests.posterior.model_views import (
+    EVERY,
+    ONE_OF_EACH,
+    PENDING,
+    ModelView,
+    model_views,
+    weighted,
+)
 
 pytestmark = pytest.mark.usefixtures("no_least_size")
 
 
-@doors()
-def test_moments_are_those_of_the_model(door: Door) -> None:
-    view = door.view()
-    assert view.method == door.method
-    door.assert_moments(view.at(door.X).moments(), door.expected(door.X, door.C))
+@model_views()
+def test_moments_are_those_of_the_model(model_view: ModelView) -> None:
+    view = model_view.view()
+    assert view.method == model_view.method
+    model_view.assert_moments(
+        view.at(model_view.X).moments(), model_view.expected(model_view.X, model_view.C)
+    )
 
 
 @pytest.mark.parametrize("method", EVERY)
@@ -47,9 +56,9 @@ def test_moments_are_the_textbooks(method: str) -> None:
 PARTS = [slice(0, 7), slice(50, None), slice(-9, -2), slice(0, 7, 2), slice(4, 4)]
 
 
-@doors()
-def test_a_part_is_a_slice_of_the_whole(door: Door) -> None:
-    here = door.view().at(door.X)
+@model_views()
+def test_a_part_is_a_slice_of_the_whole(model_view: ModelView) -> None:
+    here = model_view.view().at(model_view.X)
     whole, slopes = here.moments(), here.slopes()
     for part in PARTS:
         for a, b in zip(here.moments(part), whole, strict=True):
@@ -59,33 +68,39 @@ def test_a_part_is_a_slice_of_the_whole(door: Door) -> None:
             torch.testing.assert_close(a, expected, rtol=1e-4, atol=1e-5)
 
 
-@doors()
-def test_slopes_at_the_views_contexts(door: Door) -> None:
-    found = door.view().at(door.X).slopes(slice(3, 13))
-    door.assert_slopes(found, door.expected_slopes(door.X, door.C[3:13]))
+@model_views()
+def test_slopes_at_the_views_contexts(model_view: ModelView) -> None:
+    found = model_view.view().at(model_view.X).slopes(slice(3, 13))
+    model_view.assert_slopes(
+        found, model_view.expected_slopes(model_view.X, model_view.C[3:13])
+    )
 
 
-@doors()
-def test_slopes_at_contexts_of_each_decisions_own(door: Door) -> None:
-    own = door.own()
-    found = door.view().at(door.X).slopes(own)
-    door.assert_slopes(found, door.expected_slopes(door.X, own))
+@model_views()
+def test_slopes_at_contexts_of_each_decisions_own(model_view: ModelView) -> None:
+    own = model_view.own()
+    found = model_view.view().at(model_view.X).slopes(own)
+    model_view.assert_slopes(found, model_view.expected_slopes(model_view.X, own))
 
 
 def test_each_model_of_an_ensemble_has_contexts_of_its_own() -> None:
-    door = Door("ensemble", "generic")
-    own = torch.stack([door.own(), door.own().flip(1), door.own() / 2], 1)
-    found = door.view().at(door.X).slopes(own)  # b x S x k x d_c
+    model_view = ModelView("ensemble", "generic")
+    own = torch.stack(
+        [model_view.own(), model_view.own().flip(1), model_view.own() / 2], 1
+    )
+    found = model_view.view().at(model_view.X).slopes(own)  # b x S x k x d_c
     for s in range(3):
-        expected = [part[:, s] for part in door.expected_slopes(door.X, own[:, s])]
-        door.assert_slopes([part[:, s] for part in found], expected)
+        expected = [
+            part[:, s] for part in model_view.expected_slopes(model_view.X, own[:, s])
+        ]
+        model_view.assert_slopes([part[:, s] for part in found], expected)
 
 
-@doors()
-def test_any_batch_shape(door: Door) -> None:
-    X, _ = make_inputs(4, columns=door.case.columns, units=door.case.units)
-    own = door.own()[:1].expand(4, -1, -1)
-    view = door.view()
+@model_views()
+def test_any_batch_shape(model_view: ModelView) -> None:
+    X, _ = make_inputs(4, columns=model_view.case.columns, units=model_view.case.units)
+    own = model_view.own()[:1].expand(4, -1, -1)
+    view = model_view.view()
 
     def parts(X: Tensor, own: Tensor) -> list[Tensor]:
         here = view.at(X)
@@ -105,12 +120,12 @@ def test_any_batch_shape(door: Door) -> None:
 
 
 @ONE_OF_EACH
-def test_blocks_change_nothing(door: Door) -> None:
-    X, _ = make_inputs(20 if door.method == "product" else 6, units=True)
+def test_blocks_change_nothing(model_view: ModelView) -> None:
+    X, _ = make_inputs(20 if model_view.method == "product" else 6, units=True)
     X = X.requires_grad_()
-    budget = {"generic": 250_000, "exact": 20_000, "product": 62_000}[door.method]
-    whole, pieces = door.view(), door.view(memory_budget=budget)
-    assert pieces.method == door.method
+    budget = {"generic": 250_000, "exact": 20_000, "product": 62_000}[model_view.method]
+    whole, pieces = model_view.view(), model_view.view(memory_budget=budget)
+    assert pieces.method == model_view.method
     for look in (
         lambda here: here.moments(),
         lambda here: here.slopes(slice(5)),
@@ -130,30 +145,38 @@ def test_blocks_change_nothing(door: Door) -> None:
 
 
 @ONE_OF_EACH
-def test_contexts_are_copies(door: Door) -> None:
-    contexts = door.C.clone()
-    view = door.view(contexts)
-    before = [*view.at(door.X).moments(), *view.at(door.X).slopes()]
+def test_contexts_are_copies(model_view: ModelView) -> None:
+    contexts = model_view.C.clone()
+    view = model_view.view(contexts)
+    before = [*view.at(model_view.X).moments(), *view.at(model_view.X).slopes()]
     contexts += 5.0
     contexts.numpy()[:] = 0.0  # behind autograd's back
-    after = [*view.at(door.X).moments(), *view.at(door.X).slopes()]
+    after = [*view.at(model_view.X).moments(), *view.at(model_view.X).slopes()]
     assert all(map(torch.equal, before, after))
 
 
 BOTH = [(name, method) for name in ("rbf", "float32") for method in EVERY]
 
 
-@pytest.mark.parametrize("door", BOTH, ids=str, indirect=True)
+@pytest.mark.parametrize("model_view", BOTH, ids=str, indirect=True)
 @pytest.mark.parametrize("dtype", [torch.float, torch.double])
 def test_results_have_the_dtype_of_the_decisions(
-    door: Door, dtype: torch.dtype
+    model_view: ModelView, dtype: torch.dtype
 ) -> None:
-    here = door.view(door.C.to(dtype)).at(door.X.to(dtype))
-    expected = door.view().at(door.X)
+    here = model_view.view(model_view.C.to(dtype)).at(model_view.X.to(dtype))
+    expected = model_view.view().at(model_view.X)
     for a, b, scale in zip(
-        [*here.moments(), *here.slopes(slice(4)), *here.slopes(door.own().to(dtype))],
-        [*expected.moments(), *expected.slopes(slice(4)), *expected.slopes(door.own())],
-        3 * [*door.scales, *door.scales],
+        [
+            *here.moments(),
+            *here.slopes(slice(4)),
+            *here.slopes(model_view.own().to(dtype)),
+        ],
+        [
+            *expected.moments(),
+            *expected.slopes(slice(4)),
+            *expected.slopes(model_view.own()),
+        ],
+        3 * [*model_view.scales, *model_view.scales],
         strict=False,
     ):
         assert a.dtype == dtype

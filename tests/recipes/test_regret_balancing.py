@@ -15,7 +15,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RegretBalancing, algorithm_from_dict
+from botorch_drbo.recipes import RegretBalancing, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -347,7 +347,7 @@ def test_survives_json() -> None:
     recipe = RegretBalancing(
         misspecifications=GUESSES, beta=InverseSquareRoot(3.0), **OPTIONS
     )
-    again = algorithm_from_dict(json.loads(json.dumps(recipe.to_dict())))
+    again = recipe_from_dict(json.loads(json.dumps(recipe.to_dict())))
     assert isinstance(again, RegretBalancing)
     assert again.misspecifications == GUESSES
     assert again.reward_range == (LOW, HIGH)

@@ -26,7 +26,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict
+from botorch_drbo.recipes import RobustRecipe, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from tests.products import exploring, product, robust_set
 
@@ -367,7 +367,7 @@ def test_dro_resumes_with_its_set(tmp_path) -> None:
     ambiguity = resumed.algorithm.options["ambiguity_set"]
     assert isinstance(ambiguity, KullbackLeibler)
     assert ambiguity.radius.item() == 0.1
-    again = algorithm_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))
+    again = recipe_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))
     assert again.name == "dro"
     resumed.close()
 

@@ -41,8 +41,8 @@ def test_the_best_candidate_where_nothing_is_pending_near_it() -> None:
     alone = best_apart(Hill(), candidates, values, other[:0], SPACE, 0, 256)
     assert torch.equal(alone, TOP)
     # Apart in one coordinate is apart: 1.5 hundredths of a side.
-    beside = TOP + torch.tensor([0.03, 0.0]).double()
-    assert torch.equal(chosen(candidates, beside)[0], TOP)
+    nearby = TOP + torch.tensor([0.03, 0.0]).double()
+    assert torch.equal(chosen(candidates, nearby)[0], TOP)
 
 
 def test_a_candidate_apart_is_not_replaced_by_a_better_sample() -> None:

@@ -26,7 +26,7 @@ from benchmarks.run.config import ConfigError
 from benchmarks.run.runner import one_thread
 from benchmarks.run.world import World
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 
 FORMAT = 1
 
@@ -65,7 +65,7 @@ def runs_of(size: Size, methods: tuple[str, ...]) -> list[Run]:
     ]
 
 
-def header(run: Run, size: Size, algorithm: Algorithm) -> dict[str, Any]:
+def header(run: Run, size: Size, algorithm: Recipe) -> dict[str, Any]:
     """What makes a run this run."""
     return {
         "format": FORMAT,
@@ -109,7 +109,7 @@ def learn(run: Run, size: Size, out: Path) -> bool:
     return True
 
 
-def _played(run: Run, size: Size, algorithm: Algorithm) -> dict[str, Any]:
+def _played(run: Run, size: Size, algorithm: Recipe) -> dict[str, Any]:
     case = CASES[run.case]
     function = case.make(run.seed)
     world = World(function, run.case, run.seed)

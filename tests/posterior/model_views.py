@@ -1,6 +1,6 @@
-"""The door: every view on every model that it takes, and the judge.
+"""Every view of the posterior on every model that it takes, and the oracle.
 
-The judge is ``model.posterior`` on q-batches of one, and autograd through it.
+The oracle is ``model.posterior`` on q-batches of one, and autograd through it.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ CASES = {
 }
 
 
-class Door:
-    """One model behind one view, and the judge."""
+class ModelView:
+    """One model behind one view, and the oracle."""
 
     def __init__(self, name: str, method: str) -> None:
         self.case, self.method = CASES[name], method
@@ -270,15 +270,15 @@ class Door:
 PAIRS = [(name, method) for name, case in CASES.items() for method in case.methods]
 
 
-def doors(least_derivatives: int = -1) -> Any:
+def model_views(least_derivatives: int = -1) -> Any:
     """All views of all models whose moments have that many derivatives in ``X``."""
     pairs = [pair for pair in PAIRS if CASES[pair[0]].derivatives >= least_derivatives]
     names = [", ".join(pair) for pair in pairs]
-    return pytest.mark.parametrize("door", pairs, ids=names, indirect=True)
+    return pytest.mark.parametrize("model_view", pairs, ids=names, indirect=True)
 
 
 ONE_OF_EACH = pytest.mark.parametrize(
-    "door", [("units", method) for method in EVERY], ids=EVERY, indirect=True
+    "model_view", [("units", method) for method in EVERY], ids=EVERY, indirect=True
 )
 
 

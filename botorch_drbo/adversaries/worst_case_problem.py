@@ -1,4 +1,4 @@
-"""What the worst case of a recommendation is a minimum over."""
+"""The worst case of a recommendation as a problem: what it is a minimum over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Between = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judge:
+class WorstCaseProblem:
     r"""The ball by which a recommendation is judged, and how far its adversary reaches.
 
     Attributes:
@@ -50,7 +50,7 @@ class Judge:
         space: SearchSpace,
         *,
         contexts_complete: bool = False,
-    ) -> Judge:
+    ) -> WorstCaseProblem:
         r"""Let the adversary use what the definition of the set lets it use.
 
         Args:
@@ -76,7 +76,7 @@ class Judge:
             if not (ball.keeps_support or ball.knows_positions):
                 contexts = with_unlisted(contexts, listed)
         elif ball.reaches_unseen and not contexts_complete:
-            box = space.context_reach
+            box = space.context_support
         return cls(
             contexts=contexts,
             ball=ball.at,
@@ -96,7 +96,7 @@ class Judge:
             within = f"distributions within radius {ball.radius.item():.3g} ({name})"
         if self.box is None:
             where = "on the listed contexts"
-        elif not torch.equal(self.box, space.context_reach):
+        elif not torch.equal(self.box, space.context_support):
             where = "on any context of a part of the box"
         elif space.known_columns:
             where = "on any context with the known values"
@@ -128,14 +128,14 @@ def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
     return ContextSet(points, pad(weights, (0, len(points) - len(weights))))
 
 
-def listed(judge: Judge, seed: int) -> Tensor:
-    """The contexts of a judge, and those that fill its box beside them, ``m x d_c``.
+def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
+    """The contexts of a problem, and those that fill its box beside them, ``m x d_c``.
 
     Args:
-        judge: The ball, and where its adversary may go.
+        problem: The ball, and where its adversary may go.
         seed: Decides the Sobol set.
     """
-    given = judge.contexts.points
-    if judge.box is None or judge.fills_box:
+    given = problem.contexts.points
+    if problem.box is None or problem.fills_box:
         return given
-    return torch.cat([given, filling(judge.box, judge.values, seed)])
+    return torch.cat([given, filling(problem.box, problem.values, seed)])
