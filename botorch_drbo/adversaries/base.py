@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
@@ -41,7 +41,7 @@ class FittedRound:
         half_life: After how many further contexts one counts half; None: never.
     """
 
-    model: SingleTaskGP
+    model: Model
     history: History
     space: SearchSpace
     seed: int

@@ -5,6 +5,12 @@ only ``view.py`` is spoken to.
 """
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.ensemble import (
+    EnsemblePosterior,
+    ModelEnsemble,
+    each_member,
+    members_of,
+)
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
@@ -24,18 +30,22 @@ from botorch_drbo.posterior.view import (
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "AddedPerturbation",
+    "EnsemblePosterior",
     "ExactPosterior",
     "GenericPosterior",
     "KnownColumns",
     "LocalMoments",
     "MarginalPosterior",
     "Method",
+    "ModelEnsemble",
     "MomentSlopes",
     "ProductPosterior",
     "View",
+    "each_member",
     "in_blocks",
     "joint_moments",
     "marginal_posterior",
+    "members_of",
     "only_model",
     "prior_variance",
     "with_known_columns",

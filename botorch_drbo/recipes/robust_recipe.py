@@ -7,7 +7,7 @@ from typing import final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, WorstCaseProblem
@@ -104,6 +104,6 @@ class RobustRecipe(ModelBasedRecipe):
         r"""The adversary's."""
         return self.adversary.chance_constraint_problem(state)
 
-    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def decision_model(self, history: History, space: SearchSpace) -> Model:
         r"""Fitted to all outcomes."""
         return self.fitted(history, space, uses_contexts=False)
