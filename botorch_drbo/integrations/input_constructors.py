@@ -34,6 +34,7 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
     DecisionAcquisitionFunction,
+    DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
@@ -58,6 +59,7 @@ ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
     LogExpectedImprovementOfExpectation,
+    DisagreementPenalizedUCB,
 )
 """The classes that have a constructor."""
 

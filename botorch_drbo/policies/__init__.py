@@ -3,6 +3,7 @@
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.policies.decision_bound import DecisionBound
+from botorch_drbo.policies.disagreement_penalty import DisagreementPenalty
 from botorch_drbo.policies.expected_improvement import ExpectedImprovement
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.policies.finite_difference import FiniteDifference
@@ -17,6 +18,7 @@ POLICIES: dict[str, Policy] = {
     "thompson": Thompson(),
     "expected_improvement": ExpectedImprovement(),
     "ei_integral": IntegralImprovement(),
+    "disagreement_penalty": DisagreementPenalty(),
     "decision_bound": DecisionBound(),
 }
 """Policies by name, with their defaults. Add your own under a name."""
@@ -26,6 +28,7 @@ __all__ = [
     "ConfidenceBound",
     "ConfidenceWidth",
     "DecisionBound",
+    "DisagreementPenalty",
     "ExpectedImprovement",
     "FiniteDifference",
     "IntegralImprovement",

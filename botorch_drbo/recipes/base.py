@@ -45,6 +45,7 @@ _TAKE_CATEGORIES = (
     "dro",
     "wdrbo_exact",
     "erbo",
+    "edrbo",
     "ts_erbo",
     "ei_erbo",
     "ei_integral",

@@ -19,6 +19,7 @@ from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from botorch_drbo.surrogate.given_model import ModelMaker, recalled
 
 _ENTRIES = {"name", "class", "options"}
@@ -202,6 +203,8 @@ def _of_then(recipe: Recipe, old: bool) -> Recipe:
     options = recipe.options
     chosen = any(options.get(name) is not None for name in _MODELS)
     if not old or chosen or "surrogate" not in options:
+        return recipe
+    if recipe.default_surrogate != DEFAULT_SURROGATE:  # one of its own, then as now
         return recipe
     return recipe.with_options(surrogate="botorch")
 

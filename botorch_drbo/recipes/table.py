@@ -21,6 +21,7 @@ from botorch_drbo.adversaries import (
 from botorch_drbo.policies import (
     ConfidenceBound,
     DecisionBound,
+    DisagreementPenalty,
     ExpectedImprovement,
     FiniteDifference,
     IntegralImprovement,
@@ -71,6 +72,20 @@ _row(
     r"\sum_i p_i \, \mathrm{ucb}(x, c_i)",
     remarks="It is ``wdrbo`` with radius 0.",
     source="The baseline called ERBO in [Micheli2025wdrbo]_",
+)
+_row(
+    "edrbo",
+    Empirical(),
+    DisagreementPenalty(),
+    "``erbo`` with an ensemble of kernels, less what its models disagree about.",
+    r"\bar\mu(x) + \sqrt{\beta}\, \bar\sigma(x) - \kappa\, \epsilon(x), \qquad"
+    r" \epsilon(x) = \max_m \sqrt{(\bar\mu_m - \bar\mu)^2"
+    r" + (\bar\sigma_m - \bar\sigma)^2}",
+    remarks="Averages over the contexts seen of mean and deviation, of each of four "
+    "models, and their means over the models. The surrogate is the paper's, "
+    "``kernels``; any other ensemble will do. The public code takes the maximum over "
+    'the whole batch of the optimiser too: ``penalty_over="batch"``.',
+    source="[Ramazyan2026edrbo]_",
 )
 _row(
     "sbo_kde",

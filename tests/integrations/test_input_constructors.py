@@ -26,6 +26,7 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
+    DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
@@ -38,6 +39,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.codec import encode
 from botorch_drbo.objectives import UncertaintyObjective
+from tests.models import ensemble
 
 import_module("botorch_drbo.integrations.ax")  # it registers what Ax stores
 
@@ -119,6 +121,18 @@ CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
         ),
     ),
 ]
+
+
+def test_an_ensemble_and_its_disagreement() -> None:
+    model = ensemble(Z, (Y - Y.mean()) / Y.std())
+    construct = get_acqf_input_constructor(DisagreementPenalizedUCB)
+    given = construct(model, training_data=DATA, context_names=["c"], penalty=0.5)
+    by_hand = DisagreementPenalizedUCB(model, 2.25, EMPIRICAL, SO, penalty=0.5, **AT)
+    inputs = some_inputs()[..., [0, 2]]
+    found = DisagreementPenalizedUCB(**given)(inputs)
+    torch.testing.assert_close(found, by_hand(inputs))
+    with pytest.raises(UnsupportedError, match="ensemble"):
+        constructed(DisagreementPenalizedUCB)
 
 
 def some_inputs() -> Tensor:

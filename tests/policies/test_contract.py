@@ -18,7 +18,7 @@ from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.policies import POLICIES, Policy
 from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
-from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
+from botorch_drbo.testing.rounds import PRIOR, SMALL, nothing_fitted, problem
 
 # Fewer of everything than by default, so that a test takes no time.
 FEWER = {"num_contexts": 16, "num_outside": 8, "num_features": 32, "num_paths": 4}
@@ -54,7 +54,7 @@ def made(adversary: str, policy: str) -> RobustRecipe:
     return RobustRecipe(
         adversary=smaller(ADVERSARIES[adversary]),
         policy=smaller(POLICIES[policy]),
-        hyperparameters=PRIOR,
+        **nothing_fitted(POLICIES[policy]),
         **SMALL,
     )
 
@@ -85,7 +85,9 @@ def test_recommendations_promise_a_worst_case(adversary: str, policy: str) -> No
 
 @pytest.mark.parametrize(("adversary", "policy"), TAKEN)
 def test_a_product_is_stored_and_restored(adversary: str, policy: str) -> None:
-    recipe = make_recipe(adversary=adversary, policy=policy, hyperparameters=PRIOR)
+    recipe = make_recipe(
+        adversary=adversary, policy=policy, **nothing_fitted(POLICIES[policy])
+    )
     assert isinstance(recipe, RobustRecipe)
     assert type(recipe.adversary) is type(ADVERSARIES[adversary])
     assert type(recipe.policy) is type(POLICIES[policy])
@@ -119,7 +121,7 @@ def test_pending_decisions_have_a_say(policy: str) -> None:
     recipe = RobustRecipe(
         adversary=ADVERSARIES[an_adversary(policy)],
         policy=POLICIES[policy],
-        hyperparameters=PRIOR,
+        **nothing_fitted(POLICIES[policy]),
     )
     model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
     state = recipe.state_of(model, history, space, 0)
@@ -143,7 +145,9 @@ def test_exploiting_does_not_explore(policy: str) -> None:
         prior = replace(
             PRIOR, noise_variance=scale * PRIOR.noise_variance, outputscale=scale
         )
-        recipe = made(an_adversary(policy), policy).with_options(hyperparameters=prior)
+        recipe = made(an_adversary(policy), policy).with_options(
+            **nothing_fitted(POLICIES[policy], prior)
+        )
         model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
         state = recipe.state_of(model, history, space, 0)
         x = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)
