@@ -369,7 +369,7 @@ def test_every_recipe_says_where_its_worst_case_lives() -> None:
     listed = {
         "erbo", "sbo_kde", "gp_ucb", "ec_gp_ucb", "ucb_so", "ucb_ro", "random",
         "phased_gp_us", "regret_balancing", "ts_erbo", "ei_erbo",
-        "ei_integral",
+        "ei_integral", "edrbo",
     }  # fmt: skip
     assert set(RECIPES) == listed | set(SETS) | {"stable_opt"}
     for name in sorted(listed):
