@@ -69,7 +69,18 @@ class ModelEnsemble(Model):
             )
         for member in members:
             _check_member(member)
+        self._check_inputs(members)
         self.models = ModuleList(members)
+
+    @staticmethod
+    def _check_inputs(members: Sequence[Model]) -> None:
+        known = [getattr(member, "train_inputs", None) for member in members]
+        counts = {inputs[0].shape[-1] for inputs in known if inputs is not None}
+        if len(counts) > 1:
+            raise BotorchTensorDimensionError(
+                "The members of an ensemble must have the same inputs, got models of "
+                f"{sorted(counts)} columns."
+            )
 
     @property
     def members(self) -> list[Model]:

@@ -146,9 +146,8 @@ class LogPosterior:
         t, (i, j) = len(self._outcomes), self._pairs
         covariance = np.empty((t, t), order="F")
         covariance[i, j] = covariance[j, i] = scale * correlations
-        covariance[np.diag_indices(t)] = scale + (
-            self._given if noise is None else noise
-        )
+        given = np.zeros(t) if self._given is None else self._given
+        covariance[np.diag_indices(t)] = scale + (given if noise is None else noise)
         root, failed = _POTRF(covariance, lower=1)
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
