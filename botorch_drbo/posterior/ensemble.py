@@ -17,6 +17,7 @@ from botorch.posteriors import GPyTorchPosterior
 from botorch.posteriors.fully_bayesian import GaussianMixturePosterior
 from botorch.utils.transforms import is_ensemble
 from gpytorch.distributions import MultivariateNormal
+from linear_operator import to_linear_operator
 from torch import Tensor
 from torch.nn import ModuleList
 
@@ -138,7 +139,9 @@ class ModelEnsemble(Model):
         covariance = torch.stack(
             [each.covariance_matrix for each in distributions], -3
         )  # b x S x q x q
-        return GaussianMixturePosterior(MultivariateNormal(mean, covariance))
+        # GPyTorch would factor a tensor, and of one point twice it is singular.
+        lazily = to_linear_operator(covariance)
+        return GaussianMixturePosterior(MultivariateNormal(mean, lazily))
 
 
 def members_of(model: Model) -> list[Model]:

@@ -23,11 +23,13 @@ from gpytorch.kernels import (
     RQKernel,
     ScaleKernel,
 )
+from tests.posterior.doors import CASES, MINUS, PAIRS, PENDING, Door
 from torch import Tensor
 
 from botorch_drbo.posterior import (
     ExactPosterior,
     Method,
+    ModelEnsemble,
     ProductPosterior,
     marginal_posterior,
     with_known_columns,
@@ -37,7 +39,6 @@ from botorch_drbo.posterior.exact import ExactIntegral
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs
 from tests.models import join, make_inputs, make_model, uniform
-from tests.posterior.doors import CASES, MINUS, PAIRS, PENDING, Door
 
 # Of one kernel each that factorises, and one that does not.
 PRODUCT = "units"
@@ -250,3 +251,21 @@ def test_what_is_refused() -> None:
     positive = marginal_posterior(make_model(units=True, outcome_transform=Log()), [2])
     with pytest.raises(UnsupportedError, match="jointly Gaussian.*`Standardize`"):
         positive.integral(C, torch.ones(5).double())
+
+
+def test_an_ensemble_is_each_of_its_models() -> None:
+    """Members of three kinds of kernel, each by its own method."""
+    kernels = [
+        RBFKernel(ard_num_dims=3),
+        ScaleKernel(RQKernel(ard_num_dims=3)),
+        ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=3)),
+    ]
+    members = [make_model(kernel) for kernel in kernels]
+    X, C = make_inputs(n=60)
+    w = weights_of(60)
+    found = marginal_posterior(ModelEnsemble(members), [2]).integral(C, w)(X)
+    for s, member in enumerate(members):
+        expected = dense(member, join(X, C, [2]), w)
+        for a, b in zip(found, expected, strict=True):
+            assert a.shape == (len(X), 3)
+            torch.testing.assert_close(a[:, s], b.detach(), rtol=1e-7, atol=1e-7)
