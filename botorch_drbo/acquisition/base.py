@@ -223,10 +223,13 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
 
     def _refresh(self) -> None:
         super()._refresh()
-        if self._precision is None and _device.on_cpu(self.misspecification):
-            if self.misspecification != 0.0:
-                with torch.inference_mode(False):  # it is kept
-                    self._precision = self._find_precision()
+        if (
+            self._precision is None
+            and _device.on_cpu(self.misspecification)  # else a look would wait for it
+            and self.misspecification != 0.0
+        ):
+            with torch.inference_mode(False):  # it is kept
+                self._precision = self._find_precision()
 
     def _repulsion(self, X: Tensor) -> Tensor:
         if self.X_pending is None:

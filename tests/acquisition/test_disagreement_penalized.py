@@ -17,7 +17,9 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.objectives import UncertaintyObjective
-from tests.models import ensemble, join, known_model, member_of, uniform
+from botorch_drbo.testing.models import ensemble, known_model, member_of
+from botorch_drbo.testing.view_case import joined
+from tests.models import uniform
 
 SO = UncertaintyObjective.so()
 WEIGHTS = uniform(7, seed=6)
@@ -49,7 +51,7 @@ def averages(model: EnsembleMapSaasSingleTaskGP) -> tuple[Tensor, Tensor]:
     weights = WEIGHTS / WEIGHTS.sum()
     for s in range(4):
         with torch.no_grad():
-            posterior = member_of(model, s).posterior(join(X, CONTEXTS.points, [2]))
+            posterior = member_of(model, s).posterior(joined(X, CONTEXTS.points, [2]))
         means.append(posterior.mean.squeeze(-1) @ weights)
         deviations.append(posterior.variance.squeeze(-1).sqrt() @ weights)
     return torch.stack(means), torch.stack(deviations)
@@ -161,7 +163,7 @@ def test_optimize_acqf() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(UnsupportedError, match="ensemble.*got one SingleTaskGP"):
+    with pytest.raises(UnsupportedError, match=r"ensemble.*got one SingleTaskGP"):
         acqf(known_model(*data()))
     with pytest.raises(InputDataError, match="`penalty` must"):
         acqf(penalty=-1.0)

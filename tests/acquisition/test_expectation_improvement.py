@@ -22,7 +22,9 @@ from botorch_drbo.acquisition import (
     LogExpectedImprovementOfExpectation,
     OverJointInputs,
 )
-from tests.models import ensemble, join, known_model, member_of, uniform
+from botorch_drbo.testing.models import ensemble, known_model, member_of
+from botorch_drbo.testing.view_case import joined
+from tests.models import uniform
 
 MINUS = ScalarizedPosteriorTransform(torch.tensor([-1.0], dtype=torch.double))
 CONTEXTS = ContextSet(uniform(7, 1, seed=5), uniform(7, seed=6))
@@ -47,7 +49,7 @@ def tried() -> Tensor:
 def dense(model, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Mean, covariance and the moments of the expectation, by the joint posterior."""
     with torch.no_grad():
-        posterior = model.posterior(join(X, CONTEXTS.points, [2]))
+        posterior = model.posterior(joined(X, CONTEXTS.points, [2]))
         mean = posterior.distribution.mean
         covariance = posterior.distribution.covariance_matrix
     w = CONTEXTS.weights
@@ -86,10 +88,10 @@ def test_quadrature_over_the_one_number_that_matters() -> None:
 def test_one_context_is_botorchs_own() -> None:
     model, c = gp(), CONTEXTS.points[:1]
     with torch.no_grad():
-        best = model.posterior(join(tried(), c, [2]).squeeze(1)).mean.max()
+        best = model.posterior(joined(tried(), c, [2]).squeeze(1)).mean.max()
     own = LogExpectedImprovement(model, best)
     found = LogEI(model, tried(), ContextSet(c))(X.unsqueeze(1))
-    torch.testing.assert_close(found, own(join(X, c, [2])), rtol=1e-7, atol=1e-7)
+    torch.testing.assert_close(found, own(joined(X, c, [2])), rtol=1e-7, atol=1e-7)
 
 
 def test_pointwise_deviations_would_overstate_it() -> None:
@@ -181,7 +183,7 @@ def test_optimisers_and_joint_inputs() -> None:
     assert x.shape == (2, 2) and torch.pdist(x) > 1e-3
     with torch.no_grad():
         assert value[0] >= acqf(uniform(64, 1, 2, seed=3)).max() - 1e-4
-    joint = join(X, CONTEXTS.points[:1], [2])
+    joint = joined(X, CONTEXTS.points[:1], [2])
     torch.testing.assert_close(OverJointInputs(acqf)(joint), acqf(X.unsqueeze(1)))
 
 

@@ -19,7 +19,8 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.surrogate import EnsembleOf
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
-from tests.models import join, uniform
+from botorch_drbo.testing.view_case import joined
+from tests.models import uniform
 
 LISTED = -1.0 + 4.0 * uniform(40, 1, seed=4)
 KERNELS = {
@@ -65,7 +66,7 @@ def by_hand(X: Tensor, *, beta: float = 1.5) -> tuple[Tensor, Tensor]:
         if isinstance(kernel, RQKernel):
             kernel.alpha = member.covar_module.alpha
         plain.likelihood.noise = member.likelihood.noise
-        joint = scaled(join(X, history.contexts, [1, 2]))
+        joint = scaled(joined(X, history.contexts, [1, 2]))
         with torch.no_grad():
             posterior = plain.eval().posterior(joint)
         means.append(level + unit * posterior.mean.squeeze(-1).mean(-1))

@@ -35,10 +35,10 @@ def told(recipe: str = "erbo", t: int = 9, **options: Any) -> RobustOptimizer:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("surrogate", ["matern", "ensemble"])
 def test_every_policy_takes_it(policy: str, surrogate: str) -> None:
-    options = make_recipe("wdrbo_exact", policy=policy).options
+    options = make_recipe("ts_wdrbo", policy=policy).options
     few = {"num_paths": 5} if "num_paths" in options else {}
     x, again = (
-        told("wdrbo_exact", policy=policy, surrogate=surrogate, **few).ask(2)
+        told("ts_wdrbo", policy=policy, surrogate=surrogate, **few).ask(2)
         for _ in range(2)
     )
     assert torch.equal(x, again)
