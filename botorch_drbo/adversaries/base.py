@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
@@ -43,7 +43,7 @@ class FittedRound:
         half_life: After how many further contexts one counts half; None: never.
     """
 
-    model: SingleTaskGP
+    model: Model
     history: History
     space: SearchSpace
     seed: int
@@ -139,6 +139,8 @@ class Adversary(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     approximates: ClassVar[bool] = False
     """Whether the search sees something else than the worst case that is promised."""
+    believes_reference: ClassVar[bool] = False
+    """Whether its set holds the reference distribution alone."""
     uses_model_kernel: ClassVar[bool] = False
     """Whether its distance is made of the kernel of the model."""
     radius_unit: ClassVar[str] = "the distance of its set"

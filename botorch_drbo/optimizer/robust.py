@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -116,7 +116,7 @@ class RobustOptimizer:
         torch.Size([1])
     """
 
-    _fitted: tuple[int, SingleTaskGP] | None = None
+    _fitted: tuple[int, Model] | None = None
 
     def __init__(
         self,
@@ -582,7 +582,7 @@ class RobustOptimizer:
         return policy_for(self._run, contexts, Round(context_set, radius))
 
     @property
-    def model(self) -> SingleTaskGP:
+    def model(self) -> Model:
         """The model of ``[x, c]`` that recommendations are judged by, a copy.
 
         Fitted to all outcomes so far; of minus the outcome with ``maximize=False``.
@@ -628,7 +628,7 @@ class RobustOptimizer:
             mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
-    def _fitted_model(self) -> SingleTaskGP:
+    def _fitted_model(self) -> Model:
         """Fitted once for each state of the run."""
         known = self._fitted
         num_events = self._run.ledger.num_events
