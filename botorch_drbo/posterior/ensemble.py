@@ -17,6 +17,7 @@ from botorch.posteriors import GPyTorchPosterior
 from botorch.posteriors.fully_bayesian import GaussianMixturePosterior
 from botorch.utils.transforms import is_ensemble
 from gpytorch.distributions import MultivariateNormal
+from linear_operator import to_linear_operator
 from torch import Tensor
 from torch.nn import ModuleList
 
@@ -137,7 +138,9 @@ class ModelEnsemble(Model):
         covariance = torch.stack(
             [each.covariance_matrix for each in distributions], -3
         )  # b x S x q x q
-        return GaussianMixturePosterior(MultivariateNormal(mean, covariance))
+        # Lazy: of a matrix GPyTorch takes the root at once, and many are singular.
+        joint = MultivariateNormal(mean, to_linear_operator(covariance))
+        return GaussianMixturePosterior(joint)
 
 
 def members_of(model: Model) -> list[Model]:
