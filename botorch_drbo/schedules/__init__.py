@@ -23,26 +23,26 @@ from botorch_drbo.schedules.radii import (
     WassersteinConfidenceRadius,
 )
 from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
-from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
+from botorch_drbo.schedules.spread import SpreadRadius, deviations
 
 __all__ = [
+    "RADII",
     "BOCUBeta",
     "Constant",
     "ContextRule",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
-    "RADII",
     "Radius",
     "Rule",
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
-    "StandardDeviationRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
     "as_radius",
     "as_rule",
     "as_schedule",
     "as_size",
+    "deviations",
 ]
