@@ -271,3 +271,17 @@ def test_two_dollars_in_a_name_are_no_formula(data: Path) -> None:
     words = [w.replace("price", "p$_$").replace("profit", "y $\\foo$") for w in COLUMNS]
     code, shown = call("plot", data, *words)
     assert code == 0, shown
+
+
+@pytest.mark.slow
+def test_check_says_how_far_the_model_can_be_believed(
+    data: Path, tmp_path: Path
+) -> None:
+    code, shown = call("check", data, *COLUMNS)
+    assert code == 0, shown
+    assert "knows nearly nothing" in shown and "worst rows" in shown
+    assert data.read_text() == CSV
+    recommended = call("recommend", data, *COLUMNS, "--level", "0.5")
+    assert recommended[0] == 0 and "(50%: " in recommended[1]
+    code, shown = call("recommend", data, *COLUMNS, "--level", "50")
+    assert code == 2 and "for 50% give 0.5" in shown
