@@ -22,7 +22,7 @@ from botorch_drbo.recommendation.promise import LEVEL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LISTS = ("--decisions", "--contexts", "--known")
+_LISTS = ("--decisions", "--contexts", "--known", "--radius")
 
 
 class _ListCommand(TyperCommand):
@@ -84,8 +84,13 @@ Forecast = Annotated[
     ),
 ]
 Radius = Annotated[
-    float | None,
-    typer.Option("--radius", help="How far the forecast may be off, for this call."),
+    list[str] | None,
+    typer.Option(
+        "--radius",
+        help="How far the contexts may be off, for this call: NAME=SIZE of each that "
+        "may, in its own unit (of a category the share that may change it); or one "
+        "number in widths of the bounds, `spread` or `sd`.",
+    ),
 ]
 Known = Annotated[
     list[str] | None,

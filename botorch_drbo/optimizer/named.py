@@ -24,8 +24,11 @@ from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
@@ -180,7 +183,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[False] = False,
     ) -> pd.DataFrame: ...
@@ -193,7 +196,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[True],
     ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -206,7 +209,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -218,7 +221,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool = False,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
@@ -230,7 +233,9 @@ class NamedOptimizer:
             actions: The round's action set, in place of ``candidates``.
             context_set: The distribution of this round's context, for example from
                 ``Space.context_set``.
-            radius: That of this round's ambiguity set.
+            radius: That of this round's ambiguity set: a number, or for a Wasserstein
+                ball ``"spread"``, ``"sd"``, or a radius for each column that may move,
+                in your units, such as ``{"temp": 6, "weather": 0.1}``.
             context: What is known of this round's context, by name.
             choose_context: Whether to choose the context too.
 
@@ -326,7 +331,7 @@ class NamedOptimizer:
         candidates: Table | None = None,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         level: float = LEVEL,
     ) -> NamedRecommendation:
@@ -335,7 +340,7 @@ class NamedOptimizer:
         Args:
             candidates: The decisions to choose from; None for all.
             context_set: The distribution of the context.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
             context: What is known of the context, by name.
             level: Of the intervals of what is promised, a probability.
 
@@ -362,14 +367,14 @@ class NamedOptimizer:
         contexts: Table,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
     ) -> pd.DataFrame:
         r"""The decision to implement in each of many contexts.
 
         Args:
             contexts: A table with the columns that are known.
             context_set: The distribution of what is not known.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
 
         Returns:
             The contexts, and beside them the decisions.
@@ -442,7 +447,7 @@ class NamedOptimizer:
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
@@ -451,7 +456,8 @@ class NamedOptimizer:
             x: The decision, one row: for example ``opt.recommend().x``.
             other: A decision to compare with.
             target: A value that the decision should reach, in your sign.
-            radii: Where to evaluate, ``k``, ascending.
+            radii: Where to evaluate, ``k``, ascending; of a radius by column they are
+                multiples.
             ambiguity_set: Another set around the same contexts than the recipe's own.
             context_set: The distribution of this round's context.
             radius: That from which ``radii`` follow.
@@ -488,6 +494,7 @@ class NamedOptimizer:
         journal: str | os.PathLike[str] | None = None,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -497,6 +504,7 @@ class NamedOptimizer:
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -510,7 +518,7 @@ class NamedOptimizer:
             has_names=True,
             journal=journal,
             space=space,
-            model=model,
+            functions=OwnFunctions(model=model, objective=objective),
             device=device,
         )
         return cls._of_run(run)
@@ -522,6 +530,7 @@ class NamedOptimizer:
         *,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -532,6 +541,7 @@ class NamedOptimizer:
                 this problem. It has to be given if a constraint is a function, which no
                 journal can hold: its name is checked, not what it computes.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -541,7 +551,13 @@ class NamedOptimizer:
             InputDataError: As ``RobustOptimizer.resume``, or a journal without names.
             OSError: The file cannot be read.
         """
-        run = resumed(path, has_names=True, space=space, model=model, device=device)
+        run = resumed(
+            path,
+            has_names=True,
+            space=space,
+            functions=OwnFunctions(model=model, objective=objective),
+            device=device,
+        )
         return cls._of_run(run)
 
     @classmethod

@@ -302,7 +302,7 @@ class ModelBasedRecipe(Recipe):
                 if ambiguity_set is not None:
                     diameter = ambiguity_set.diameter
                 elif recipe.adversary is not None:
-                    unit = recipe.adversary.radius_unit
+                    unit = recipe.adversary.unit
                 warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
                 problem = recipe.worst_case_problem(state)

@@ -354,7 +354,7 @@ def test_a_round_has_one_context_and_a_context_set() -> None:
     opt = make()
     with pytest.raises(BotorchTensorDimensionError, match="policy"):
         opt.ask(context={"weather": ["sun", "rain"]})
-    with pytest.raises(InputDataError, match="space.context_set"):
+    with pytest.raises(InputDataError, match=r"space.context_set"):
         opt.recommend(context_set=table())
     between = ContextSet(torch.tensor([[1.0, 0.5]], dtype=torch.double))
     with pytest.raises(InputDataError, match="takes the values"):
