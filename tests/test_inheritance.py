@@ -36,6 +36,7 @@ DEFAULTS = {
     "PathwiseBatchAcquisitionFunction._shared": "nothing is shared by the paths",
     "Policy.check": "it takes any adversary",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
+    "Recipe.default_surrogate": "that of the library",
     "RobustAcquisitionFunction._contexts": "those of the context set",
     "RobustAcquisitionFunction._ranking": "the values themselves",
 }

@@ -1,9 +1,9 @@
 """How the seconds of one ``ask`` divide: the fit, the inner problem, all else.
 
-The library keeps no clock, so the two are timed from outside: the fit of the model, and
-the forward passes of objectives and of the search for ``L(x)`` (with the slopes that it
-asks for, without backward passes). All else is the optimisation of the acquisition
-function.
+The library keeps no clock, so the two are timed from outside: the fits of the models,
+and the forward passes of objectives and of the search for ``L(x)`` (with the slopes
+that it asks for, without backward passes). All else is the optimisation of the
+acquisition function.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from unittest.mock import patch
 
 from botorch_drbo.lipschitz import LipschitzConstant
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.surrogate import fit as fits
+from botorch_drbo.recipes import model_based
 
+FITS = ("fit_outcomes", "fit_constraints")
 INNER = (LipschitzConstant, UncertaintyObjective, RobustSatisficing)
 
 
@@ -50,9 +51,10 @@ class Stopwatch:
 def stopwatch() -> Iterator[Stopwatch]:
     """Time the parts of whatever runs inside."""
     watch = Stopwatch()
-    fit = watch.timed("fit", fits.fit_gpytorch_mll)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(fits, "fit_gpytorch_mll", fit))
+        for name in FITS:
+            fit = watch.timed("fit", getattr(model_based, name))
+            stack.enter_context(patch.object(model_based, name, fit))
         for solver in INNER:
             inner = watch.timed("inner", solver.forward)
             stack.enter_context(patch.object(solver, "forward", inner))

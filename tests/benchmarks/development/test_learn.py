@@ -14,7 +14,7 @@ from benchmarks.development.truth import truth_of
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import make_recipe
-from botorch_drbo.surrogate import fit as fits
+from botorch_drbo.surrogate import botorch_default as fits
 
 TASK = Task("six_hump_camel", "erbo", "botorch", 0)
 
