@@ -329,7 +329,9 @@ def test_the_sensitivity_to_a_radius_by_column_is_that_to_its_scale() -> None:
     objective = recipe.policy.objective_over(found)
     slope = (more - less) / (2 * h)
     assert slope < -1e-2
-    assert objective(values, weights).item() == pytest.approx(here + b * slope, abs=1e-3)
+    assert objective(values, weights).item() == pytest.approx(
+        here + b * slope, abs=1e-3
+    )
 
 
 def test_a_change_of_the_dictionary_later_does_not_matter() -> None:
