@@ -10,7 +10,7 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -206,7 +206,7 @@ def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
     )
 
 
-def fitted(run: Run) -> SingleTaskGP:
+def fitted(run: Run) -> Model:
     """The model by which ``recommended`` judges, of outcomes to be maximised."""
     configuration = run.configuration
     return configuration.algorithm.fitted_model(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -390,7 +390,7 @@ class NamedOptimizer:
         return self._tables.policy(known, found)
 
     @property
-    def model(self) -> SingleTaskGP:
+    def model(self) -> Model:
         """The model that recommendations are judged by, of what recipes see, a copy."""
         return self._tensors.model
 

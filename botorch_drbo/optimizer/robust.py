@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -117,7 +117,7 @@ class RobustOptimizer:
         torch.Size([1])
     """
 
-    _fitted: tuple[int, SingleTaskGP] | None = None
+    _fitted: tuple[int, Model] | None = None
 
     def __init__(
         self,
@@ -583,7 +583,7 @@ class RobustOptimizer:
         return policy_for(self._run, contexts, Round(context_set, radius))
 
     @property
-    def model(self) -> SingleTaskGP:
+    def model(self) -> Model:
         """The model of ``[x, c]`` that recommendations are judged by, a copy.
 
         Fitted to all outcomes so far; of minus the outcome with ``maximize=False``.
@@ -658,7 +658,7 @@ class RobustOptimizer:
         """
         return checked(self._run, self._fitted_model(), context_set)
 
-    def _fitted_model(self) -> SingleTaskGP:
+    def _fitted_model(self) -> Model:
         """Fitted once for each state of the run."""
         known = self._fitted
         num_events = self._run.ledger.num_events
