@@ -25,8 +25,10 @@ from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
 from botorch_drbo.surrogate import ModelMaker
@@ -179,7 +181,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[False] = False,
     ) -> pd.DataFrame: ...
@@ -192,7 +194,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[True],
     ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -205,7 +207,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -217,7 +219,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool = False,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
@@ -229,7 +231,9 @@ class NamedOptimizer:
             actions: The round's action set, in place of ``candidates``.
             context_set: The distribution of this round's context, for example from
                 ``Space.context_set``.
-            radius: That of this round's ambiguity set.
+            radius: That of this round's ambiguity set: a number, or for a Wasserstein
+                ball ``"spread"``, ``"sd"``, or a radius for each column that may move,
+                in your units, such as ``{"temp": 6, "weather": 0.1}``.
             context: What is known of this round's context, by name.
             choose_context: Whether to choose the context too.
 
@@ -325,16 +329,18 @@ class NamedOptimizer:
         candidates: Table | None = None,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
+        level: float = LEVEL,
     ) -> NamedRecommendation:
         r"""The decision to implement now; see ``RobustOptimizer.recommend``.
 
         Args:
             candidates: The decisions to choose from; None for all.
             context_set: The distribution of the context.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
             context: What is known of the context, by name.
+            level: Of the intervals of what is promised, a probability.
 
         Returns:
             The decision and what to expect of it, in your units.
@@ -350,6 +356,7 @@ class NamedOptimizer:
             context_set=_checked(context_set),
             radius=radius,
             context=self._known(context),
+            level=level,
         )
         return NamedRecommendation.of(found, self.named_space)
 
@@ -358,14 +365,14 @@ class NamedOptimizer:
         contexts: Table,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
     ) -> pd.DataFrame:
         r"""The decision to implement in each of many contexts.
 
         Args:
             contexts: A table with the columns that are known.
             context_set: The distribution of what is not known.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
 
         Returns:
             The contexts, and beside them the decisions.
@@ -385,7 +392,7 @@ class NamedOptimizer:
         """The model that recommendations are judged by, of what recipes see, a copy."""
         return self._tensors.model
 
-    def predict(self, x: Table, c: Table) -> tuple[Tensor, Tensor]:
+    def predict(self, x: Table, c: Table) -> pd.DataFrame:
         r"""What the model believes of the outcome, noise not included.
 
         Args:
@@ -393,16 +400,25 @@ class NamedOptimizer:
             c: Contexts, one row for each decision; one row serves all.
 
         Returns:
-            Mean and variance, a number for each row, in your sign and units.
+            A table of the decisions and contexts, with the mean of the outcome and its
+            standard deviation beside them, ``mean`` and ``sd``, in your sign and units.
+            A column whose name is that of a variable gets an underscore.
 
         Raises:
             InputDataError: There is no outcome yet, or a value is wrong.
             BotorchTensorDimensionError: Other numbers of rows.
+
+        Example:
+            >>> opt = NamedOptimizer("erbo", Space({"x": (0, 1)}, {"c": (0, 1)}))
+            >>> opt.tell({"x": [0.0, 1.0]}, {"c": [0.2, 0.4]}, [1.0, 2.0])
+            >>> opt.predict({"x": 0.5}, {"c": [0.0, 1.0]}).columns.tolist()
+            ['x', 'c', 'mean', 'sd']
         """
         tables = self._tables
-        return self._tensors.predict(
-            tables.read_decisions(x, "x"), tables.read_contexts(c, "c")
-        )
+        decisions = tables.read_decisions(x, "x")
+        contexts = tables.read_contexts(c, "c")
+        moments = self._tensors.predict(decisions, contexts)
+        return tables.predictions(decisions, contexts, *moments)
 
     def robustness_profile(
         self,
@@ -413,7 +429,7 @@ class NamedOptimizer:
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
@@ -422,7 +438,8 @@ class NamedOptimizer:
             x: The decision, one row: for example ``opt.recommend().x``.
             other: A decision to compare with.
             target: A value that the decision should reach, in your sign.
-            radii: Where to evaluate, ``k``, ascending.
+            radii: Where to evaluate, ``k``, ascending; of a radius by column they are
+                multiples.
             ambiguity_set: Another set around the same contexts than the recipe's own.
             context_set: The distribution of this round's context.
             radius: That from which ``radii`` follow.

@@ -168,9 +168,7 @@ class AdversaryContract:
         if adversary.uses_model_kernel:  # each atom at its nearest grid point
             assert (contexts.weights > 0).sum() == len(REFERENCE.points)
             return
-        if not (contexts.weights > 0).sum() == len(
-            REFERENCE.points
-        ):  # two moments of it
+        if (contexts.weights > 0).sum() != len(REFERENCE.points):  # two moments of it
             assert contexts.mean == pytest.approx(REFERENCE.mean, abs=0.1)
             return
         carried = contexts.weights > 0
@@ -185,7 +183,7 @@ class AdversaryContract:
             state, history=replace(state.history, contexts=torch.empty(0, 2))
         )
         for ask in (adversary.search_problem, adversary.worst_case_problem):
-            with pytest.raises(InputDataError, match="no context yet.*`reference`"):
+            with pytest.raises(InputDataError, match=r"no context yet.*`reference`"):
                 ask(unseen)
 
     def test_it_is_stored_and_restored(self, case: AdversaryCase) -> None:

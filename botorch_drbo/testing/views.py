@@ -175,8 +175,12 @@ class PosteriorViewContract:
         def both(X: Tensor) -> Tensor:
             here = view.at(X)
             return torch.cat(
-                [weighted(here.moments()), weighted(here.slopes(slice(4)))]
-                + [weighted(here.slopes(under.own())), weighted(here.moments(slice(3)))]
+                [
+                    weighted(here.moments()),
+                    weighted(here.slopes(slice(4))),
+                    weighted(here.slopes(under.own())),
+                    weighted(here.moments(slice(3))),
+                ]
             )
 
         assert torch.autograd.gradcheck(both, leaf, atol=1e-4, fast_mode=True)

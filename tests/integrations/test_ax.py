@@ -323,7 +323,7 @@ def test_a_forgotten_context_closes_its_trial_unless_it_comes_later() -> None:
         assert robust.tell(client, index, {}) == index
     index = robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
     assert robust.optimizer(client).history["cost"].tolist() == [1.0]
-    forgotten, decision = ask(client)
+    forgotten, _decision = ask(client)
     client.complete_trial(forgotten, {"cost": 2.0})  # the context was never told
     with pytest.warns(InputDataWarning, match=f"Trial {forgotten} .*not its context"):
         ask(client)
@@ -773,7 +773,7 @@ def test_a_wrong_tell_records_nothing(arguments: dict[str, Any], match: str) -> 
 def test_another_context_for_what_happened_is_refused() -> None:
     client = make()
     index = robust.tell(client, ask(client)[0], {"c": 11.0})
-    with pytest.raises(InputDataError, match="has the context {'c': 11.0} already"):
+    with pytest.raises(InputDataError, match=r"has the context {'c': 11.0} already"):
         robust.tell(client, index, {"c": 11.5}, {"cost": 1.0})
 
 

@@ -180,7 +180,7 @@ def test_named_variables_and_an_objective_of_ones_own(tmp_path: Path) -> None:
         for c in (0.2, 0.7):
             opt.tell(opt.ask(), {"c": c}, c)
         state, expected = opt.state_dict(), opt.ask()
-    with pytest.raises(InputDataError, match="`best_context`.*Pass it again"):
+    with pytest.raises(InputDataError, match=r"`best_context`.*Pass it again"):
         NamedOptimizer.from_state_dict(state)
     again = NamedOptimizer.from_state_dict(state, objective=best_context)
     assert again.ask().equals(expected)

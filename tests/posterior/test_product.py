@@ -217,7 +217,7 @@ class TestStepsAside:
     def test_few_pairs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(product, "_MIN_PAIRS", 2000)
         self.check(model_of(t=10), *inputs(n=199))
-        X, C = inputs(n=201)
+        _X, C = inputs(n=201)
         assert view_of(model_of(t=10), C).method == "product"
 
     def test_short_lengthscales(self) -> None:
