@@ -27,7 +27,8 @@ from benchmarks.problems.misspecified import Perturbation
 from benchmarks.run.config import ConfigError
 from benchmarks.run.markdown import markdown_table
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RegretBalancing, make_recipe
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.surrogate import FixedHyperparameters
 
 # One decision variable and a smooth kernel: its information gain is small enough that

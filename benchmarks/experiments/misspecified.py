@@ -32,7 +32,8 @@ from benchmarks.run.markdown import markdown_table
 from benchmarks.run.report import estimate
 from botorch_drbo.plotting import plot_regret
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling, make_recipe
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.surrogate import FixedHyperparameters
 
 SIDE = 25  # decisions along each axis of the grid

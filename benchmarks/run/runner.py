@@ -37,7 +37,7 @@ from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
-from botorch_drbo.schedules import Rule
+from botorch_drbo.schedules.base import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 

@@ -24,19 +24,14 @@ from botorch_drbo import _device
 from botorch_drbo._validation import check_count, check_nonnegative, check_scalar
 from botorch_drbo.acquisition.confidence_score import ConfidenceScore
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
-from botorch_drbo.confidence import noise_precision
+from botorch_drbo.confidence.noise import noise_precision
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import (
-    DEFAULT_MEMORY_BUDGET,
-    MarginalPosterior,
-    Method,
-    View,
-    in_blocks,
-    marginal_posterior,
-    prior_variance,
-)
+from botorch_drbo.posterior import MarginalPosterior, View, marginal_posterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.prior import prior_variance
 
 # Of so many searched contexts one does, to rank decisions by. Odd: of a Sobol set each
 # second or fourth point lies in the same half or quarter of the box.

@@ -10,7 +10,8 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import GaussianMixture, posterior_of_expectation
+from botorch_drbo.posterior.expectation import posterior_of_expectation
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.leave_one_out import leave_one_out, overconfidence
 
 LEVEL = 0.9

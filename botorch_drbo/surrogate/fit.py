@@ -10,7 +10,8 @@ from botorch.models.transforms.input import InputTransform
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_drbo.posterior import with_known_columns, with_perturbation
+from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.surrogate.fitting import minimise_in_logarithms

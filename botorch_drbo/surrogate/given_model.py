@@ -14,7 +14,7 @@ from botorch.models.model import Model
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.models import only_model, some_inputs
 
 ModelMaker = Callable[[Tensor, Tensor, Tensor | None, Tensor], Model]

@@ -204,4 +204,7 @@ class PolicyContract:
         """In the docstring of the class: they are options of recipes."""
         documented = " ".join(kind.__doc__ or "" for kind in type(case.policy).__mro__)
         for option in fields(case.policy):
-            assert f"{option.name}: " in documented
+            assert f"{option.name}: " in documented, (
+                f"{type(case.policy).__name__} does not say what `{option.name}` is: "
+                f"write `{option.name}: ...` below `Args:` in its docstring."
+            )

@@ -13,7 +13,7 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from scipy.stats import binom, norm
 from torch import Tensor
 
-from botorch_drbo.posterior import with_perturbation
+from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.surrogate.leave_one_out import leave_one_out, overconfidence
 from tests.models import (
     ensemble,
