@@ -17,7 +17,7 @@ from botorch_drbo.schedules.radii import (
     WassersteinConfidenceRadius,
 )
 from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
-from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
+from botorch_drbo.schedules.spread import SpreadRadius, deviations
 
 __all__ = [
     "RADII",
@@ -30,11 +30,11 @@ __all__ = [
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
-    "StandardDeviationRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
     "as_radius",
     "as_size",
+    "deviations",
 ]
 
 # Public in version 0.2.0, of use to the library alone: by the module they live in.
