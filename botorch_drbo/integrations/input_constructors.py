@@ -33,7 +33,6 @@ from botorch.utils.datasets import SupervisedDataset
 
 from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
-    DecisionAcquisitionFunction,
     DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,

@@ -25,7 +25,7 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.posterior.mixture import check_level
 from botorch_drbo.problem import History, Round
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import ModelBasedRecipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without
@@ -171,9 +171,7 @@ def recommended(
     )
 
 
-def checked(
-    run: Run, model: Model, context_set: ContextSet | None
-) -> ModelCheck:
+def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelCheck:
     """What ``recommended`` says of its model, in the user's sign.
 
     Args:

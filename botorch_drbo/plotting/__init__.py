@@ -6,7 +6,7 @@ this module, so the library works without matplotlib.
 
 from botorch_drbo._deprecation import moved_name
 from botorch_drbo.plotting.context_set import plot_context_set
-from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
+from botorch_drbo.plotting.history import plot_history
 from botorch_drbo.plotting.model_check import plot_model_check
 from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile

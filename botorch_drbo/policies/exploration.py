@@ -17,7 +17,8 @@ from botorch_drbo.confidence import (
     maximum_information_gain,
     model_confidence_width,
 )
-from botorch_drbo.posterior import each_member, members_of
+from botorch_drbo.confidence.noise import noise_std, with_noise_ratio
+from botorch_drbo.posterior.ensemble import each_member, members_of
 from botorch_drbo.problem.history import History
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Schedule

@@ -16,7 +16,7 @@ from botorch_drbo.codec import decode, encode
 from botorch_drbo.policies import Policy
 from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
 from botorch_drbo.testing.parametrize import run_for_each
-from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
+from botorch_drbo.testing.rounds import PRIOR, SMALL, nothing_fitted, problem
 
 # Fewer of everything than by default, so that a test takes no time.
 FEWER = {"num_contexts": 16, "num_outside": 8, "num_features": 32, "num_paths": 4}
@@ -71,7 +71,7 @@ class PolicyCase:
         return RobustRecipe(
             adversary=self.adversaries[adversary],
             policy=self.policy,
-            hyperparameters=PRIOR,
+            **nothing_fitted(self.policy),
             **SMALL,
         )
 
@@ -150,7 +150,9 @@ class PolicyContract:
     def test_a_product_is_stored_and_restored(self, pair: _Pair) -> None:
         """Through JSON."""
         adversary, policy = pair.case.adversaries[pair.adversary], pair.case.policy
-        recipe = make_recipe(adversary=adversary, policy=policy, hyperparameters=PRIOR)
+        recipe = make_recipe(
+            adversary=adversary, policy=policy, **nothing_fitted(policy)
+        )
         assert isinstance(recipe, RobustRecipe)
         assert type(recipe.adversary) is type(adversary)
         assert type(recipe.policy) is type(policy)
@@ -193,7 +195,9 @@ class PolicyContract:
         for scale in (1.0, 9.0):  # of both variances: the same mean, 3 times sigma
             noise = scale * PRIOR.noise_variance
             prior = replace(PRIOR, noise_variance=noise, outputscale=scale)
-            recipe = case.against(case.taken[0]).with_options(hyperparameters=prior)
+            recipe = case.against(case.taken[0]).with_options(
+                **nothing_fitted(case.policy, prior)
+            )
             model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
             state = recipe.state_of(model, history, space, 0)
             x = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)
