@@ -14,7 +14,7 @@ from torch import Tensor
 
 from benchmarks.run.display import working
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
+from benchmarks.run.engine import one_thread
 from benchmarks.speed.acquisition import measure_acquisitions
 from benchmarks.speed.inner_problems import InnerProblem, inner_problems
 from benchmarks.speed.tables import Line, report

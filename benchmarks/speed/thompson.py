@@ -19,7 +19,7 @@ from benchmarks.experiments.bocu import SETTINGS, Setting, Task, make_problem
 from benchmarks.problems import BOCUProblem
 from benchmarks.run.display import working
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
+from benchmarks.run.engine import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
