@@ -253,6 +253,29 @@ def tournament(options: argparse.Namespace) -> int:
     )
 
 
+def development(options: argparse.Namespace) -> int:
+    from benchmarks.development.play import play, tasks_of
+
+    out = RESULTS / "development" if options.out is None else options.out
+    work = LOCAL / "development" if options.work is None else options.work
+    halves = ["A", "B"] if options.half is None else [options.half]
+    tasks = tasks_of(
+        halves=halves,
+        cases=options.cases,
+        methods=options.methods,
+        surrogates=options.surrogates,
+        seeds=0 if options.report else options.seeds,
+    )
+    return play(
+        tasks,
+        options.rounds,
+        work=writable(work, folder=True),
+        out=writable(out, folder=True),
+        workers=options.workers,
+        command="python -m benchmarks development",
+    )
+
+
 def _seeds_and_iterations(
     options: argparse.Namespace, sizes: Mapping[str, tuple[int, int]]
 ) -> tuple[int, int]:
@@ -266,9 +289,9 @@ def _seeds_and_iterations(
 
 def show_names(options: argparse.Namespace) -> int:
     from benchmarks.problems import factories
-    from botorch_drbo.recipes import ALGORITHMS
+    from botorch_drbo.recipes import RECIPES
 
     print("problems:  ", *sorted(factories()))
-    print("algorithms:", *sorted(ALGORITHMS))
+    print("algorithms:", *sorted(RECIPES))
     print("configs:   ", *sorted(path.stem for path in CONFIGS.glob("*.toml")))
     return 0

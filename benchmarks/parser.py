@@ -260,9 +260,50 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_workers(tournament)
 
+    _add_development(kinds)
+
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser
+
+
+def _add_development(kinds: argparse._SubParsersAction) -> None:
+    development = kinds.add_parser(
+        "development",
+        help="on which functions defaults are chosen; the same command goes on with "
+        "what a killed one has left",
+    )
+    development.set_defaults(command=commands.development)
+    development.add_argument(
+        "--half", choices=["A", "B"], help="of the functions (both)"
+    )
+    development.add_argument(
+        "--cases", nargs="+", default=[], help="functions of the half (all)"
+    )
+    development.add_argument(
+        "--seeds", type=int, default=10, help="how many: 0, 1, ... (10)"
+    )
+    development.add_argument(
+        "--rounds", type=int, default=15, help="outcomes of each run (15)"
+    )
+    development.add_argument(
+        "--methods", nargs="+", default=["erbo"], help="recipes (erbo)"
+    )
+    development.add_argument(
+        "--surrogates", nargs="+", default=[], help="candidates (all)"
+    )
+    development.add_argument(
+        "--report", action="store_true", help="run nothing, report on what is there"
+    )
+    development.add_argument(
+        "--out", type=Path, help="folder of table and report (results/development)"
+    )
+    development.add_argument(
+        "--work",
+        type=Path,
+        help="folder of the runs of this machine (results-local/development)",
+    )
+    _add_workers(development)
 
 
 def _add_size(

@@ -14,15 +14,15 @@ from botorch_drbo.adversaries import (
     ADVERSARIES,
     Adversary,
     FittedRound,
-    Judge,
     SearchProblem,
+    WorstCaseProblem,
 )
 from botorch_drbo.ambiguity import AmbiguitySet, Solution
 from botorch_drbo.ambiguity.roots import increasing_root
 from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import POLICIES, Policy
-from botorch_drbo.recipes import ALGORITHMS, RobustRecipe
+from botorch_drbo.recipes import RECIPES, RobustRecipe
 
 
 # [set]
@@ -128,8 +128,10 @@ class HellingerBall(Adversary):
             contexts=state.contexts(), ambiguity_set=Hellinger(self.radius)
         )
 
-    def judge(self, state: FittedRound) -> Judge:
-        return Judge.of(state.contexts(), Hellinger(self.radius), state.space)
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
+        return WorstCaseProblem.of(
+            state.contexts(), Hellinger(self.radius), state.space
+        )
 
 
 ADVERSARIES["hellinger"] = HellingerBall()
@@ -167,10 +169,10 @@ POLICIES["cautious_mean"] = CautiousMean()
 
 
 # [recipe]
-ALGORITHMS["hellinger_bo"] = RobustRecipe(
+RECIPES["hellinger_bo"] = RobustRecipe(
     name="hellinger_bo", adversary=HellingerBall(radius=0.2)
 )
-ALGORITHMS["cautious_bo"] = RobustRecipe(
+RECIPES["cautious_bo"] = RobustRecipe(
     name="cautious_bo", adversary=HellingerBall(), policy=CautiousMean(gamma=0.5)
 )
 

@@ -10,8 +10,8 @@ from botorch_drbo.adversaries import ADVERSARIES
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    Algorithm,
+    RECIPES,
+    Recipe,
     RobustRecipe,
 )
 
@@ -22,14 +22,14 @@ what may become of them) and a *policy* (how the next decision is sought). A row
 table gives a product the name and the values of its paper.
 
 ```python
->>> from botorch_drbo.recipes import make_algorithm
->>> recipe = make_algorithm("wdrbo_exact", radius=0.1)  # a row, with another radius
+>>> from botorch_drbo.recipes import make_recipe
+>>> recipe = make_recipe("wdrbo_exact", radius=0.1)  # a row, with another radius
 >>> recipe.options["radius"]
 0.1
->>> recipe = make_algorithm("wdrbo_exact", policy="thompson")  # another policy
+>>> recipe = make_recipe("wdrbo_exact", policy="thompson")  # another policy
 >>> recipe.options["num_features"]
 1024
->>> make_algorithm(adversary="mmd", policy="thompson").name  # a product of your own
+>>> make_recipe(adversary="mmd", policy="thompson").name  # a product of your own
 'mmd_thompson'
 
 ```
@@ -74,7 +74,7 @@ def page() -> str:
         KeyError: An option that no docstring explains.
     """
     lines = ["| recipe | adversary | policy | |", "|---|---|---|---|"]
-    for name, recipe in ALGORITHMS.items():
+    for name, recipe in RECIPES.items():
         adversary, policy = "", ""
         if isinstance(recipe, RobustRecipe):
             adversary = f"`{_key(recipe.adversary, ADVERSARIES)}`"
@@ -82,11 +82,11 @@ def page() -> str:
         link = f"[`{name}`](#{name.replace('_', '-')})"
         said = _summary(recipe).replace("``", "`")
         lines.append(f"| {link} | {adversary} | {policy} | {said} |")
-    sections = [_section(name, recipe) for name, recipe in ALGORITHMS.items()]
+    sections = [_section(name, recipe) for name, recipe in RECIPES.items()]
     return "\n".join([_INTRODUCTION, *lines, "", *sections, _CLASSES])
 
 
-def explained(recipe: Algorithm) -> dict[str, str]:
+def explained(recipe: Recipe) -> dict[str, str]:
     r"""What each option of a recipe means.
 
     Args:
@@ -123,7 +123,7 @@ def _arguments(kind: type) -> dict[str, str]:
     return found
 
 
-def _section(name: str, recipe: Algorithm) -> str:
+def _section(name: str, recipe: Recipe) -> str:
     told, _, rest = inspect.cleandoc(type(recipe).__doc__ or "").partition("\nArgs:\n")
     told = f"{told}\n\n{''.join(_CITED_LAST.findall(rest))}"
     if isinstance(recipe, RobustRecipe):
@@ -154,7 +154,7 @@ def _described(recipe: RobustRecipe) -> str:
     return "\n\n".join(filter(None, told))
 
 
-def _summary(recipe: Algorithm) -> str:
+def _summary(recipe: Recipe) -> str:
     """One sentence."""
     if isinstance(recipe, RobustRecipe):
         return recipe.description.summary

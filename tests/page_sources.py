@@ -47,9 +47,9 @@ def column(path: str, name: str, title: str = "") -> dict[str, Row]:
     text = (RESULTS / path).read_text()
     lines = text[text.index(title) :].splitlines()
     head = next(line for line in lines if line.startswith("|"))
-    place = [c.strip() for c in head.strip("|").split(" | ")].index(name) - 1
+    column = [c.strip() for c in head.strip("|").split(" | ")].index(name) - 1
     return {
-        first: [number.value for number in numbers(cells[place])]
+        first: [number.value for number in numbers(cells[column])]
         for first, cells in committed_table(path, title).items()
     }
 
@@ -249,8 +249,8 @@ def figure1() -> list[Row]:
     rounds = results("figure1")
     total = rounds.groupby(["algorithm", "seed"])["regret"].sum().unstack(0)
     worse = total[total["wdrbo"] >= total["erbo"]].iloc[0]
-    place = rounds["x"].str[0].abs()[rounds["iteration"] >= 40]
-    spread = place.groupby(rounds["algorithm"]).quantile([0.5, 0.25, 0.75])
+    distance = rounds["x"].str[0].abs()[rounds["iteration"] >= 40]
+    spread = distance.groupby(rounds["algorithm"]).quantile([0.5, 0.25, 0.75])
     problem = make_test_function("wdrbo_figure1")
     reference = 0.1 * math.sqrt(2 / math.pi)  # mean |c - .5| of N(.5, .1)
     truth = (problem.true_contexts() - 0.5).abs().mean().item()

@@ -11,18 +11,18 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import Algorithm, RobustRecipe, make_algorithm
+from botorch_drbo.recipes import Recipe, RobustRecipe, make_recipe
 
 
 def product(name: str, **options: Any) -> RobustRecipe:
     """A recipe of the table."""
-    recipe = make_algorithm(name, **options)
+    recipe = make_recipe(name, **options)
     assert isinstance(recipe, RobustRecipe)
     return recipe
 
 
 def robust_set(
-    recipe: Algorithm,
+    recipe: Recipe,
     model: SingleTaskGP,
     history: History,
     space: SearchSpace,
@@ -36,7 +36,7 @@ def robust_set(
 
 
 def exploring(
-    recipe: Algorithm,
+    recipe: Recipe,
     model: SingleTaskGP,
     history: History,
     space: SearchSpace,

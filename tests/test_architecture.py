@@ -132,7 +132,7 @@ def test_of_botorch_no_more_than_its_exceptions(folder: str) -> None:
 
 def test_sobol_points_are_drawn_in_one_place() -> None:
     drawn = {"SobolEngine", "draw_sobol_samples", "draw_sobol_normal_samples"}
-    places = [
+    files = [
         where(path)
         for path in SOURCES
         if any(
@@ -140,7 +140,7 @@ def test_sobol_points_are_drawn_in_one_place() -> None:
             for node in nodes(path)
         )
     ]
-    assert places == ["sampling.py"]
+    assert files == ["sampling.py"]
 
 
 def test_the_package_imports_itself_at_the_top_of_its_files() -> None:

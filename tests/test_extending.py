@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ from botorch_drbo.adversaries import ADVERSARIES
 from botorch_drbo.ambiguity import CvxpyAmbiguity
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import POLICIES
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.testing import (
     AdversaryCase,
     AdversaryContract,
@@ -38,7 +39,7 @@ def loaded() -> ModuleType:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[FILE.stem] = module  # for the codec, and dataclasses
-    registries = ADVERSARIES, POLICIES, ALGORITHMS
+    registries = ADVERSARIES, POLICIES, RECIPES
     before = [dict(registry) for registry in registries]
     try:
         spec.loader.exec_module(module)
@@ -55,7 +56,7 @@ yours = loaded()
 
 @pytest.fixture
 def registered():
-    registries = ADVERSARIES, POLICIES, ALGORITHMS
+    registries = ADVERSARIES, POLICIES, RECIPES
     for registry, added in zip(registries, yours.added, strict=True):
         registry.update(added)
     yield
@@ -150,6 +151,6 @@ def test_the_file_takes_public_names_only() -> None:
 def test_the_page_shows_the_whole_file() -> None:
     marks = [line[3:-1] for line in FILE.read_text().splitlines() if line[:3] == "# ["]
     page = PAGE.read_text()
-    for start, end in zip(marks, marks[1:], strict=False):
+    for start, end in itertools.pairwise(marks):
         assert f':start-after: "# [{start}]"' in page
         assert f':end-before: "# [{end}]"' in page

@@ -73,8 +73,10 @@ def test_bars_are_weights_and_equal_contexts_are_one():
     assert heights == pytest.approx([0.1, 0.4, 0.5])
     heights = [height for _, height in drawn["weight in the worst case"]]
     assert heights == pytest.approx([0.4, 0.4, 0.2])
-    places = [at for at, _ in drawn["weight in the reference"]]
-    assert places == pytest.approx([-0.2, 0.8, 1.8])  # the pair stands on its context
+    positions = [at for at, _ in drawn["weight in the reference"]]
+    assert positions == pytest.approx(
+        [-0.2, 0.8, 1.8]
+    )  # the pair stands on its context
 
 
 def test_the_outcome_stands_above_the_bars():

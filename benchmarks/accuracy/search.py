@@ -13,12 +13,12 @@ import torch
 from rich.console import Console
 
 from benchmarks.run.config import ProblemConfig
-from benchmarks.run.markdown import markdown_table
 from benchmarks.run.engine import one_thread
+from benchmarks.run.markdown import markdown_table
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.maximise import maximise
 
 RECIPES = ("wdrbo", "wdrbo_exact", "sbo_kde", "drbo_kde", "drbo_mmd")
@@ -65,7 +65,7 @@ def measure(
 ) -> Iterable[dict[str, object]]:
     """The shortfall and the seconds of each setting and seed, for one history."""
     history, space = some_history(problem, number)
-    recipe = cast(ModelBasedAlgorithm, make_algorithm(name))
+    recipe = cast(ModelBasedRecipe, make_recipe(name))
     torch.manual_seed(number)  # the fit may draw random numbers
     model = recipe.fitted(history, space, uses_contexts=True)
     acqf = recipe.exploring(recipe.state_of(model, history, space, number), None)

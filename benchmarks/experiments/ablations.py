@@ -15,7 +15,12 @@ from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
-from botorch_drbo.adversaries import Adversary, FittedRound, Judge, SearchProblem
+from botorch_drbo.adversaries import (
+    Adversary,
+    FittedRound,
+    SearchProblem,
+    WorstCaseProblem,
+)
 from botorch_drbo.adversaries.mmd import context_kernel
 from botorch_drbo.ambiguity import (
     FullSimplex,
@@ -127,9 +132,9 @@ class NamedRadius(Adversary):
         """The contexts seen: what a recommendation expects."""
         return SearchProblem(contexts=state.contexts(), ambiguity_set=NoAmbiguity())
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         """The same."""
-        return Judge.of(state.contexts(), NoAmbiguity(), state.space)
+        return WorstCaseProblem.of(state.contexts(), NoAmbiguity(), state.space)
 
 
 @final
@@ -145,10 +150,10 @@ class ShiftedBox(Adversary):
         contexts = ContextSet(low + unit * (low - high))
         return SearchProblem(contexts=contexts, ambiguity_set=FullSimplex())
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         """The same."""
         problem = self.search_problem(state)
-        return Judge.of(problem.contexts, problem.ambiguity_set, state.space)
+        return WorstCaseProblem.of(problem.contexts, problem.ambiguity_set, state.space)
 
 
 @final
@@ -173,10 +178,10 @@ class DiagonalMMDBall(Adversary):
         ball = MaximumMeanDiscrepancy(radius, 0.5 * (matrix + matrix.mT))
         return SearchProblem(contexts=ContextSet(points, weights), ambiguity_set=ball)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         """The same."""
         problem = self.search_problem(state)
-        return Judge.of(problem.contexts, problem.ambiguity_set, state.space)
+        return WorstCaseProblem.of(problem.contexts, problem.ambiguity_set, state.space)
 
 
 WDRBO_DETACHED = RobustRecipe(

@@ -35,7 +35,7 @@ from benchmarks.run.display import run_experiment
 from benchmarks.run.report import Report, Table
 from benchmarks.run.storage import Row, RunKey, runs_of
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RegretBalancing, make_algorithm
+from botorch_drbo.recipes import RegretBalancing, make_recipe
 from botorch_drbo.surrogate import FixedHyperparameters
 
 # One decision variable and a smooth kernel: its information gain is small enough that
@@ -119,7 +119,7 @@ class Task:
         }
         if self.method in {"gp_ucb", "ec_gp_ucb"}:
             known = self.epsilon if self.method == "ec_gp_ucb" else 0.0
-            return make_algorithm(
+            return make_recipe(
                 "ec_gp_ucb", beta=BETA, misspecification=known, **options
             )
         if self.method in BALANCING:
@@ -132,7 +132,7 @@ class Task:
                 misspecifications=guesses,
                 **options,
             )
-        return make_algorithm(self.method)
+        return make_recipe(self.method)
 
     def history(self, positions: Sequence[int]) -> History:
         """The decisions of the design and those taken, with their outcomes."""

@@ -36,7 +36,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import Algorithm, make_algorithm
+from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.surrogate import FixedHyperparameters
 
 BETA = 2.0  # as in the paper's experiments: 1.414 standard deviations
@@ -134,7 +134,7 @@ class Task:
         """Its name; a longer run begins as a shorter one."""
         return {"experiment": "bocu", **self.key._asdict()}
 
-    def algorithm(self, problem: BOCUProblem) -> Algorithm:
+    def algorithm(self, problem: BOCUProblem) -> Recipe:
         """The recipe, with the prior that the function is a sample of."""
         options: dict[str, Any] = {
             "reference": problem.context_set,
@@ -146,7 +146,7 @@ class Task:
             options["beta"] = BETA
         if self.setting is not None:
             options |= self.setting.options(problem)
-        return make_algorithm(self.method, **options)
+        return make_recipe(self.method, **options)
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:
         """The decisions that are not made yet."""

@@ -27,11 +27,11 @@ from botorch_drbo.adversaries import (
     Adversary,
     AroundContexts,
     FittedRound,
-    Judge,
     SearchProblem,
+    WorstCaseProblem,
 )
 from botorch_drbo.ambiguity import NoAmbiguity
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 
 LEVEL, RADIUS = 0.8, 0.2
 INITIAL, NOISE = 6, 0.02
@@ -48,13 +48,13 @@ class PlainChance(Adversary):
         """As of ``dro``."""
         return self._ball().search_problem(state)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         """As of ``dro``."""
-        return self._ball().judge(state)
+        return self._ball().worst_case_problem(state)
 
-    def chance_judge(self, state: FittedRound) -> Judge:
+    def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
         """The reference, taken at its word."""
-        return Judge.of(state.contexts(), NoAmbiguity(), state.space)
+        return WorstCaseProblem.of(state.contexts(), NoAmbiguity(), state.space)
 
     def _ball(self) -> AroundContexts:
         return AroundContexts(radius=self.radius)
@@ -98,7 +98,7 @@ class Task:
         adversary, told = METHODS[self.method]
         options = {"reference": function.reference, "feasibility": LEVEL, **LAPTOP}
         opt = RobustOptimizer(
-            make_algorithm("dro", adversary=adversary, **options),
+            make_recipe("dro", adversary=adversary, **options),
             function.bounds,
             function.context_bounds,
             seed=self.seed,

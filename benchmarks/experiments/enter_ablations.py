@@ -7,9 +7,9 @@ from benchmarks.experiments.ablations import (
 )
 from botorch_drbo.adversaries import ADVERSARIES
 from botorch_drbo.policies import POLICIES
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 
 for recipe in (WDRBO_DETACHED, STABLE_OPT_SHIFTED, DRBO_MMD_DIAGONAL):
-    ALGORITHMS[recipe.name] = recipe
+    RECIPES[recipe.name] = recipe
     ADVERSARIES[recipe.name] = recipe.adversary
 POLICIES["detached_lipschitz_penalty"] = WDRBO_DETACHED.policy

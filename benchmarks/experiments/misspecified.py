@@ -27,7 +27,7 @@ from benchmarks.run.pictures import Panel, panel_figure
 from benchmarks.run.report import Report, Table, estimate
 from benchmarks.run.storage import Row, RunKey, runs_of
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling, make_algorithm
+from botorch_drbo.recipes import PhasedUncertaintySampling, make_recipe
 from botorch_drbo.surrogate import FixedHyperparameters
 
 SIDE = 25  # decisions along each axis of the grid
@@ -125,7 +125,7 @@ class Task:
         X = candidates[first]
         Y = (values[first] + noise).unsqueeze(-1)
         name, options = self.options(values)
-        algorithm = make_algorithm(name, **options)
+        algorithm = make_recipe(name, **options)
         space = SearchSpace(function.bounds, function.context_bounds)
         queue: list[int] = []
 

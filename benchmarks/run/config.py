@@ -49,7 +49,7 @@ class AlgorithmConfig:
     """One algorithm with its options.
 
     Args:
-        name: The name in ``botorch_drbo.recipes.ALGORITHMS``.
+        name: The name in ``botorch_drbo.recipes.RECIPES``.
         label: How tables, plots and folders call it; the name unless two variants of
             one algorithm take part.
         options: Keyword arguments of the algorithm, in JSON's types. The value
@@ -85,7 +85,7 @@ class BenchmarkConfig:
         options: Options of each algorithm that has them and does not say otherwise
             itself, such as ``num_restarts``.
         imports: Python files or modules that enter problems or algorithms into
-            ``TEST_FUNCTIONS`` and ``ALGORITHMS``; imported in every process.
+            ``TEST_FUNCTIONS`` and ``RECIPES``; imported in every process.
         size: Which of the sizes of its file this is; empty if it has none.
     """
 

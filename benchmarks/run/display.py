@@ -11,9 +11,10 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.run.config import BenchmarkConfig
+from benchmarks.run.config import BenchmarkConfig, ConfigError
 from benchmarks.run.engine import Finished, Task, run_tasks
 from benchmarks.run.page import SUMMARY, make_report
+from benchmarks.run.parallel import in_parallel
 from benchmarks.run.report import Report
 from benchmarks.run.runner import tasks_of
 from benchmarks.run.storage import RunKey, collect, collect_runs, load
@@ -135,6 +136,35 @@ def run_with_lines(
         f"{duration(time.perf_counter() - start)}."
     )
     return failures
+
+
+def run_all(
+    work: Mapping[str, Callable[[], object]], workers: int, console: Console
+) -> None:
+    """Do work that keeps its own results, with one line for each piece that ends.
+
+    Args:
+        work: Name -> what to do; must be picklable.
+        workers: How many processes; 1 for this one.
+        console: Where to tell.
+
+    Raises:
+        ConfigError: ``workers`` is not positive, or pieces of the work failed; the
+            others are done then.
+    """
+    failures, clock = {}, Clock(len(work))
+    for name, outcome in in_parallel(work, workers=workers):
+        failed = isinstance(outcome, BaseException)
+        if failed:
+            failures[name] = outcome
+        text = f"failed: {outcome!r}" if failed else "done"
+        console.print(f"{clock.tick()} {name}: {text}", markup=False, soft_wrap=True)
+    if failures:
+        raise ConfigError(
+            f"{len(failures)} of {len(work)} runs failed, the first with "
+            f"{next(iter(failures.values()))!r}. The others are kept: the same command "
+            "tries these again."
+        )
 
 
 def report_failures(failures: Mapping[RunKey, BaseException]) -> int:

@@ -25,7 +25,7 @@ from benchmarks.run.storage import Row, RunKey, refuse_others
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
+from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.schedules import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 
@@ -161,7 +161,7 @@ def build_algorithm(
     config: AlgorithmConfig,
     problem: RobustTestFunction,
     shared: Mapping[str, Any] | None = None,
-) -> Algorithm:
+) -> Recipe:
     """Turn a config's plain options into an algorithm.
 
     Args:
@@ -173,17 +173,17 @@ def build_algorithm(
         ConfigError: Unknown algorithm, options it does not take, or the problem has no
             reference distribution.
     """
-    if config.name not in ALGORITHMS:
+    if config.name not in RECIPES:
         raise ConfigError(
             f"There is no algorithm {config.name!r}."
-            f"{did_you_mean(config.name, ALGORITHMS)} `python -m benchmarks list` "
+            f"{did_you_mean(config.name, RECIPES)} `python -m benchmarks list` "
             "shows them."
         )
     own = _option_names(config)
     options = {k: v for k, v in (shared or {}).items() if k in own}
     options.update(config.options)
     try:
-        return make_algorithm(
+        return make_recipe(
             config.name, **{k: _option(k, v, problem) for k, v in options.items()}
         )
     except (InputDataError, TypeError) as error:
@@ -195,7 +195,7 @@ def _first_line(warning: warnings.WarningMessage) -> str:
 
 
 def _option_names(config: AlgorithmConfig) -> set[str]:
-    return set(ALGORITHMS[config.name].options)
+    return set(RECIPES[config.name].options)
 
 
 def _check_options(config: BenchmarkConfig) -> None:
@@ -203,7 +203,7 @@ def _check_options(config: BenchmarkConfig) -> None:
     known = {
         name
         for algorithm in config.algorithms
-        if algorithm.name in ALGORITHMS
+        if algorithm.name in RECIPES
         for name in _option_names(algorithm)
     }
     for name in config.options:

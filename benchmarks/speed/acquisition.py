@@ -18,7 +18,7 @@ from benchmarks.speed.timing import alternate, value_and_gradient
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RobustRecipe, make_algorithm
+from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.test_functions import make_test_function
 
 
@@ -81,7 +81,7 @@ def _comparisons(t: int) -> list[Comparison]:
     model.requires_grad_(False)
 
     def acquisition(name: str) -> AcquisitionFunction:
-        recipe = make_algorithm(name, beta=BETA)
+        recipe = make_recipe(name, beta=BETA)
         assert isinstance(recipe, RobustRecipe)
         return recipe.exploring(recipe.state_of(model, history, space, 0), None)
 

@@ -12,10 +12,10 @@ from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, median_ratio, seconds
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    ModelBasedAlgorithm,
+    RECIPES,
+    ModelBasedRecipe,
     RobustRecipe,
-    make_algorithm,
+    make_recipe,
 )
 from botorch_drbo.search.maximise import maximise
 from botorch_drbo.test_functions import make_test_function
@@ -58,7 +58,7 @@ def model_based_recipes() -> list[str]:
     """
     names = [
         name
-        for name, recipe in ALGORITHMS.items()
+        for name, recipe in RECIPES.items()
         # That one has to be told the range of the outcomes.
         if isinstance(recipe, RobustRecipe)
     ]
@@ -73,27 +73,25 @@ def measure_iterations(
     What the first call of a process does beside that is not counted.
     """
     recipes = {
-        name: make_algorithm(
+        name: make_recipe(
             name, raw_samples=search.raw_samples, num_restarts=search.num_restarts
         )
         for name in names
     }
     found = {name: Iterations([], []) for name in names}
     for recipe in recipes.values():
-        assert isinstance(recipe, ModelBasedAlgorithm)
+        assert isinstance(recipe, ModelBasedRecipe)
         _one_iteration(recipe, 5, seed=0)
     for seed in range(repeats):
         for name, recipe in recipes.items():
-            assert isinstance(recipe, ModelBasedAlgorithm)
+            assert isinstance(recipe, ModelBasedRecipe)
             fitted, done = _one_iteration(recipe, t, seed)
             found[name].whole.append(fitted + done)
             found[name].optimisation.append(done)
     return found
 
 
-def _one_iteration(
-    recipe: ModelBasedAlgorithm, t: int, seed: int
-) -> tuple[float, float]:
+def _one_iteration(recipe: ModelBasedRecipe, t: int, seed: int) -> tuple[float, float]:
     """Seconds of the fit, and of all the rest of ``propose``."""
     history, space = make_history(t, seed)
     start = time.perf_counter()

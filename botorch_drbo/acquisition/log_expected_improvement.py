@@ -132,7 +132,7 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
                 self._bar = torch.maximum(self._tried, self._pending_utility)  # S x b
 
     def _over_paths(self, best: Tensor) -> Tensor:
-        bar = self._beside(self._bar, best)
+        bar = self._expand_like(self._bar, best)
         return logmeanexp(log_fatplus(best - bar, tau=self.smoothing), dim=0)
 
     def _utility(

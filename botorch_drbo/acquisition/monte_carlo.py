@@ -174,11 +174,11 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     def _over_paths(self, best: Tensor) -> Tensor:
         """From what each path makes of the batches, ``S x b``, to their values."""
         if self._pending_utility is not None:
-            best = torch.maximum(best, self._beside(self._pending_utility, best))
+            best = torch.maximum(best, self._expand_like(self._pending_utility, best))
         return best.mean(0)
 
     @staticmethod
-    def _beside(known: Tensor, best: Tensor) -> Tensor:
+    def _expand_like(known: Tensor, best: Tensor) -> Tensor:
         """``S x b``, or ``S x 1`` for all batches, to go with ``S x ... x b``."""
         missing = [1] * (best.ndim - known.ndim)
         return known.to(best).reshape(len(known), *missing, *known.shape[1:])

@@ -3,11 +3,11 @@
 from botorch_drbo.adversaries.around_contexts import AroundContexts
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.empirical import Empirical, EveryDistribution
-from botorch_drbo.adversaries.judge import Judge
 from botorch_drbo.adversaries.kernel_density import KernelDensity, KernelDensityBall
 from botorch_drbo.adversaries.mmd import MinimaxMMDBall, MMDBall
 from botorch_drbo.adversaries.standard_deviation_box import StandardDeviationBox
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 
 ADVERSARIES: dict[str, Adversary] = {
     "empirical": Empirical(),
@@ -29,7 +29,6 @@ __all__ = [
     "Empirical",
     "EveryDistribution",
     "FittedRound",
-    "Judge",
     "KernelDensity",
     "KernelDensityBall",
     "MMDBall",
@@ -37,4 +36,5 @@ __all__ = [
     "SearchProblem",
     "StandardDeviationBox",
     "WassersteinBall",
+    "WorstCaseProblem",
 ]

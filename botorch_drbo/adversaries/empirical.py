@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity
 
 
@@ -22,9 +22,9 @@ class Empirical(Adversary):
         r"""The distribution itself: the worst case is the expectation."""
         return SearchProblem(contexts=state.contexts(), ambiguity_set=NoAmbiguity())
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same."""
-        return Judge.of(state.contexts(), NoAmbiguity(), state.space)
+        return WorstCaseProblem.of(state.contexts(), NoAmbiguity(), state.space)
 
 
 @final
@@ -41,9 +41,9 @@ class EveryDistribution(Adversary):
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The lowest score of the contexts."""
-        contexts, simplex = self.judge(state).on_its_list()
+        contexts, simplex = self.worst_case_problem(state).on_its_list()
         return SearchProblem(contexts=contexts, ambiguity_set=simplex)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same."""
-        return Judge.of(state.contexts(), FullSimplex(), state.space)
+        return WorstCaseProblem.of(state.contexts(), FullSimplex(), state.space)

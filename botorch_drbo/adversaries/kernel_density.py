@@ -9,12 +9,12 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
+from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_size
 
 _DENSITY = "it smooths the contexts seen to a density"
 
@@ -39,7 +39,7 @@ class KernelDensity(Adversary):
     num_contexts: int = 1024
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check that there is a context to draw."""
         check_count(self.num_contexts, "num_contexts")
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
@@ -47,10 +47,10 @@ class KernelDensity(Adversary):
         contexts = density_estimate(state, self.num_contexts)
         return SearchProblem(contexts=contexts, ambiguity_set=NoAmbiguity())
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same."""
         contexts = density_estimate(state, self.num_contexts)
-        return Judge.of(contexts, NoAmbiguity(), state.space)
+        return WorstCaseProblem.of(contexts, NoAmbiguity(), state.space)
 
 
 @final
@@ -81,9 +81,9 @@ class KernelDensityBall(Adversary):
     num_outside: int = 1024
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the radius and that there are contexts to draw, in and outside."""
         if self.radius is not None:
-            as_schedule(self.radius, "radius")
+            as_size(self.radius)
         check_count(self.num_contexts, "num_contexts")
         check_count(self.num_outside, "num_outside")
 
@@ -99,10 +99,10 @@ class KernelDensityBall(Adversary):
             outside=self._outside(state),
         )
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball around the draws, with the whole box of contexts in reach."""
         contexts = self.search_problem(state).listed()
-        return Judge.of(contexts, self._ball(state), state.space)
+        return WorstCaseProblem.of(contexts, self._ball(state), state.space)
 
     def _ball(self, state: FittedRound) -> TotalVariation:
         schedule = KernelDensityRadius(state.space.d_c)
@@ -112,7 +112,7 @@ class KernelDensityBall(Adversary):
 
     def _outside(self, state: FittedRound) -> Tensor:
         space = state.space
-        outside = sobol_in_box(self.num_outside, space.context_reach, state.seed)
+        outside = sobol_in_box(self.num_outside, space.context_support, state.seed)
         return space.snap_contexts(outside)
 
 

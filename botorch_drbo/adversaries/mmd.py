@@ -17,11 +17,11 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Between, Judge
+from botorch_drbo.adversaries.worst_case_problem import Between, WorstCaseProblem
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
+from botorch_drbo.schedules import MMDRadius, Schedule, as_size
 
 _GRID = "it puts a grid of equal steps over them"
 _UNIT = "the kernel of the model, scaled to one, far apart"
@@ -61,8 +61,8 @@ class MMDBall(Adversary):
     num_contexts: int = 100
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        as_schedule(self.radius, "radius")
+        """Check that the radius is a schedule and the grid has contexts."""
+        as_size(self.radius)
         check_count(self.num_contexts, "num_contexts")
 
     def diameter(self, space: SearchSpace) -> float:
@@ -71,10 +71,10 @@ class MMDBall(Adversary):
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The grid and the ball."""
-        contexts, ball = self.judge(state).on_its_list()
+        contexts, ball = self.worst_case_problem(state).on_its_list()
         return SearchProblem(contexts=contexts, ambiguity_set=ball)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball around the grid, with the whole box of contexts in reach."""
         return _kernel_ball(state, self.radius, self.num_contexts)
 
@@ -107,8 +107,8 @@ class MinimaxMMDBall(Adversary):
     jitter: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        as_schedule(self.radius, "radius")
+        """Check the radius, the jitter and the number of contexts."""
+        as_size(self.radius)
         check_nonnegative(self.jitter, "jitter")
         check_count(self.num_contexts, "num_contexts")
 
@@ -124,11 +124,11 @@ class MinimaxMMDBall(Adversary):
             contexts=contexts, ambiguity_set=MinimaxApproximation(exact)
         )
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball itself, with the whole box of contexts in reach."""
         return _kernel_ball(state, self.radius, self.num_contexts)
 
-    def chance_judge(self, state: FittedRound) -> Judge:
+    def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same on a grid of at most 100: there are no two lines for it."""
         num = min(self.num_contexts, _CHANCE_CONTEXTS)
         return _kernel_ball(state, self.radius, num)
@@ -136,7 +136,7 @@ class MinimaxMMDBall(Adversary):
 
 def _kernel_ball(
     state: FittedRound, rule: Schedule | float, num_contexts: int, jitter: float = 0.0
-) -> Judge:
+) -> WorstCaseProblem:
     """The weighted grid, and the ball of the model's kernel around it."""
     space = state.space
     known = space.known_columns  # one coordinate does for these
@@ -149,8 +149,8 @@ def _kernel_ball(
     contexts = ContextSet(space.with_known(grid.points), grid.weights)
     if space.context_values:  # grid points that become one have their weights together
         rows = space.snap_contexts(contexts.points)
-        rows, place = rows.unique(dim=0, return_inverse=True)
-        weights = torch.zeros_like(rows[:, 0]).index_add(0, place, contexts.weights)
+        rows, index = rows.unique(dim=0, return_inverse=True)
+        weights = torch.zeros_like(rows[:, 0]).index_add(0, index, contexts.weights)
         contexts = ContextSet(rows, weights)
     size = state.radius(rule)
     kernel = context_kernel(state.model, space, contexts.points)
@@ -161,11 +161,11 @@ def _kernel_ball(
         matrix.diagonal().add_(jitter)
         return MaximumMeanDiscrepancy(size, matrix)
 
-    return Judge(
+    return WorstCaseProblem(
         contexts=contexts,
         ball=ball,
         between=kernel,
-        box=space.context_reach,
+        box=space.context_support,
         fills_box=True,
         values=space.context_values,
     )

@@ -10,7 +10,7 @@ import torch
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.judge import Judge
+from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol
@@ -40,15 +40,15 @@ class StandardDeviationBox(Adversary):
     num_contexts: int = 1024
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check that there is a context to draw."""
         check_count(self.num_contexts, "num_contexts")
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""A Sobol set in the box, and every distribution on it."""
-        judge = self.judge(state)
-        return SearchProblem(contexts=judge.contexts, ambiguity_set=FullSimplex())
+        problem = self.worst_case_problem(state)
+        return SearchProblem(contexts=problem.contexts, ambiguity_set=FullSimplex())
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""Every distribution on the box."""
         space, data = state.space, state.contexts()
         lower, upper = space.context_bounds
@@ -64,7 +64,7 @@ class StandardDeviationBox(Adversary):
             ]
             for j, column in space.context_values.items()
         }
-        return Judge(
+        return WorstCaseProblem(
             contexts=ContextSet(space.snap_contexts(low + unit * (high - low))),
             ball=lambda points: FullSimplex(),
             box=box,

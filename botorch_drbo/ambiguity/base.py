@@ -224,9 +224,9 @@ class AmbiguitySet(Module, ABC):
     def at(self, points: Tensor) -> AmbiguitySet:
         r"""The set on these contexts, if it is made of where they lie.
 
-        Acquisition functions call it once, when they are built; ``Judge.of`` does for
-        the worst case of a recommendation. A set that lacks its distances or its kernel
-        matrix makes it here.
+        Acquisition functions call it once, when they are built;
+        ``WorstCaseProblem.of`` does for the worst case of a recommendation. A set that
+        lacks its distances or its kernel matrix makes it here.
 
         Args:
             points: The contexts, ``n x d_c``, in their own units.

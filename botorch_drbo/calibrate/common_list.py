@@ -61,11 +61,11 @@ def on_common_list(
         weights = torch.stack([contexts.weights.double() for contexts in context_sets])
         return _fitting(bound, weights), weights
     joined = torch.cat([contexts.points.double() for contexts in context_sets])
-    points, place = joined.unique(dim=0, return_inverse=True)
+    points, index = joined.unique(dim=0, return_inverse=True)
     weights = points.new_zeros(len(context_sets), len(points))
     sizes = [contexts.num_points for contexts in context_sets]
     for row, contexts, at in zip(
-        weights, context_sets, place.split(sizes), strict=True
+        weights, context_sets, index.split(sizes), strict=True
     ):
         row.index_add_(0, at, contexts.weights.double())
     return _fitting(made_for(ambiguity_set, points), weights), weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from botorch.exceptions.errors import InputDataError
 
@@ -101,18 +101,18 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
     term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
-    left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
+    left, sense, right = [*re.split("(<=|>=)", text, maxsplit=1), "", ""][:3]
     coefficients: dict[str, float] = {}
-    place = 0
+    position = 0
     for found in re.finditer(term, left):
-        joined = found["sign"] is not None or place == 0
-        if found.start() != place or not joined or found["name"] in coefficients:
+        joined = found["sign"] is not None or position == 0
+        if found.start() != position or not joined or found["name"] in coefficients:
             break
         sign = -1.0 if found["sign"] == "-" else 1.0
         coefficients[found["name"]] = sign * float(found["size"] or 1.0)
-        place = found.end()
+        position = found.end()
     bound = as_number(right.strip())
-    if place != len(left) or not coefficients or bound is None:
+    if position != len(left) or not coefficients or bound is None:
         raise InputDataError(
             f"The constraint `{text}` cannot be read. Write a sum of decisions, each "
             "once, and a bound, such as 'price + 2*stock <= 100'. The decisions are "
@@ -143,19 +143,52 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
             f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
             f"contexts {list(contexts)}."
         )
-    place = f"`--known {text}`: `{name}`"
-    known = read_cell(value, contexts[name], place)
-    contexts[name].encode([known], lambda i: place)  # refuses what it cannot be
+    location = f"`--known {text}`: `{name}`"
+    known = read_cell(value, contexts[name], location)
+    contexts[name].encode([known], lambda i: location)  # refuses what it cannot be
     return name, known
 
 
-def read_cell(word: str, variable: Variable | None, place: str) -> object:
+def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
+    r"""Read a radius: ``temp=6 weather=0.1``, ``0.2`` or ``sd``.
+
+    Args:
+        words: What was given, at least one word.
+
+    Returns:
+        A number, a name, or a radius for each column named.
+
+    Raises:
+        InputDataError: Something else.
+
+    Example:
+        >>> parse_radius(["temp=6", "weather=0.1"]), parse_radius(["sd"])
+        ({'temp': 6.0, 'weather': 0.1}, 'sd')
+    """
+    if len(words) == 1 and "=" not in words[0]:
+        number = as_number(words[0])
+        return words[0] if number is None else number
+    found: dict[str, float] = {}
+    for word in words:
+        name, equals, size = (part.strip() for part in word.partition("="))
+        number = as_number(size)
+        if not equals or number is None or name in found:
+            raise InputDataError(
+                f"`--radius {' '.join(words)}` cannot be read. Write NAME=SIZE, once "
+                "for each context that may move, such as temp=6; or one number, "
+                "`spread` or `sd`."
+            )
+        found[name] = number
+    return found
+
+
+def read_cell(word: str, variable: Variable | None, location: str) -> object:
     """What a cell holds: of a category the name as it is, else a number; None if empty.
 
     Args:
         word: The cell.
         variable: Its column; None for one that is just numbers.
-        place: Where it is, for the error message.
+        location: Where it is, for the error message.
 
     Raises:
         InputDataError: No number where there should be one.
@@ -164,7 +197,9 @@ def read_cell(word: str, variable: Variable | None, place: str) -> object:
         return word or None
     number = as_number(word)
     if number is None:
-        raise InputDataError(f"{place} must be a number, got {word!r}.{_remedy(word)}")
+        raise InputDataError(
+            f"{location} must be a number, got {word!r}.{_remedy(word)}"
+        )
     return number
 
 

@@ -173,11 +173,11 @@ def _rows(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], list[str]
         try:
             row = next(reader, None)
         except csv.Error as error:
-            place = _open_cell(lines[first - 1], rows)
+            location = _open_cell(lines[first - 1], rows)
             raise InputDataError(
-                f"{path}, line {first}{place}: a quotation mark has no other one, or "
-                "text stands beside a cell in quotation marks. A cell that begins with "
-                "a quotation mark ends with one; within it one is written twice."
+                f"{path}, line {first}{location}: a quotation mark has no other one, "
+                "or text stands beside a cell in quotation marks. A cell that begins "
+                "with a quotation mark ends with one; within it one is written twice."
             ) from error
         if row is None:
             return rows, notes

@@ -41,8 +41,8 @@ def in_digits(
         The words of each row.
     """
     names = list(space.decisions)
-    taken = _places(pending, space)
-    ahead = _places(x, space)
+    taken = _points(pending, space)
+    ahead = _points(x, space)
     written: list[dict[str, str]] = []
     for row in x.to_dict("records"):
         ahead = ahead[1:]
@@ -63,15 +63,15 @@ def in_digits(
         }
         X = to_tensor(columns, space.decisions, "x")
         allowed = feasible(space.search_space, X).tolist()
-        places, apart = X.tolist(), [*taken, *ahead]
-        free = (i for i, ok in enumerate(allowed) if ok and places[i] not in apart)
+        points, apart = X.tolist(), [*taken, *ahead]
+        free = (i for i, ok in enumerate(allowed) if ok and points[i] not in apart)
         i = next(free, len(tried) - 1)
-        taken.append(places[i])
+        taken.append(points[i])
         written.append(dict(zip(names, tried[i], strict=True)))
     return written
 
 
-def _places(x: pd.DataFrame, space: Space) -> list[list[float]]:
+def _points(x: pd.DataFrame, space: Space) -> list[list[float]]:
     return to_tensor(x, space.decisions, "x").tolist()
 
 

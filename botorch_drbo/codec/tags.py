@@ -83,7 +83,7 @@ def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
         )
     for tag in (tag_of(kind), *formerly):
         for other in [*_with_tag(tag), *filter(None, [_REGISTERED.get(tag)])]:
-            if _place(other) != _place(kind):
+            if _location(other) != _location(kind):
                 raise InputDataError(
                     f"Another class is stored as {tag!r} already: "
                     f"{other.__module__}.{other.__qualname__}. Choose another name."
@@ -133,10 +133,10 @@ def find_by_name(name: object) -> type:
 
 
 def _only(found: Sequence[type], tag: str) -> type:
-    places = [f"{kind.__module__}.{kind.__qualname__}" for kind in found]
+    locations = sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
     if len(found) > 1:
         raise InputDataError(
-            f"more than one class is stored as {tag!r}: {', '.join(sorted(places))}. "
+            f"more than one class is stored as {tag!r}: {', '.join(locations)}. "
             "Give all but one another name."
         )
     if not found:
@@ -171,7 +171,7 @@ def _is_importable(kind: type) -> bool:
     return found is kind
 
 
-def _place(kind: type) -> tuple[str, str]:
+def _location(kind: type) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__
 
 

@@ -74,15 +74,15 @@ def events_of(
                 outcome = _of_use(trial, arm.parameters, outcome, words, rule)
             if None in c:
                 continue
-            told = {"x": [x], "c": [c], "closes_pending": False}
+            observation = {"x": [x], "c": [c], "closes_pending": False}
             if outcome is not None:
                 mean, variance = outcome
                 noise = {} if variance is None else {"y_variance": [variance]}
-                record("tell", **told, y=[mean], **noise)
+                record("tell", **observation, y=[mean], **noise)
             elif pending:
-                record("tell", **told, y=None)
+                record("tell", **observation, y=None)
             else:
-                record("fail", **told)
+                record("fail", **observation)
             num_trials += 1
     return events
 
@@ -121,11 +121,15 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
     table = table[table["metric_name"] == metric]
     columns = (table[name] for name in ("trial_index", "arm_name", "mean", "sem"))
     for index, arm, mean, error in zip(*columns, strict=True):
-        told, told_error = experiment.trials[index].run_metadata.get(_OUTCOME, _NONE)
-        if told is not None and abs(told - mean) < _LOST:  # else it came later
-            mean = told
-        if told_error is not None and abs(told_error - error) < _LOST:
-            error = told_error
+        stored_mean, stored_error = experiment.trials[index].run_metadata.get(
+            _OUTCOME, _NONE
+        )
+        if (
+            stored_mean is not None and abs(stored_mean - mean) < _LOST
+        ):  # else it came later
+            mean = stored_mean
+        if stored_error is not None and abs(stored_error - error) < _LOST:
+            error = stored_error
         variance = None if math.isnan(error) else float(error) ** 2
         found[index, arm] = float(mean), variance
     lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})

@@ -26,7 +26,7 @@ from botorch_drbo.integrations._ax_parameters import Translation
 from botorch_drbo.integrations._host import STRICT, Outside, OutsideRule, check_names
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.state import write_state
-from botorch_drbo.recipes import ModelBasedAlgorithm, algorithm_from_dict
+from botorch_drbo.recipes import ModelBasedRecipe, recipe_from_dict
 
 NODE = "botorch_drbo"
 """Its name in a strategy."""
@@ -41,7 +41,7 @@ class RobustGenerationNode(ExternalGenerationNode):
 
     Args:
         context_names: The parameters of the experiment that are contexts.
-        algorithm: The recipe, from ``Algorithm.to_dict``.
+        algorithm: The recipe, from ``Recipe.to_dict``.
         num_initial: How many decisions the initial design has.
         seed: Decides every random draw.
         outside: What becomes of a trial that cannot be used.
@@ -122,8 +122,8 @@ class RobustGenerationNode(ExternalGenerationNode):
         """The optimizer that has seen what the experiment has seen."""
         words = self.words(experiment)
         metric, minimize = objective_of(experiment)
-        recipe = algorithm_from_dict(self.algorithm)
-        if isinstance(recipe, ModelBasedAlgorithm) and recipe.reference is not None:
+        recipe = recipe_from_dict(self.algorithm)
+        if isinstance(recipe, ModelBasedRecipe) and recipe.reference is not None:
             given = recipe.reference
             reference = words.space.context_set(given.points, given.weights)
             recipe = replace(recipe, reference=reference)

@@ -23,7 +23,7 @@ from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 from botorch_drbo.space import Category, NamedRecommendation, Space, Variable
 from botorch_drbo.space.variables import finite_numbers
 
@@ -80,8 +80,8 @@ class RobustDecision:
 
 
 def recipe(
-    algorithm: str | Algorithm, options: dict[str, Any], arguments: Sequence[str]
-) -> Algorithm:
+    algorithm: str | Recipe, options: dict[str, Any], arguments: Sequence[str]
+) -> Recipe:
     """A recipe by name and options, or a ready-made one.
 
     Args:

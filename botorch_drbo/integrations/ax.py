@@ -64,7 +64,8 @@ from botorch_drbo.integrations._host import (
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import names_of_functions
 
 __all__ = [
     "RobustGenerationNode",
@@ -77,7 +78,7 @@ __all__ = [
 
 def generation_strategy(
     context_names: Sequence[str],
-    algorithm: str | Algorithm = "wdrbo_exact",
+    algorithm: str | Recipe = "wdrbo_exact",
     *,
     num_initial: int = 6,
     seed: int = 0,
@@ -88,7 +89,7 @@ def generation_strategy(
 
     Args:
         context_names: The parameters of the experiment that are contexts.
-        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
         num_initial: How many decisions a scrambled Sobol design has.
         seed: Decides every random draw.
@@ -119,6 +120,12 @@ def generation_strategy(
     if len(set(context_names)) < len(context_names):
         raise InputDataError(f"`context_names` must differ, got {list(context_names)}.")
     recipe = as_algorithm(algorithm, options, ["num_initial", "seed", "outside"])
+    for name, function in names_of_functions(recipe.options).items():
+        raise InputDataError(
+            f"`{name}` is the function `{function.name}`, and Ax keeps the recipe with "
+            "the experiment, which cannot hold a function. Leave it out, or take "
+            "`RobustOptimizer`."
+        )
     check_outside(outside)
     node = RobustGenerationNode(
         context_names=list(context_names),
@@ -190,9 +197,9 @@ def tell(
             _close(client, trial, f"it was {known}, {dict(raw_data)}")
         return trial_index
     if (whole := {**parameters, **kept}) != parameters:
-        told = client.attach_trial(whole)  # pyright: ignore[reportArgumentType]
-        _close(client, trial, f"its context came: see trial {told}")
-        trial_index, trial = told, experiment.trials[told]
+        complete_index = client.attach_trial(whole)  # pyright: ignore[reportArgumentType]
+        _close(client, trial, f"its context came: see trial {complete_index}")
+        trial_index, trial = complete_index, experiment.trials[complete_index]
     if raw_data is not None and measured is not None and of_use:
         keep_outcome(trial, *measured)
         client.complete_trial(trial_index, dict(raw_data))
@@ -247,7 +254,7 @@ for _kind in (OverJointInputs, *ACQUISITION_FUNCTIONS):
 
 
 class _Visitor(Analysis):
-    """The public door to what a client holds: an analysis is shown all of it."""
+    """The public access to what a client holds: an analysis is shown all of it."""
 
     experiment: Experiment | None = None
     strategy: GenerationStrategy | None = None
@@ -295,8 +302,12 @@ def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
             f"{did_you_mean(metric, raw_data)} Leave `raw_data` out if the outcome is "
             "still out."
         )
-    told = raw_data[metric]
-    return told if isinstance(told, tuple) and len(told) == 2 else (told, None)
+    measurement = raw_data[metric]
+    return (
+        measurement
+        if isinstance(measurement, tuple) and len(measurement) == 2
+        else (measurement, None)
+    )
 
 
 def _is_of_use(mean: object, error: object, rule: OutsideRule) -> bool:

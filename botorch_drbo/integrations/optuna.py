@@ -33,7 +33,7 @@ from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.problem import Round
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 from botorch_drbo.space import Space
 from botorch_drbo.space.table import to_tensor
 
@@ -61,7 +61,7 @@ class RobustSampler(BaseSampler):
         contexts: For each name the values it can take: the worst case may go anywhere
             in them. With ``log=True`` its logarithm is modelled, and a radius is a
             fraction of the logarithmic range.
-        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``, or
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
         search_space: For each parameter its values, as in Optuna's ``GridSampler``;
             None to learn them from the complete trials, until when they are random.
@@ -96,7 +96,7 @@ class RobustSampler(BaseSampler):
     def __init__(
         self,
         contexts: Mapping[str, BaseDistribution],
-        algorithm: str | Algorithm = "wdrbo_exact",
+        algorithm: str | Recipe = "wdrbo_exact",
         *,
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int = 0,
@@ -389,7 +389,7 @@ def _begun(study: Study) -> list[FrozenTrial]:
     return [trial for trial in trials if trial.state != TrialState.WAITING]
 
 
-def _in_model_units(algorithm: Algorithm, contexts: Columns) -> Algorithm:
+def _in_model_units(algorithm: Recipe, contexts: Columns) -> Recipe:
     """The recipe, its distributions of contexts as the model sees them."""
     given = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     sets = {

@@ -56,7 +56,7 @@ class RobustGenerator(Generator):
     it. Of a row without an outcome (an evaluation that failed) the context counts.
 
     Attributes:
-        algorithm: The name of a recipe, see ``botorch_drbo.recipes.ALGORITHMS``.
+        algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``.
         outside: What becomes of a row whose context is missing, no number or outside
             its domain, whose outcome is infinite, or whose decision is outside its
             bounds. "skip" warns, and the row counts as a failed evaluation; "clip" does

@@ -20,15 +20,15 @@ from botorch_drbo._validation import (
     rounding,
 )
 from botorch_drbo.optimizer.standing import OutcomeRange
-from botorch_drbo.recipes import Algorithm, make_algorithm
+from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recipes.registry import check_options
 
 _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 
 
 def as_algorithm(
-    algorithm: str | Algorithm, options: Mapping[str, Any], arguments: Sequence[str]
-) -> Algorithm:
+    algorithm: str | Recipe, options: Mapping[str, Any], arguments: Sequence[str]
+) -> Recipe:
     """A recipe by name and options, or a ready-made one.
 
     Args:
@@ -45,11 +45,10 @@ def as_algorithm(
             arguments=arguments,
             remedies=_REMEDIES,
         )
-        return make_algorithm(algorithm, **options)
-    if not isinstance(algorithm, Algorithm):
+        return make_recipe(algorithm, **options)
+    if not isinstance(algorithm, Recipe):
         raise InputDataError(
-            "`algorithm` must be a name or an Algorithm, got "
-            f"{type(algorithm).__name__}."
+            f"`algorithm` must be a name or a Recipe, got {type(algorithm).__name__}."
         )
     if options:
         raise InputDataError(

@@ -74,7 +74,7 @@ class Ask:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Told:
+class CheckedTell:
     """What happened was told: contexts, outcomes, or that there will be none.
 
     Attributes:
@@ -122,7 +122,7 @@ class Tell:
 
     def within(
         self, configuration: Configuration, earlier: OutcomeRange | None = None
-    ) -> Told:
+    ) -> CheckedTell:
         """The same as a run keeps it.
 
         Args:
@@ -159,7 +159,7 @@ class Tell:
                 for column in constraints.T:
                     check_can_be_modelled(column, like.dtype, name="constraints")
             configuration.algorithm.check_takes_constraints()
-        return Told(
+        return CheckedTell(
             x=space.snap(x.to(like).clamp(*like)),
             c=space.snap_contexts(c.to(like).clamp(*box)),
             y=None if y is None else y.to(like, copy=True),
@@ -218,5 +218,5 @@ def _copied(values: Tensor | None, like: Tensor) -> Tensor | None:
     return None if values is None else values.to(like, copy=True)
 
 
-Event: TypeAlias = Ask | Told | Withdraw
+Event: TypeAlias = Ask | CheckedTell | Withdraw
 """Whatever can happen to a run, checked."""

@@ -98,6 +98,6 @@ class InitialDesign:
         """The same for a list: it is shuffled once, and ``first`` rows are behind."""
         m = len(candidates)
         generator = torch.Generator().manual_seed(self._seed)
-        place = torch.randperm(m, generator=generator)
-        wait = ((place - first) % m).to(candidates.device)
+        position = torch.randperm(m, generator=generator)
+        wait = ((position - first) % m).to(candidates.device)
         return best_rows(candidates, -wait, num, X_pending)

@@ -59,7 +59,7 @@ class Journal:
         self.path = path
         self._descriptor = descriptor
         self._lines: list[_Line] = []  # the header and each event
-        self._reach = 0  # up to where the file may hold bytes that this run wrote
+        self._written_end = 0  # up to where the file may hold bytes that this run wrote
         self._sealed = False  # whether each further line must have a checksum
         self._torn: bytes | None = None
         self._owner = os.getpid()
@@ -205,7 +205,7 @@ class Journal:
             what = "was removed or renamed while the run was using it"
         elif not os.path.samestat(here, there):
             what = "was replaced by another file while the run was using it"
-        elif not end <= here.st_size <= self._reach:
+        elif not end <= here.st_size <= self._written_end:
             what = (
                 f"has {here.st_size} bytes where this run has written {end}: someone "
                 "else cut it or wrote to it"
@@ -229,7 +229,7 @@ class Journal:
             written.append(_Line(end, check))
         if os.fstat(self._descriptor).st_size > start:
             os.ftruncate(self._descriptor, start)
-        self._reach = end
+        self._written_end = end
         with ExitStack() as on_failure:
             on_failure.callback(os.ftruncate, self._descriptor, start)
             left = memoryview(b"".join(lines))
@@ -242,7 +242,7 @@ class Journal:
     def _read(self) -> list[dict[str, Any]]:
         with open(self._descriptor, "rb", closefd=False) as file:
             data = file.read()
-        self._reach = len(data)
+        self._written_end = len(data)
         if (data.startswith(_BEGINS) or _BEGINS.startswith(data)) and (
             b"\n" not in data and self._is_torn(data)
         ):

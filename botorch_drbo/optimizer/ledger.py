@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.optimizer.events import Ask, Event, Told, Withdraw
+from botorch_drbo.optimizer.events import Ask, CheckedTell, Event, Withdraw
 from botorch_drbo.optimizer.matching import decision_slack, match
 from botorch_drbo.optimizer.standing import Standing
 from botorch_drbo.optimizer.trials import Trial
@@ -73,8 +73,8 @@ class Ledger:
         folded, self._folded = self._folded, None
         if folded is None:
             folded, self._standing = 0, Standing()
-        for place in range(folded, len(self._changes)):
-            change = self._changes[place]
+        for index in range(folded, len(self._changes)):
+            change = self._changes[index]
             self._standing.take(change.trials, change.num_asks, change.num_asked)
         self._folded = len(self._changes)
         return self._standing
@@ -140,10 +140,10 @@ class Ledger:
         if isinstance(event, Withdraw):
             return Change(event, (self._withdrawn(event.trial),))
         if isinstance(event, Ask):
-            return Change(event, self._asked(event), 1, len(event.x))
-        return Change(event, self._told(event))
+            return Change(event, self._ask_changes(event), 1, len(event.x))
+        return Change(event, self._tell_changes(event))
 
-    def _asked(self, event: Ask) -> tuple[Trial, ...]:
+    def _ask_changes(self, event: Ask) -> tuple[Trial, ...]:
         first, chosen = len(self.trials), event.chosen_contexts
         return tuple(
             Trial(
@@ -157,7 +157,7 @@ class Ledger:
             for i, row in enumerate(event.x)
         )
 
-    def _told(self, event: Told) -> tuple[Trial, ...]:
+    def _tell_changes(self, event: CheckedTell) -> tuple[Trial, ...]:
         now, y = self.standing, event.y
         over = y is not None or event.failed
         matches = match(now.open_trials(), event, self.space)
@@ -229,9 +229,9 @@ class Ledger:
         )
 
 
-def _unrounded(told: Tensor, asked: Tensor) -> Tensor:
+def _unrounded(executed: Tensor, asked: Tensor) -> Tensor:
     """What was told, ``d_x``; what was asked where that was told rounded to float32."""
-    return torch.where(told.float() == asked.float(), asked, told)
+    return torch.where(executed.float() == asked.float(), asked, executed)
 
 
 def _rows(rows: Sequence[Tensor | None], like: Tensor, num_columns: int) -> Tensor:

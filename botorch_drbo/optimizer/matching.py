@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from botorch_drbo._validation import rounding
-from botorch_drbo.optimizer.events import Told
+from botorch_drbo.optimizer.events import CheckedTell
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 
 
-def match(trials: Sequence[Trial], told: Told, space: SearchSpace) -> list[int | None]:
+def match(
+    trials: Sequence[Trial], tell: CheckedTell, space: SearchSpace
+) -> list[int | None]:
     r"""Find the trial, if any, that each told row belongs to.
 
     Each rule serves all rows, in their order, before the next rule serves any:
@@ -30,17 +32,17 @@ def match(trials: Sequence[Trial], told: Told, space: SearchSpace) -> list[int |
 
     Args:
         trials: Those of the run that are open, by number.
-        told: The rows.
+        tell: The rows.
         space: The boxes, whose sides are the units of distance.
 
     Returns:
         The number of a trial for each row, None for data from elsewhere; none twice.
     """
-    matches: list[int | None] = [None] * len(told.x)
+    matches: list[int | None] = [None] * len(tell.x)
     if not trials:
         return matches
     x = torch.stack([t.x for t in trials])  # p x d_x
-    unknown = torch.full_like(told.c[0], torch.nan)  # nothing equals it
+    unknown = torch.full_like(tell.c[0], torch.nan)  # nothing equals it
     c = torch.stack([unknown if t.c is None else t.c for t in trials])  # p x d_c
     expected = torch.stack([_expected(t, unknown) for t in trials])  # p x d_c
     x_slack, c_slack = decision_slack(space), context_slack(space)
@@ -56,26 +58,30 @@ def match(trials: Sequence[Trial], told: Told, space: SearchSpace) -> list[int |
         for i in range(len(matches)):
             if matches[i] is not None:
                 continue
-            gap = told.x[i] - x  # p x d_x
+            gap = tell.x[i] - x  # p x d_x
             fits = allowed & free
             if equal:
                 fits = fits & (gap.abs() <= x_slack).all(-1)
             if context:
-                fits = fits & ((told.c[i] - c).abs() <= c_slack).all(-1)
+                fits = fits & ((tell.c[i] - c).abs() <= c_slack).all(-1)
             if agrees:  # no gap to what is not known is too large
-                fits = fits & ~((told.c[i] - expected).abs() > c_slack).any(-1)
+                fits = fits & ~((tell.c[i] - expected).abs() > c_slack).any(-1)
             if not fits.any():
                 continue
-            distance = space.gaps(told.x[i], x).norm(dim=-1)
+            distance = space.gaps(tell.x[i], x).norm(dim=-1)
             j = int(torch.where(fits, distance, torch.inf).argmin())
             matches[i] = trials[j].number
             free[j] = False
 
     is_open = pending & asked & ~known
-    if told.y is not None or told.failed:
-        mine = pending & known
-        serve(mine if told.closes_pending else mine & ~asked, equal=True, context=True)
-    if told.closes_pending:
+    if tell.y is not None or tell.failed:
+        with_context = pending & known
+        serve(
+            with_context if tell.closes_pending else with_context & ~asked,
+            equal=True,
+            context=True,
+        )
+    if tell.closes_pending:
         serve(is_open, equal=True, agrees=True)
         serve(is_open, equal=True)
         serve(~pending, equal=True)

@@ -17,8 +17,10 @@ from torch import Tensor
 
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer.events import Ask, Event, Tell, Told, Withdraw
+from botorch_drbo.optimizer.events import Ask, CheckedTell, Event, Tell, Withdraw
 from botorch_drbo.problem import Round
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.schedules import as_radius
 
 
 def write_event(event: Event, number: int) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def _write_ask(event: Ask) -> dict[str, Any]:
     if round_.context_set is not None:
         fields["context_set"] = encode(round_.context_set, "context_set")
     if round_.radius is not None:
-        fields["radius"] = round_.radius
+        fields["radius"] = encode(round_.radius, "radius")
     if round_.known_context is not None:
         values = round_.known_context.tolist()
         fields["context"] = [None if math.isnan(v) else v for v in values]
@@ -57,7 +59,7 @@ def _write_ask(event: Ask) -> dict[str, Any]:
     return fields
 
 
-def _write_tell(event: Told) -> dict[str, Any]:
+def _write_tell(event: CheckedTell) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "x": event.x.tolist(),
         "c": event.c.tolist(),
@@ -192,6 +194,16 @@ def _number(value: object, name: str) -> float:
     return _vector([value], name).item()
 
 
+def _radius(value: object, name: str) -> RoundRadius:
+    """A number, the name of a rule, or a radius by column."""
+    if isinstance(value, str):
+        as_radius(value, name)
+        return value
+    return (
+        decode(value, dict, name) if isinstance(value, dict) else _number(value, name)
+    )
+
+
 def _flag(value: object, name: str) -> bool:
     """True or false."""
     if not isinstance(value, bool):
@@ -229,7 +241,7 @@ class _Field:
     required: bool = True
 
 
-_TOLD = {
+_TELL_ENTRIES = {
     "x": _Field(_matrix),
     "c": _Field(_matrix),
     "closes_pending": _Field(_flag),
@@ -242,17 +254,17 @@ _KINDS: dict[str, dict[str, _Field]] = {
         "x": _Field(_matrix),
         "actions": _Field(_matrix, required=False),
         "context_set": _Field(_context_set, required=False),
-        "radius": _Field(_number, required=False),
+        "radius": _Field(_radius, required=False),
         "context": _Field(_known_context, required=False),
         "chosen_contexts": _Field(_matrix, required=False),
         "dtypes": _Field(_dtypes, required=False),
     },
     "tell": {
-        **_TOLD,
+        **_TELL_ENTRIES,
         "y": _Field(_vector, nullable=True),
         "y_variance": _Field(_vector, required=False),
     },
-    "fail": _TOLD,
+    "fail": _TELL_ENTRIES,
     "withdraw": {"trial": _Field(_trial)},
 }
 """The fields of each kind of event, beside ``event`` and ``number``."""

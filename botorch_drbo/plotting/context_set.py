@@ -76,9 +76,9 @@ def plot_context_set(
     """
     variables = [] if space is None else list(space.contexts)
     every = range(context_set.dim)
-    places = [_place(i, variables) for i in (every if dims is None else dims)]
-    shown = [i for i in places if i in every]
-    if len(shown) not in (1, 2) or len(shown) < len(places):
+    columns = [_column_index(i, variables) for i in (every if dims is None else dims)]
+    shown = [i for i in columns if i in every]
+    if len(shown) not in (1, 2) or len(shown) < len(columns):
         raise BotorchTensorDimensionError(
             f"Can show one or two of the {context_set.dim} context dimensions"
             f"{f', {variables}' if variables else ''}, got `dims` {dims}. Choose them, "
@@ -163,7 +163,7 @@ def _in_units(context_set: ContextSet, space: Space) -> tuple[ContextSet, Tensor
     return ContextSet(points, context_set.weights.to(limits)), bounds
 
 
-def _place(which: int | str, names: Sequence[str]) -> int:
+def _column_index(which: int | str, names: Sequence[str]) -> int:
     """The column of a name, or of a place; -1 if there is none."""
     if isinstance(which, int):
         return which
@@ -179,8 +179,8 @@ def _draw_bars(
     colour: str,
 ) -> None:
     """The weight of each category, also of those that have none."""
-    places = as_array(context_set.points)[:, dim].round().astype(int)
-    heights = np.bincount(places, as_array(context_set.weights), len(choices))
+    codes = as_array(context_set.points)[:, dim].round().astype(int)
+    heights = np.bincount(codes, as_array(context_set.weights), len(choices))
     ax.bar(range(len(choices)), heights, 0.6, color=colour, alpha=0.6, label=label)
     ax.set_xticks(range(len(choices)), choices)
     ax.set_xlim(-_AROUND, len(choices) - 1 + _AROUND)

@@ -185,8 +185,8 @@ def _draw_columns(
     for i, column in enumerate(shown):
         label = column.name
         if column.categories is not None and len(shown) > 1:
-            places = (f"{j} {kind}" for j, kind in enumerate(column.categories))
-            label = f"{column.name}: {', '.join(places)}"
+            codes = (f"{j} {kind}" for j, kind in enumerate(column.categories))
+            label = f"{column.name}: {', '.join(codes)}"
         ax.scatter(
             steps,
             column.values,

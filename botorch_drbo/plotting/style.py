@@ -40,11 +40,11 @@ def curve_style(i: int) -> dict[str, Any]:
     and other colours with the same dashes, seven more have open markers, and so on: the
     first hundred differ in grey print too.
     """
-    cycle, place = divmod(i, len(COLOURS))
-    colour = COLOURS[(place + 3 * cycle) % len(COLOURS)]
-    style: dict[str, Any] = {"color": colour, "linestyle": DASHES[place]}
+    cycle, index = divmod(i, len(COLOURS))
+    colour = COLOURS[(index + 3 * cycle) % len(COLOURS)]
+    style: dict[str, Any] = {"color": colour, "linestyle": DASHES[index]}
     if cycle:
-        shape = MARKERS[(place + (cycle - 1) // 2) % len(MARKERS)]
+        shape = MARKERS[(index + (cycle - 1) // 2) % len(MARKERS)]
         style |= {"marker": shape, "markersize": 6.0}
         if cycle % 2 == 0:
             style["markerfacecolor"] = "white"

@@ -47,7 +47,7 @@ class ConfidenceBound(ObjectivePolicy):
     misspecification: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the objective, beta and the misspecification."""
         super().__post_init__()
         check_beta(self.beta)
         check_misspecification(self.misspecification)

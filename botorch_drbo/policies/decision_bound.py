@@ -57,7 +57,7 @@ class DecisionBound(Policy):
     misspecification: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check beta and the misspecification."""
         check_beta(self.beta)
         check_misspecification(self.misspecification)
 

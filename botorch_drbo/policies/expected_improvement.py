@@ -42,7 +42,7 @@ class ExpectedImprovement(PathPolicy):
     num_features: int = 128
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the objective and the numbers of paths and features."""
         super().__post_init__()
         check_count(self.num_paths, "num_paths")
         check_count(self.num_features, "num_features")

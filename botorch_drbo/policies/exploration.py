@@ -61,8 +61,8 @@ class ConfidenceWidth(Rule):
         InputDataError: A number outside its range.
 
     Example:
-        >>> from botorch_drbo.recipes import make_algorithm
-        >>> recipe = make_algorithm("wdrbo", beta=ConfidenceWidth(norm_bound=2.0))
+        >>> from botorch_drbo.recipes import make_recipe
+        >>> recipe = make_recipe("wdrbo", beta=ConfidenceWidth(norm_bound=2.0))
         >>> recipe.options["beta"].delta
         0.1
     """

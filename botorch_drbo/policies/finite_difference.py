@@ -48,7 +48,7 @@ class FiniteDifference(ObjectivePolicy):
     step: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check beta, the step, and that there is no objective."""
         super().__post_init__()
         check_beta(self.beta)
         if self.objective is not None:

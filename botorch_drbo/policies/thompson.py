@@ -38,7 +38,7 @@ class Thompson(PathPolicy):
     num_features: int = 1024
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the objective and the number of features."""
         super().__post_init__()
         check_count(self.num_features, "num_features")
 

@@ -53,7 +53,7 @@ class Snapshot:
         self._tensors = [member for member in held if isinstance(member, Tensor)]
         # Arrays share memory with their tensors, and are read faster.
         self._arrays = [_array(t) for t in self._tensors if _device.on_cpu(t)]
-        self._others = [t for t in self._tensors if not _device.on_cpu(t)]
+        self._device_tensors = [t for t in self._tensors if not _device.on_cpu(t)]
         self._state = self._read()
         self._data = TrainingData(*modules)
 
@@ -77,7 +77,7 @@ class Snapshot:
         return (
             [tensor.data_ptr() for tensor in self._tensors],
             [array.tobytes() for array in self._arrays],
-            [_version(tensor) for tensor in self._others],
+            [_version(tensor) for tensor in self._device_tensors],
         )
 
 
@@ -133,14 +133,14 @@ class _Content:
         return {**self.__dict__, "_tensor": None, "_array": None}
 
     def _look_at(self, tensor: Tensor) -> None:
-        self._tensor, self._place = tensor, tensor.data_ptr()
+        self._tensor, self._pointer = tensor, tensor.data_ptr()
         on_cpu = _device.on_cpu(tensor)
         self._array = _array(tensor) if on_cpu else None  # read faster than the tensor
         self._seen = _version(tensor)
 
     def is_in(self, tensor: Tensor) -> bool:
         """Whether a tensor has these values."""
-        if tensor is not self._tensor or tensor.data_ptr() != self._place:
+        if tensor is not self._tensor or tensor.data_ptr() != self._pointer:
             self._look_at(tensor)
             self._seen = _UNSEEN
         if tensor.shape != self._shape or tensor.dtype != self._dtype:

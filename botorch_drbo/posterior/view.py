@@ -1,4 +1,4 @@
-r"""The door to the posterior: moments of ``f(x, c)`` over decisions and contexts.
+r"""The interface of the posterior: moments of ``f(x, c)`` over decisions and contexts.
 
 ::
 
@@ -30,8 +30,8 @@ def outside_inference_mode(
 ) -> Callable[_Arguments, _Result]:
     r"""Let a function work without a graph where its caller is in inference mode.
 
-    What inference mode makes can never be part of a graph again. Behind the door things
-    are kept for later, by GPyTorch too, and slopes may be found by autograd.
+    What inference mode makes can never be part of a graph again. Behind the interface
+    things are kept for later, by GPyTorch too, and slopes may be found by autograd.
 
     Args:
         function: Any function.

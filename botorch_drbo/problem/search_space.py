@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
+from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import (
     check_bounds,
     coarser_eps,
@@ -52,6 +53,8 @@ class SearchSpace:
             feasible where they are not negative.
         perturbation: Whether the context perturbs the decision: outcomes are those of
             the sum ``x + c``, and a model knows no more.
+        context_names: What the user calls the context columns; empty for none.
+        context_logarithms: Context columns that are logarithms of what the user knows.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -75,6 +78,8 @@ class SearchSpace:
     inequality_constraints: tuple[tuple[Tensor, Tensor, float], ...] = ()
     nonlinear_inequality_constraints: tuple[Callable[[Tensor], Tensor], ...] = ()
     perturbation: bool = False
+    context_names: tuple[str, ...] = ()
+    context_logarithms: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the bounds and the kinds of the columns."""
@@ -111,9 +116,16 @@ class SearchSpace:
         return self.context_bounds.shape[-1]
 
     @property
-    def context_reach(self) -> Tensor:
+    def context_columns(self) -> tuple[str, ...]:
+        """The names of the context columns, ``c1, c2, ...`` if they have none."""
+        return self.context_names or tuple(f"c{j + 1}" for j in range(self.d_c))
+
+    @property
+    def context_support(self) -> Tensor:
         """The contexts that this round may show: a point where they are known."""
         return self.with_known(self.context_bounds)
+
+    context_reach = renamed_attribute("context_reach", "context_support")
 
     @property
     def known_columns(self) -> list[int]:
@@ -186,7 +198,7 @@ class SearchSpace:
         That is so where each column that is not known takes some values only, of which
         there are at most 4,096 combinations: there are no other contexts then.
         """
-        known = {j: (self.context_reach[0, j].item(),) for j in self.known_columns}
+        known = {j: (self.context_support[0, j].item(),) for j in self.known_columns}
         columns = {**self.context_values, **known}
         count = prod(len(values) for values in columns.values())
         if len(columns) < self.d_c or count > _MAX_LISTED:
@@ -326,7 +338,7 @@ def _check_kinds(
         if isinstance(allowed, range):
             rising = allowed.step == 1
         else:
-            rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
+            rising = all(a < b for a, b in pairwise(allowed))
         if not rising or not torch.equal(ends, bounds[:, j]):
             raise InputDataError(
                 f"The values of column {j} must increase from its lower bound to its "

@@ -1,6 +1,6 @@
 r"""The contract of a recipe: a history goes in, decisions come out.
 
-``Algorithm`` is what the optimizer knows. ``ModelBasedAlgorithm`` is the usual case:
+``Recipe`` is what the optimizer knows. ``ModelBasedRecipe`` is the usual case:
 fit a Gaussian process, build an acquisition function, optimise it. A new recipe is one
 subclass in a file of its own, and one line in the registry.
 """
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import FunctionName, encode, tag_of
+from botorch_drbo.codec import encode, tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
@@ -37,6 +37,7 @@ from botorch_drbo.recipes.options import (
     parts_of,
     with_options,
 )
+from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
 
@@ -63,7 +64,7 @@ _ROUNDED_UP = 1.0 + 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Algorithm(ABC):
+class Recipe(ABC):
     r"""A recipe of one published method; its dataclass fields are its options.
 
     Both methods are deterministic in their arguments and ``seed``, and leave the
@@ -143,7 +144,9 @@ class Algorithm(ABC):
                 round.
         """
         self._check(history, space, self.needs_data)
-        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=True
+        )
         if isinstance(q, bool) or not isinstance(q, int) or q < 1:
             raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
         if X_pending is not None and X_pending.shape[0] == 0:
@@ -197,7 +200,9 @@ class Algorithm(ABC):
                 round.
         """
         self._check(history, space, needs_data=True)
-        recipe, history, space = self.facing(this_round, history, space, decides=False)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=False
+        )
         if candidates is not None:
             candidates = check_candidates(candidates, space)
         with isolated_rng(seed, space.bounds.device):
@@ -236,8 +241,8 @@ class Algorithm(ABC):
         """
         self._check(history, space, needs_data=True)
         this_round = Round() if this_round is None else this_round
-        facing = [
-            self.facing(
+        condition_on_round = [
+            self.condition_on_round(
                 replace(this_round, known_context=context), history, space, decides=True
             )
             for context in contexts
@@ -247,7 +252,7 @@ class Algorithm(ABC):
             constraints = self._fit_constraints(history, space)
             decisions = [
                 recipe._decide(model, constraints, seen, here, seed=seed)
-                for recipe, seen, here in facing
+                for recipe, seen, here in condition_on_round
             ]
         return torch.stack(decisions)
 
@@ -264,9 +269,9 @@ class Algorithm(ABC):
 
         .. math:: \arg\max_c \{ \sigma(x, c) : q_c(x) > 0 \}
 
-        with ``q`` the worst case, by the judge of the recipe's recommendations, of the
-        pessimistic outcome :math:`\mu - 1.5\, \sigma`: where the decision may hurt most
-        and least is known.
+        with ``q`` the worst case, over the distributions of the recipe's
+        recommendations, of the pessimistic outcome :math:`\mu - 1.5\, \sigma`: where
+        the decision may hurt most and least is known.
 
         Args:
             history: What has been observed, to be maximised.
@@ -285,7 +290,9 @@ class Algorithm(ABC):
         """
         self._check(history, space, needs_data=True)
         self.check_uses_contexts("choose_context")
-        recipe, history, space = self.facing(this_round, history, space, decides=True)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=True
+        )
         with isolated_rng(seed, space.bounds.device):
             chosen = recipe._choose_contexts(history, space, x, seed=seed)
         return chosen.clamp(*space.context_bounds)
@@ -312,7 +319,7 @@ class Algorithm(ABC):
         with isolated_rng(seed, space.bounds.device):
             return self._fit(history, space)
 
-    def facing(
+    def condition_on_round(
         self,
         this_round: Round | None,
         history: History,
@@ -324,7 +331,7 @@ class Algorithm(ABC):
 
         A reference and a radius are options of the recipe. Known columns of the context
         are put into every context seen and into the reference, are out of the
-        adversary's reach, and the model does not depend on them any more.
+        adversary's hands, and the model does not depend on them any more.
 
         Args:
             this_round: What is known about this round alone; None for nothing.
@@ -362,7 +369,7 @@ class Algorithm(ABC):
             self.check_uses_contexts("context")
             space = replace(space, known_context=this_round.known_context)
         if this_round.radius is not None:
-            recipe.check_radius(space, this_round.radius)
+            recipe.check_radius(space)
         if this_round.known_context is None:
             return recipe, history, space
         seen = space.with_known(history.contexts)
@@ -445,6 +452,8 @@ class Algorithm(ABC):
                 decisions fill no box and the recipe needs one, or contexts perturb
                 the decision and the recipe does not look at them.
         """
+        if self.adversary is not None:
+            self.adversary.check_space(space)
         if space.perturbation:
             self.check_uses_contexts("perturbation")
         if space.context_categories and self.context_order is not None:
@@ -476,21 +485,20 @@ class Algorithm(ABC):
             return None
         return adversary.diameter(space)
 
-    def check_radius(self, space: SearchSpace, radius: float | None = None) -> None:
-        r"""Warn of a radius beyond which there is nothing.
+    def check_radius(self, space: SearchSpace) -> None:
+        r"""Warn of a radius beyond which there is nothing, if it is known.
 
         Args:
             space: The decisions and the contexts.
-            radius: The radius; None for the recipe's own, if that is a number.
 
         Warns:
             InputDataWarning: It exceeds the largest distance there is.
         """
         if self.adversary is None:
             return
-        radius = self.adversary.fixed_radius if radius is None else radius
+        radius = self.adversary.fixed_radius
         if radius is not None:
-            warn_beyond(radius, self.diameter(space), self.adversary.radius_unit)
+            warn_beyond(radius, self.diameter(space), self.adversary.unit)
 
     def check_takes_constraints(self) -> None:
         r"""Refuse outcome constraints where they would not be heeded.
@@ -526,17 +534,15 @@ class Algorithm(ABC):
         r"""Describe the recipe in plain JSON types, exactly.
 
         Returns:
-            Its name, its class, and its options; ``algorithm_from_dict`` is the
+            Its name, its class, and its options; ``recipe_from_dict`` is the
             inverse. Of a function there is its name.
 
         Raises:
             InputDataError: An option that cannot be stored.
         """
-        options = {**parts_of(self), **own_values(self)}
-        if callable(model := options.get("model")):
-            options["model"] = FunctionName(
-                getattr(model, "__qualname__", type(model).__name__)
-            )
+        names = names_of_functions(self.options)
+        plain = self.with_options(**dict.fromkeys(names)) if names else self
+        options = {**parts_of(plain), **own_values(plain), **names}
         return {
             "name": self.name,
             "class": tag_of(type(self)),

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_positive
 from botorch_drbo.acquisition import DistributionallyRobustUCB, FeasibilityWeighted
-from botorch_drbo.adversaries import Adversary, FittedRound, Judge
-from botorch_drbo.adversaries.judge import with_unlisted
+from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.worst_case_problem import with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
@@ -29,12 +29,13 @@ from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
-from botorch_drbo.recipes.base import Algorithm, warn_beyond
+from botorch_drbo.recipes.base import Recipe, warn_beyond
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     best_feasible,
 )
 from botorch_drbo.recommendation.profile import profile
+from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.recommendation.rivals import against_rivals
 from botorch_drbo.recommendation.worst_case import Score, worst_case
@@ -56,7 +57,7 @@ _CARRIES = 1e-6  # less mass in a worst case is a rounding error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModelBasedAlgorithm(Algorithm):
+class ModelBasedRecipe(Recipe):
     r"""Model the outcome of ``[x, c]``, maximise an acquisition function in ``x``.
 
     The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds,
@@ -113,7 +114,7 @@ class ModelBasedAlgorithm(Algorithm):
     max_iterations: int = 200
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the reference, the hyperparameters and the effort of the search."""
         if self.reference is not None and not isinstance(self.reference, ContextSet):
             raise InputDataError(
                 "`reference` must be a ContextSet or None, got "
@@ -178,7 +179,7 @@ class ModelBasedAlgorithm(Algorithm):
         """
 
     @abstractmethod
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""What the worst case of a recommendation is a minimum over.
 
         Args:
@@ -189,7 +190,9 @@ class ModelBasedAlgorithm(Algorithm):
         """
 
     @abstractmethod
-    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+    def worst_case_problem_of(
+        self, ambiguity_set: AmbiguitySet, state: FittedRound
+    ) -> WorstCaseProblem:
         r"""What the worst case over another set is a minimum over.
 
         Args:
@@ -201,7 +204,7 @@ class ModelBasedAlgorithm(Algorithm):
         """
 
     @abstractmethod
-    def chance_judge(self, state: FittedRound) -> Judge:
+    def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""What the smallest probability of meeting the constraints is a minimum over.
 
         Args:
@@ -287,7 +290,9 @@ class ModelBasedAlgorithm(Algorithm):
                 round.
         """
         self._check(history, space, needs_data=True)
-        recipe, history, space = self.facing(this_round, history, space, decides=False)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=False
+        )
         with isolated_rng(seed, space.bounds.device):
             model = recipe._fit(history, space)
             state = recipe.state_of(model, history, space, seed)
@@ -296,14 +301,14 @@ class ModelBasedAlgorithm(Algorithm):
                 if ambiguity_set is not None:
                     diameter = ambiguity_set.diameter
                 elif recipe.adversary is not None:
-                    unit = recipe.adversary.radius_unit
+                    unit = recipe.adversary.unit
                 warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
-                judge = recipe.judge(state)
+                problem = recipe.worst_case_problem(state)
             else:
-                judge = recipe.judge_of(ambiguity_set, state)
+                problem = recipe.worst_case_problem_of(ambiguity_set, state)
             means = [_mean_at(model, row) for row in (x, other) if row is not None]
-            return profile(judge, means, radii=radii, target=target, seed=seed)
+            return profile(problem, means, radii=radii, target=target, seed=seed)
 
     def _propose(
         self,
@@ -361,13 +366,14 @@ class ModelBasedAlgorithm(Algorithm):
         state = self.state_of(model, history, space, seed)
         of_contexts = replace(state, model=joint)
         chance = self._chance(None, of_contexts)
-        judge = self.judge(of_contexts)
-        x, value, feasible, listed = self._best(state, judge, chance, candidates)
+        problem = self.worst_case_problem(of_contexts)
+        x, value, feasible, listed = self._best(state, problem, chance, candidates)
         mean = _mean_at(joint, x)
         with torch.no_grad():
-            reference = judge.contexts
+            reference = problem.contexts
             expected = (reference.weights * mean(reference.points)).sum()
-        contexts, robust = worst_case(judge, mean, seed=seed)
+        contexts, robust = worst_case(problem, mean, seed=seed)
+        of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warnings.warn(
@@ -379,7 +385,7 @@ class ModelBasedAlgorithm(Algorithm):
                 BotorchWarning,
                 stacklevel=2,
             )
-        rivals = _others(x, history, space)
+        rivals = _observed_rivals(x, history, space)
         origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
         if candidates is not None:
             rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
@@ -393,22 +399,23 @@ class ModelBasedAlgorithm(Algorithm):
             worst_case_value=robust.value.item(),
             worst_case_weights=robust.weights,
             context_set=contexts,
-            worst_case_box=judge.box,
+            worst_case_box=problem.box,
             worst_case_status=robust.status,
             feasibility=feasible,
             feasible=reached,
             stability=against_rivals(
-                judge, listed or contexts, joint, x, rivals, origin, seed=seed
+                problem, listed or contexts, joint, x, rivals, origin, seed=seed
             ),
-            searched=judge.searched(space),
+            searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),
+            promise=Promise.of(joint, x, reference, of_worst),
         )
 
     def _best(
         self,
         state: FittedRound,
-        judge: Judge,
+        problem: WorstCaseProblem,
         chance: ChanceConstraint | None,
         candidates: Tensor | None,
     ) -> tuple[Tensor, Tensor, float | None, ContextSet | None]:
@@ -426,7 +433,7 @@ class ModelBasedAlgorithm(Algorithm):
         if not self.maximises_worst_case:
             acqf = self.exploiting(state)
             return *self._maximum(acqf, state, chance, candidates), None
-        contexts, ball = judge.on_a_full_list(state.seed)
+        contexts, ball = problem.on_a_full_list(state.seed)
         for _ in range(_MAX_ROUNDS):
             objective = UncertaintyObjective(ball)
             acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
@@ -434,11 +441,11 @@ class ModelBasedAlgorithm(Algorithm):
             mean = _mean_at(state.model, x)
             with torch.no_grad():
                 values = mean(contexts.points)
-            harder, robust = worst_case(judge, mean, seed=state.seed)
+            harder, robust = worst_case(problem, mean, seed=state.seed)
             if value - robust.value <= _GAIN * (values.max() - values.min()):
                 break
             contexts = with_unlisted(contexts, harder.points)
-            ball = judge.ball(contexts.points)
+            ball = problem.ball(contexts.points)
         return x, value, feasible, contexts
 
     def _maximum(
@@ -481,13 +488,13 @@ class ModelBasedAlgorithm(Algorithm):
             return None
         if constraints is None:
             constraints = self._fit_constraints(history, space)
-        judge = self.chance_judge(state)
+        problem = self.chance_constraint_problem(state)
         members = cast(ModelListGP, constraints).models
         known = [
             with_known_context(cast(SingleTaskGP, member), space) for member in members
         ]
         return ChanceConstraint.of(
-            ModelListGP(*known), judge, self.feasibility, state.seed
+            ModelListGP(*known), problem, self.feasibility, state.seed
         )
 
     def _incumbents(
@@ -529,13 +536,13 @@ class ModelBasedAlgorithm(Algorithm):
         known = with_known_context(model, space)
         state = self.state_of(known, history, space, seed)
         chance = self._chance(constraints, state)
-        return self._best(state, self.judge(state), chance, None)[0]
+        return self._best(state, self.worst_case_problem(state), chance, None)[0]
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
     ) -> Tensor:
         model = self._fit(history, space)
-        judge = self.judge(self.state_of(model, history, space, seed))
+        problem = self.worst_case_problem(self.state_of(model, history, space, seed))
         least = torch.finfo(x.dtype).tiny
         chosen = []
         for row in x:
@@ -544,7 +551,7 @@ class ModelBasedAlgorithm(Algorithm):
                 mean, variance = moments_at(model, row, contexts)
                 return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
 
-            contexts, robust = worst_case(judge, pessimistic, seed=seed)
+            contexts, robust = worst_case(problem, pessimistic, seed=seed)
             points = contexts.points[robust.weights > _CARRIES]
             with torch.no_grad():
                 variance = moments_at(model, row, points)[1]
@@ -558,12 +565,12 @@ def _tried(history: History, space: SearchSpace) -> Tensor:
     return tried[feasible(space, tried)]
 
 
-def _others(x: Tensor, history: History, space: SearchSpace) -> Tensor:
+def _observed_rivals(x: Tensor, history: History, space: SearchSpace) -> Tensor:
     """Decisions told that may be taken and are apart from ``x``, ``m x d_x``."""
-    told = history.X.unique(dim=0)
-    told = told[feasible(space, told)]
+    observed = history.X.unique(dim=0)
+    observed = observed[feasible(space, observed)]
     lower, upper = space.bounds
-    return told[((told - x).abs() > SEPARATION * (upper - lower)).any(-1)]
+    return observed[((observed - x).abs() > SEPARATION * (upper - lower)).any(-1)]
 
 
 def _mean_at(model: Model, x: Tensor) -> Score:

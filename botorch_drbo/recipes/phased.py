@@ -14,6 +14,7 @@ from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.confidence import (
     GreedyVariance,
@@ -25,7 +26,7 @@ from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
-from botorch_drbo.recipes.judged import JudgedAlgorithm
+from botorch_drbo.recipes.delegating import DelegatingRecipe
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.sampling import sobol_in_box
@@ -42,7 +43,7 @@ class PhasedState:
         length: How many decisions it holds, ``2^(e - 1)``.
         decisions: The set :math:`D_1` of all decisions, ``n x d_x``.
         survives: Which of them are in :math:`D_e`, ``n`` booleans.
-        told: Decisions of this episode that have an outcome, ``a x d_x``.
+        observed: Decisions of this episode that have an outcome, ``a x d_x``.
         pending: Decisions on their way, ``m x d_x``.
     """
 
@@ -50,8 +51,10 @@ class PhasedState:
     length: int
     decisions: Tensor
     survives: Tensor
-    told: Tensor
+    observed: Tensor
     pending: Tensor
+
+    told = renamed_attribute("told", "observed")
 
     @property
     def survivors(self) -> Tensor:
@@ -61,7 +64,7 @@ class PhasedState:
     @property
     def num_asked(self) -> int:
         """How many decisions of the episode have been taken."""
-        return len(self.told) + len(self.pending)
+        return len(self.observed) + len(self.pending)
 
     @property
     def remaining(self) -> int:
@@ -71,7 +74,7 @@ class PhasedState:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PhasedUncertaintySampling(JudgedAlgorithm):
+class PhasedUncertaintySampling(DelegatingRecipe):
     r"""``phased_gp_us``: sample where the model knows least, discard, begin again.
 
     Algorithm 2 of [Bogunovic2021misspecified]_. It keeps a low regret if the objective
@@ -163,7 +166,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
-    judged_by: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
+    recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
     num_decisions: int = 1024
     confidence_width: float | ConfidenceWidth | None = 3.0
@@ -171,7 +174,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
     norm_bound: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check the number of decisions and both factors of the width."""
         check_count(self.num_decisions, "num_decisions")
         for name in ("norm_bound", "confidence_width"):
             value = getattr(self, name)
@@ -236,16 +239,16 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         if q > state.remaining:
             raise InputDataError(
                 f"Episode {state.episode} holds {state.length} decisions: "
-                f"{len(state.told)} have an outcome, {len(state.pending)} are on their "
-                f"way, so {state.remaining} can be asked for now, got q = {q}. Tell "
-                "the outcomes of this episode; the next one holds "
+                f"{len(state.observed)} have an outcome, {len(state.pending)} are on "
+                f"their way, so {state.remaining} can be asked for now, got q = {q}. "
+                "Tell the outcomes of this episode; the next one holds "
                 f"{2 * state.length}."
             )
         survivors = state.survivors
         if prior is None:  # nothing is known, so nothing is known better
             return survivors[:1]
         # Executed decisions need not be survivors: such rows are only observed.
-        taken = torch.cat([state.told, state.pending])
+        taken = torch.cat([state.observed, state.pending])
         points = torch.cat([survivors, taken])
         own = torch.arange(len(points), device=points.device) < len(survivors)
         greedy = _greedy(prior, points)
@@ -287,7 +290,7 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
             length=length,
             decisions=decisions,
             survives=survives,
-            told=history.X[first:],
+            observed=history.X[first:],
             pending=decisions[:0] if X_pending is None else X_pending.to(decisions),
         )
         return state, prior
@@ -297,11 +300,11 @@ class PhasedUncertaintySampling(JudgedAlgorithm):
         X, Y, C = history.X[:end], history.Y[:end], history.C[:end]
         before = History(X=X, C=C, Y=Y, contexts=C)
         if self.hyperparameters is not None:
-            return self._judge().decision_model(before, space)
+            return self._recommender().decision_model(before, space)
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
         kind = (X.shape, str(X.dtype), str(X.device), id(self.model))
-        prior = _fitted(_FitTask((*content, *kind), before, space, self._judge()))
+        prior = _fitted(_FitTask((*content, *kind), before, space, self._recommender()))
         return prior if self.model is None else check_exact(prior, self.name)
 
     def _prior_norm(

@@ -11,7 +11,7 @@ from torch import Tensor
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recipes.judged import JudgedAlgorithm
+from botorch_drbo.recipes.delegating import DelegatingRecipe
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.search.candidates import best_rows
@@ -19,7 +19,7 @@ from botorch_drbo.search.candidates import best_rows
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RandomSearch(JudgedAlgorithm):
+class RandomSearch(DelegatingRecipe):
     r"""``random``: decisions drawn uniformly from the box, or from the list.
 
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
@@ -38,7 +38,7 @@ class RandomSearch(JudgedAlgorithm):
     name: ClassVar[str] = "random"
     needs_data: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
-    judged_by: ClassVar[RobustRecipe] = TABLE["erbo"]
+    recommender: ClassVar[RobustRecipe] = TABLE["erbo"]
 
     feasibility: float = 0.95
 

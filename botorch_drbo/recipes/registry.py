@@ -12,20 +12,22 @@ from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode, make, tag_of
 from botorch_drbo.policies import Policy
-from botorch_drbo.recipes.base import Algorithm
+from botorch_drbo.policies.objective import ObjectiveMaker
+from botorch_drbo.recipes.base import Recipe
 from botorch_drbo.recipes.options import option_fields, part_name, parts_of
+from botorch_drbo.recipes.own_functions import OwnFunctions, recalled
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
-from botorch_drbo.surrogate.given_model import ModelMaker, recalled
+from botorch_drbo.surrogate.given_model import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
-_OWN = tag_of(Algorithm).partition(":")[0]
+_OWN = tag_of(Recipe).partition(":")[0]
 
-ALGORITHMS: dict[str, Algorithm] = {
+RECIPES: dict[str, Recipe] = {
     "random": RandomSearch(),
     **TABLE,
     "phased_gp_us": PhasedUncertaintySampling(),
@@ -35,17 +37,17 @@ ALGORITHMS: dict[str, Algorithm] = {
 name it."""
 
 
-def make_algorithm(
+def make_recipe(
     name: str | None = None,
     *,
     adversary: str | Adversary | None = None,
     policy: str | Policy | None = None,
     **options: Any,
-) -> Algorithm:
+) -> Recipe:
     r"""Make a recipe: one of the registry, or a product of your own.
 
     Args:
-        name: A key of ``ALGORITHMS``; None for a product of ``adversary`` and
+        name: A key of ``RECIPES``; None for a product of ``adversary`` and
             ``policy``.
         adversary: In place of the recipe's: a key of ``ADVERSARIES``, or an object.
         policy: In place of the recipe's: a key of ``POLICIES``, or an object.
@@ -58,9 +60,9 @@ def make_algorithm(
         InputDataError: An unknown name or option, or an option outside its range.
 
     Example:
-        >>> make_algorithm("wdrbo", radius=0.1).options["radius"]
+        >>> make_recipe("wdrbo", radius=0.1).options["radius"]
         0.1
-        >>> product = make_algorithm(adversary="mmd", policy="expected_improvement")
+        >>> product = make_recipe(adversary="mmd", policy="expected_improvement")
         >>> product.name
         'mmd_expected_improvement'
     """
@@ -78,7 +80,7 @@ def make_algorithm(
         check_options(name, options, known=product)
         return replace(product, name=name).with_options(**options)
     check_options(name, options, changes=given)
-    return ALGORITHMS[name].with_options(**given, **options)
+    return RECIPES[name].with_options(**given, **options)
 
 
 def check_options(
@@ -86,14 +88,14 @@ def check_options(
     options: Iterable[str],
     *,
     changes: Mapping[str, str | Adversary | Policy] | None = None,
-    known: Algorithm | None = None,
+    known: Recipe | None = None,
     arguments: Sequence[str] = (),
     remedies: Mapping[str, str] | None = None,
 ) -> None:
     r"""Refuse names of options that a recipe has not.
 
     Args:
-        name: A key of ``ALGORITHMS``.
+        name: A key of ``RECIPES``.
         options: What the user called the options.
         changes: Parts that take the place of the recipe's: ``adversary``, ``policy``.
         known: The recipe, if it is not that of the registry.
@@ -104,12 +106,12 @@ def check_options(
         InputDataError: An unknown name or option, with the nearest known one.
     """
     if known is None:
-        if name not in ALGORITHMS:
+        if name not in RECIPES:
             raise InputDataError(
-                f"There is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)} The "
-                f"choices are {sorted(ALGORITHMS)}."
+                f"There is no algorithm {name!r}.{did_you_mean(name, RECIPES)} The "
+                f"choices are {sorted(RECIPES)}."
             )
-        known = ALGORITHMS[name]
+        known = RECIPES[name]
     if changes:
         if not isinstance(known, RobustRecipe):
             raise InputDataError(
@@ -125,14 +127,14 @@ def check_options(
     near = did_you_mean(first, [*names, *arguments])
     if remedies and first in remedies:
         near = f" Did you mean `{remedies[first]}`?"
-    beside = f" Beside them there are {list(arguments)}." if arguments else ""
+    further = f" Beside them there are {list(arguments)}." if arguments else ""
     raise InputDataError(
         f"`{name}` has no option {', '.join(unknown)}.{near} Its options are {names}."
-        f"{beside}"
+        f"{further}"
     )
 
 
-def check_can_be_saved(recipe: Algorithm) -> None:
+def check_can_be_saved(recipe: Recipe) -> None:
     r"""Raise unless the registry can find the recipe again by its name.
 
     Raises:
@@ -140,34 +142,37 @@ def check_can_be_saved(recipe: Algorithm) -> None:
     """
     if isinstance(recipe, RobustRecipe):  # its parts are saved with it
         return
-    if type(ALGORITHMS.get(recipe.name)) is not type(recipe):
+    if type(RECIPES.get(recipe.name)) is not type(recipe):
         raise InputDataError(
             f"A run of {type(recipe).__name__} cannot be saved: a saved run names its "
             "algorithm. Register it first: "
-            f"`ALGORITHMS[{recipe.name!r}] = ...`, the recipe with its defaults."
+            f"`RECIPES[{recipe.name!r}] = ...`, the recipe with its defaults."
         )
 
 
-def algorithm_from_dict(
-    data: Mapping[str, Any], model: ModelMaker | None = None
-) -> Algorithm:
-    r"""Rebuild a recipe from ``Algorithm.to_dict``.
+def recipe_from_dict(
+    data: Mapping[str, Any],
+    model: ModelMaker | None = None,
+    objective: ObjectiveMaker | None = None,
+) -> Recipe:
+    r"""Rebuild a recipe from ``Recipe.to_dict``.
 
     Args:
         data: What it returned, also after a trip through JSON or from version 0.1.0 or
             0.2.0, which stored no class and no parts.
         model: The recipe's ``model``, if it has one: functions are not stored.
+        objective: Its ``objective``, if that is a function.
 
     Returns:
         The recipe.
 
     Raises:
         InputDataError: The record is damaged, names a recipe or an option that is
-            unknown or another class under the same name, or a ``model`` is missing.
+            unknown or another class under the same name, or a function is missing.
 
     Example:
         >>> data = {"name": "wdrbo", "options": {"radius": 0.1}}
-        >>> algorithm_from_dict(data).options["radius"]
+        >>> recipe_from_dict(data).options["radius"]
         0.1
     """
     if not isinstance(data, Mapping) or set(data) | {"class"} != _ENTRIES:
@@ -177,20 +182,22 @@ def algorithm_from_dict(
     name, stored = data["name"], data.get("class")
     if not isinstance(name, str) or not isinstance(data["options"], Mapping):
         raise InputDataError(f"a stored recipe has a name and options, got {name!r}.")
-    options = recalled(decode_options(data["options"]), model)
+    options = recalled(
+        decode_options(data["options"]), OwnFunctions(model=model, objective=objective)
+    )
     parts = {key: options.pop(key) for key in _PARTS if key in options}
-    if name not in ALGORITHMS and len(parts) == len(_PARTS):  # a product of the user's
-        recipe: Algorithm = make(RobustRecipe, {"name": name, **parts})
+    if name not in RECIPES and len(parts) == len(_PARTS):  # a product of the user's
+        recipe: Recipe = make(RobustRecipe, {"name": name, **parts})
         check_options(name, options, known=recipe)
         return make(recipe.with_options, options)
     check_options(name, options, changes=parts)
-    recipe = ALGORITHMS[name]
+    recipe = RECIPES[name]
     here = tag_of(type(recipe))
     ours = {str(tag).partition(":")[0] for tag in (here, stored)} == {_OWN}
     if stored is not None and stored != here and not ours:
         raise InputDataError(
             f"the recipe `{name}` was {stored}, and in this process it is {here}. "
-            f"Register the same as then: `ALGORITHMS[{name!r}] = ...`."
+            f"Register the same as then: `RECIPES[{name!r}] = ...`."
         )
     return make(recipe.with_options, {**parts, **options})
 

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
-from botorch_drbo.adversaries import Empirical, FittedRound, Judge
+from botorch_drbo.adversaries import Empirical, FittedRound, WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.confidence import confidence_width
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.known_prior import KnownPrior
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.schedules import Schedule, as_schedule
 
 _RANGE_ROUNDING = 1e-6  # of the reward range, so that float32 outcomes at its ends pass
@@ -65,7 +65,7 @@ class BalancingState:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RegretBalancing(ModelBasedAlgorithm):
+class RegretBalancing(ModelBasedRecipe):
     r"""``regret_balancing``: EC-GP-UCB without knowing the misspecification.
 
     ``M`` copies of EC-GP-UCB, the bases, each with its own guess
@@ -191,7 +191,7 @@ class RegretBalancing(ModelBasedAlgorithm):
     elimination_constant: float = 1.5
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        """Check that there is no model, and the horizon, beta and reward range."""
         super().__post_init__()
         if self.model is not None:
             raise UnsupportedError(
@@ -269,13 +269,13 @@ class RegretBalancing(ModelBasedAlgorithm):
         design = self._design(space)
         base = game.upcoming[-1]
         owner = [None] * game.num_design + list(game.played)
-        mine = [k for k, i in enumerate(owner) if i is None or i == base]
+        rows = [k for k, i in enumerate(owner) if i is None or i == base]
         turns = enumerate(game.upcoming[:num_pending], start=history.t)
         waiting = [j - history.t for j, i in turns if j < design or i == base]
         low, high = self.reward_range
         return EnlargedConfidenceUCB(
-            prior.condition(history.X[mine], history.Y[mine], space),
-            self._sqrt_beta(prior, space, len(mine)) ** 2,
+            prior.condition(history.X[rows], history.Y[rows], space),
+            self._sqrt_beta(prior, space, len(rows)) ** 2,
             game.misspecifications[base] * (high - low),
             X_pending=X_pending[waiting] if X_pending is not None and waiting else None,
         )
@@ -284,17 +284,19 @@ class RegretBalancing(ModelBasedAlgorithm):
         r"""The posterior mean, given the outcomes of all bases."""
         return EnlargedConfidenceUCB(state.model, 0.0, 0.0)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The empirical contexts, taken at their word."""
-        return Empirical().judge(state)
+        return Empirical().worst_case_problem(state)
 
-    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+    def worst_case_problem_of(
+        self, ambiguity_set: AmbiguitySet, state: FittedRound
+    ) -> WorstCaseProblem:
         r"""Another set around the same contexts."""
-        return Empirical().judge_of(ambiguity_set, state)
+        return Empirical().worst_case_problem_of(ambiguity_set, state)
 
-    def chance_judge(self, state: FittedRound) -> Judge:
+    def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same."""
-        return self.judge(state)
+        return self.worst_case_problem(state)
 
     def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
         r"""The model of all outcomes, with hyperparameters that are fitted once."""

@@ -10,18 +10,18 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, Judge
+from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.policies import ConfidenceBound, Policy
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RobustRecipe(ModelBasedAlgorithm):
+class RobustRecipe(ModelBasedRecipe):
     r"""An adversary, and the policy that seeks decisions which are good against it.
 
     .. math:: x_{t+1} = \arg\max_x\, \mathrm{policy}\big( s(x, \cdot), \;
@@ -90,17 +90,19 @@ class RobustRecipe(ModelBasedAlgorithm):
         r"""The policy's, against the adversary."""
         return self.policy.exploiting(state, self.adversary)
 
-    def judge(self, state: FittedRound) -> Judge:
+    def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The adversary's."""
-        return self.adversary.judge(state)
+        return self.adversary.worst_case_problem(state)
 
-    def judge_of(self, ambiguity_set: AmbiguitySet, state: FittedRound) -> Judge:
+    def worst_case_problem_of(
+        self, ambiguity_set: AmbiguitySet, state: FittedRound
+    ) -> WorstCaseProblem:
         r"""The adversary's."""
-        return self.adversary.judge_of(ambiguity_set, state)
+        return self.adversary.worst_case_problem_of(ambiguity_set, state)
 
-    def chance_judge(self, state: FittedRound) -> Judge:
+    def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The adversary's."""
-        return self.adversary.chance_judge(state)
+        return self.adversary.chance_constraint_problem(state)
 
     def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
         r"""Fitted to all outcomes."""

@@ -18,8 +18,8 @@ from torch.nn.functional import pad
 
 from botorch_drbo.acquisition import RobustFeasibility
 from botorch_drbo.acquisition.feasibility import log_probability_of_feasibility
-from botorch_drbo.adversaries import Judge
-from botorch_drbo.adversaries.judge import listed
+from botorch_drbo.adversaries import WorstCaseProblem
+from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.feasible import sample
@@ -42,29 +42,29 @@ class ChanceConstraint:
     .. math:: \min_{q \in \mathcal U} \sum_i q_i\,
         P\big( g_j(x, c_i) \ge 0 \text{ for all } j \big) \ge 1 - \delta
 
-    Decisions are searched on a list of contexts: those of the judge, and others that
+    Decisions are searched on a list of contexts: those of the problem, and others that
     fill its box. What is found is judged over the whole box (see ``worst_case``).
 
     Attributes:
         model: A Gaussian process of ``[x, c]`` for each constraint.
-        judge: The reference distribution, the set around it, and where mass may go.
-        points: The list, ``m x d_c``, those of the judge first.
+        problem: The reference distribution, the set around it, and where mass may go.
+        points: The list, ``m x d_c``, those of the problem first.
         level: ``1 - delta``.
         seed: Decides what fills the box.
     """
 
     model: ModelListGP
-    judge: Judge
+    problem: WorstCaseProblem
     points: Tensor
     level: float
     seed: int
 
     @classmethod
     def of(
-        cls, model: ModelListGP, judge: Judge, level: float, seed: int
+        cls, model: ModelListGP, problem: WorstCaseProblem, level: float, seed: int
     ) -> ChanceConstraint:
-        """With the contexts that fill the box of the judge."""
-        return cls(model, judge, listed(judge, seed), level, seed)
+        """With the contexts that fill the box of the problem."""
+        return cls(model, problem, listed(problem, seed), level, seed)
 
     @property
     def aim(self) -> float:
@@ -74,10 +74,10 @@ class ChanceConstraint:
     @cached_property
     def feasibility(self) -> RobustFeasibility:
         """The robust probability on the list."""
-        reference = self.judge.contexts.weights
+        reference = self.problem.contexts.weights
         weights = pad(reference, (0, len(self.points) - len(reference)))
         return RobustFeasibility(
-            self.model, ContextSet(self.points, weights), self.judge.ball(self.points)
+            self.model, ContextSet(self.points, weights), self.problem.ball(self.points)
         )
 
     def probability(self, X: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ class ChanceConstraint:
         """By how much decisions ``n x d_x`` exceed the aim, on a log scale, ``n``."""
         return self.feasibility(X.unsqueeze(-2)) - math.log(self.aim)
 
-    def judged(self, x: Tensor) -> tuple[ContextSet, RobustValue]:
+    def robust_probability(self, x: Tensor) -> tuple[ContextSet, RobustValue]:
         """The worst case of the probability at ``x``, ``d_x``, over the whole box."""
 
         def probability(contexts: Tensor) -> Tensor:  # m x d_c -> m, differentiable
@@ -102,11 +102,11 @@ class ChanceConstraint:
                 total = total + log.flatten()
             return total.exp()
 
-        return worst_case(self.judge, probability, seed=self.seed)
+        return worst_case(self.problem, probability, seed=self.seed)
 
     def with_contexts(self, contexts: ContextSet) -> ChanceConstraint:
         """The same with further contexts on the list."""
-        seen = len(self.judge.contexts.points)
+        seen = len(self.problem.contexts.points)
         points = torch.cat([self.points, contexts.points[seen:]])
         return replace(self, points=points)
 
@@ -137,21 +137,21 @@ def best_feasible(
         The decision ``d_x``, its value, and its robust probability over the box. Where
         no decision is found to reach the level, the one with the largest probability.
     """
-    known, judged = rows, rows.new_ones(len(rows))
+    known, upper_bound = rows, rows.new_ones(len(rows))
     for num in count():  # each round rules a row out, or is the last one
         if effort is not None and num < _MAX_ROUNDS:
             known = _searched(acqf, chance, space, rows, effort)
-            judged = rows.new_ones(len(known))
+            upper_bound = rows.new_ones(len(known))
         values = score(acqf, known)
-        probability = chance.probability(known).minimum(judged)
+        probability = chance.probability(known).minimum(upper_bound)
         reached = probability >= chance.level
         best = torch.where(reached, values, -torch.inf).argmax()
         if not reached.any():
             best = probability.argmax()
-        contexts, robust = chance.judged(known[best])
+        contexts, robust = chance.robust_probability(known[best])
         if not reached[best] or robust.value >= chance.level:
             break
-        judged[best] = robust.value
+        upper_bound[best] = robust.value
         chance = chance.with_contexts(contexts)
     return known[best], values[best], robust.value.item()
 

@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.sizing import check_has_radius
 from botorch_drbo.calibrate import RobustnessProfile, robustness_profile
@@ -21,21 +21,21 @@ _NUM_RADII, _TIMES = 25, 4.0
 
 
 def profile(
-    judge: Judge,
+    problem: WorstCaseProblem,
     scores: Sequence[Score],
     *,
     radii: Tensor | None,
     target: float | None,
     seed: int,
 ) -> RobustnessProfile:
-    r"""The worst case of a judge for one decision, or for two, at other radii.
+    r"""The worst case of a problem for one decision, or for two, at other radii.
 
     The contexts that the adversary would go to are searched for at each radius and for
     each decision. All values are then found on all of these, so that both curves are
     convex, fall, and are comparable.
 
     Args:
-        judge: The ball, and where its adversary may go; its own radius does not count.
+        problem: The ball, and where its adversary may go; its radius does not count.
         scores: Of the decision, and of one to compare with.
         radii: ``k``, ascending; None for steps up to four times the ball's own.
         target: A value that the decision should reach.
@@ -44,8 +44,8 @@ def profile(
     Raises:
         InputDataError: A ball without a radius, or radii that do not ascend.
     """
-    contexts, given = judge.contexts, judge.contexts.num_points
-    own = check_has_radius(judge.ball(contexts.points)).radius.item()
+    contexts, given = problem.contexts, problem.contexts.num_points
+    own = check_has_radius(problem.ball(contexts.points)).radius.item()
     if radii is not None:
         radii = check_radii(radii)
     elif own > 0.0:
@@ -57,8 +57,8 @@ def profile(
         )
     radii = radii.to(contexts.points.device)
     points = contexts.points
-    if judge.box is not None:
-        balls = [_with_radius(judge, radius) for radius in radii]
+    if problem.box is not None:
+        balls = [_with_radius(problem, radius) for radius in radii]
         found = [
             worst_case(ball, score, seed=seed)[0].points[given:]
             for ball in balls
@@ -70,15 +70,15 @@ def profile(
     return robustness_profile(
         values[0],
         pad(contexts.weights, (0, len(points) - given)),
-        judge.ball(points),
+        problem.ball(points),
         radii,
         other_values=values[1] if len(values) > 1 else None,
         target=target,
     )
 
 
-def _with_radius(judge: Judge, radius: Tensor) -> Judge:
+def _with_radius(problem: WorstCaseProblem, radius: Tensor) -> WorstCaseProblem:
     def ball(points: Tensor) -> AmbiguitySet:
-        return judge.ball(points).with_radius(radius)
+        return problem.ball(points).with_radius(radius)
 
-    return replace(judge, ball=ball)
+    return replace(problem, ball=ball)

@@ -9,8 +9,8 @@ from botorch.models.model import Model
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.adversaries import Judge
-from botorch_drbo.adversaries.filling import filling
+from botorch_drbo.adversaries import WorstCaseProblem
+from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.recommendation.stability import Stability, overtaken
@@ -19,7 +19,7 @@ _MOST_RIVALS = 32
 
 
 def against_rivals(
-    judge: Judge,
+    problem: WorstCaseProblem,
     found: ContextSet,
     model: Model,
     x: Tensor,
@@ -36,7 +36,7 @@ def against_rivals(
     single worst outcome are compared, 32 in all.
 
     Args:
-        judge: The ball, and where its adversary may go.
+        problem: The ball, and where its adversary may go.
         found: The contexts of the worst case of the decision.
         model: Of ``[x, c]``.
         x: The decision, ``d_x``.
@@ -49,14 +49,14 @@ def against_rivals(
     """
     if not len(rivals):
         return None
-    ball = judge.ball(found.points)
+    ball = problem.ball(found.points)
     if not ball.has_radius or ball.radius.item() == 0.0:
         return None
     points, weights = found.points, found.weights
-    if judge.box is not None and not judge.fills_box:
-        sample = filling(judge.box, judge.values, seed)
+    if problem.box is not None and not problem.fills_box:
+        sample = listed(problem, seed)[problem.contexts.num_points :]
         points = torch.cat([points, sample])
-        weights, ball = pad(weights, (0, len(sample))), judge.ball(points)
+        weights, ball = pad(weights, (0, len(sample))), problem.ball(points)
     d = x.shape[-1] + points.shape[-1]
     columns = range(x.shape[-1], d)
     with torch.no_grad():
@@ -69,7 +69,7 @@ def against_rivals(
     compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
     others = values[1:][best].double()
     stability = overtaken(ball, weights, values[0], others, rivals[best])
-    return replace(stability, compared=compared)
+    return replace(stability, compared=compared, by_column=problem.by_column)
 
 
 def _most_dangerous(values: Tensor, weights: Tensor) -> Tensor:

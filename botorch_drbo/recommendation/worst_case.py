@@ -9,7 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.adversaries.judge import Between, Judge, listed
+from botorch_drbo.adversaries.worst_case_problem import (
+    Between,
+    WorstCaseProblem,
+    listed,
+)
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import snapped
@@ -24,12 +28,12 @@ _CELL = 1e-5  # of the sides of the box: contexts this near are the same
 
 
 def worst_case(
-    judge: Judge, score: Score, *, seed: int
+    problem: WorstCaseProblem, score: Score, *, seed: int
 ) -> tuple[ContextSet, RobustValue]:
-    r"""Find the worst distribution that the adversary of a judge can make.
+    r"""Find the worst distribution that the adversary of a problem can make.
 
     Over a box this is column generation [DantzigWolfe1960]_. The restricted master
-    problem is the worst case on a list: the contexts of the judge, a Sobol set and the
+    problem is the worst case on a list: the given contexts, a Sobol set and the
     corners (these two unless the contexts fill the box).
     Of columns that take some values only, all combinations are on the list unless there
     are too many. A descent leaves categories as they are, and what it ends at takes the
@@ -41,20 +45,20 @@ def worst_case(
     added as columns, and the worst case is found again, until none gains.
 
     Args:
-        judge: The ball, and where its adversary may go.
+        problem: The ball, and where its adversary may go.
         score: From contexts ``m x d_c`` to scores ``m``.
         seed: Decides the Sobol set.
 
     Returns:
-        The contexts of the judge and the added ones that have mass in the worst
+        The contexts of the problem and the added ones that have mass in the worst
         case (with reference weight zero), and the worst case of the ball on them.
     """
-    given, reference = judge.contexts.points, judge.contexts.weights
+    given, reference = problem.contexts.points, problem.contexts.weights
     with torch.no_grad():
-        if judge.box is None:
-            robust = judge.ball(given).worst_case(score(given), reference)
-            return judge.contexts, robust
-        sample = listed(judge, seed)
+        if problem.box is None:
+            robust = problem.ball(given).worst_case(score(given), reference)
+            return problem.contexts, robust
+        sample = listed(problem, seed)
         sampled = score(sample)
         points, values = sample, sampled
         least_gain = _GAIN * (values.max() - values.min())
@@ -62,11 +66,11 @@ def worst_case(
         for _ in range(_MAX_ROUNDS):
             # Restricted master problem: the worst case on the list, and its prices.
             weights = pad(reference, (0, len(points) - len(given)))
-            ball = judge.ball(points)
+            ball = problem.ball(points)
             robust = ball.worst_case(values, weights)
             prices = ball.prices(robust, weights)
             cost = _ReducedCost(
-                prices.coefficients, points[prices.anchors], judge.between
+                prices.coefficients, points[prices.anchors], problem.between
             )
             target = cost(points, values).amin(-1, keepdim=True) - least_gain
             # Columns without mass leave the list: the minimum stays the same.
@@ -80,7 +84,7 @@ def worst_case(
             previous = robust.value
             # Pricing problem: contexts of lower reduced cost than any on the list.
             new = _improving_columns(
-                target, cost, score, judge, judge.box, sample, sampled
+                target, cost, score, problem, problem.box, sample, sampled
             )
             if not len(new):
                 break
@@ -109,7 +113,7 @@ def _improving_columns(
     target: Tensor,
     cost: _ReducedCost,
     score: Score,
-    judge: Judge,
+    problem: WorstCaseProblem,
     box: Tensor,
     sample: Tensor,
     sampled: Tensor,
@@ -119,7 +123,7 @@ def _improving_columns(
     costs = cost(sample, sampled)  # K x m
     num_starts = max(1, _NUM_STARTS // len(costs))
     is_continuous = torch.ones_like(side)
-    is_continuous[list(judge.categories)] = 0.0  # categories have no slope
+    is_continuous[[*problem.categories, *problem.fixed]] = 0.0  # no slope, or no way
     starts = costs.topk(
         min(num_starts, costs.shape[-1]), largest=False
     ).indices  # K x s
@@ -143,7 +147,9 @@ def _improving_columns(
         costs = costs.gather(-1, starts)
     gain, order = (target - costs).flatten().sort(descending=True, stable=True)
     unit = unit.flatten(0, 1)[order[gain > 0]]
-    return snapped((lower + side * _distinct(unit)).clamp(lower, box[1]), judge.values)
+    return snapped(
+        (lower + side * _distinct(unit)).clamp(lower, box[1]), problem.values
+    )
 
 
 def _descend(

@@ -148,7 +148,7 @@ def model_constraints(
 
     A sum with a logarithmic variable is not linear in what the model sees.
     """
-    places = {name: j for j, name in enumerate(decisions)}
+    columns = {name: j for j, name in enumerate(decisions)}
     linear: list[Linear] = []
     functions: list[Callable[[Tensor], Tensor]] = []
     for constraint in constraints:
@@ -159,7 +159,7 @@ def model_constraints(
             if any(decisions[name].logarithmic for name in weights):
                 functions.append(_of_columns(_margin(weights, least), decisions))
             else:
-                indices = torch.tensor([places[name] for name in weights])
+                indices = torch.tensor([columns[name] for name in weights])
                 values = torch.tensor(list(weights.values()), dtype=torch.double)
                 linear.append((indices, values, least))
     return tuple(linear), tuple(functions)

@@ -53,18 +53,18 @@ def to_tensor(
     encoded = torch.full((num, len(variables)), torch.nan, dtype=torch.double)
     for j, (key, variable) in enumerate(variables.items()):
         column = columns.get(key, [])
-        places = [i for i, v in enumerate(column) if not _is_missing(v)]
-        if len(places) < len(column) and not partly:
+        filled = [i for i, v in enumerate(column) if not _is_missing(v)]
+        if len(filled) < len(column) and not partly:
             i = next(i for i, v in enumerate(column) if _is_missing(v))
             raise InputDataError(
                 f"{cell(name, rows, i, key)} is empty. Fill it in, or leave out the "
                 "row."
             )
 
-        def place(i: int, key: str = key, places: list[int] = places) -> str:
-            return cell(name, rows, places[i], key)
+        def name_of_cell(i: int, key: str = key, filled: list[int] = filled) -> str:
+            return cell(name, rows, filled[i], key)
 
-        encoded[places, j] = variable.encode([column[i] for i in places], place)
+        encoded[filled, j] = variable.encode([column[i] for i in filled], name_of_cell)
     return encoded
 
 

@@ -266,15 +266,15 @@ class Category(Variable):
 
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
         r"""The index of each name."""
-        places = {choice: float(i) for i, choice in enumerate(self.choices)}
+        codes = {choice: float(i) for i, choice in enumerate(self.choices)}
         for i, name in enumerate(column):
-            if not isinstance(name, str) or name not in places:
-                near = did_you_mean(name, places) if isinstance(name, str) else ""
+            if not isinstance(name, str) or name not in codes:
+                near = did_you_mean(name, codes) if isinstance(name, str) else ""
                 raise InputDataError(
                     f"{cell(i)} must be one of {list(self.choices)}, got {name!r}."
                     f"{near}"
                 )
-        indices = [places[str(name)] for name in column]
+        indices = [codes[str(name)] for name in column]
         return torch.tensor(indices, dtype=torch.double)
 
     def decode(self, numbers: Tensor) -> list[Any]:

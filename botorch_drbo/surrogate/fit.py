@@ -99,10 +99,10 @@ def with_known_context(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
 
 
 def _fit(
-    inputs: Tensor, Y: Tensor, Yvar: Tensor | None, transform: InputTransform, told: str
+    inputs: Tensor, Y: Tensor, Yvar: Tensor | None, transform: InputTransform, noun: str
 ) -> SingleTaskGP:
-    """A model fitted to values ``t x 1`` that were told under a name."""
-    units = level_and_unit(Y, told)
+    """A model fitted to values ``t x 1`` that users know under a name."""
+    units = level_and_unit(Y, noun)
     model = scaled_model(inputs, Y, *units, Yvar, input_transform=transform)
     likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
     fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)

@@ -16,7 +16,7 @@ from torch import Tensor
 _ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
 
 
-def level_and_unit(Y: Tensor, told: str = "outcomes") -> tuple[Tensor, Tensor]:
+def level_and_unit(Y: Tensor, noun: str = "outcomes") -> tuple[Tensor, Tensor]:
     r"""Mean and standard deviation of outcomes, however small or large their spread.
 
     BoTorch's own default leaves outcomes of a spread below ``1e-8`` as they are. Here
@@ -26,7 +26,7 @@ def level_and_unit(Y: Tensor, told: str = "outcomes") -> tuple[Tensor, Tensor]:
 
     Args:
         Y: Outcomes, ``t x 1``.
-        told: What they are, for the messages.
+        noun: What they are, for the messages.
 
     Returns:
         What becomes zero and what becomes one, scalars.
@@ -46,7 +46,7 @@ def level_and_unit(Y: Tensor, told: str = "outcomes") -> tuple[Tensor, Tensor]:
     if not low <= size.item() <= high:
         raise InputDataError(
             # No value with its sign: of a run that minimises they are turned.
-            f"The {told} differ by {spread.item()} and are up to {largest.item()} in "
+            f"The {noun} differ by {spread.item()} and are up to {largest.item()} in "
             f"size: their variance is not a number of {Y.dtype}. Measure them in "
             f"another unit, in which they differ by {low:.0e} to {high:.0e}, and look "
             "whether one of them is wrong."
@@ -55,7 +55,7 @@ def level_and_unit(Y: Tensor, told: str = "outcomes") -> tuple[Tensor, Tensor]:
         return Y.mean(), Y.std()
     if len(Y) > 1:
         warnings.warn(
-            f"All {len(Y)} {told} are equal: there is nothing to learn from them yet, "
+            f"All {len(Y)} {noun} are equal: there is nothing to learn from them yet, "
             "and decisions are pure exploration. Check that they are what you mean to "
             "tell, and that they are not rounded.",
             InputDataWarning,

@@ -35,17 +35,17 @@ def find_data_file(name: str, path: str | Path | None, *, source: str) -> Path:
     """
     folder = os.environ.get(_DATA_VARIABLE)
     if path is not None:
-        place = Path(path)
+        file = Path(path)
     elif folder:
-        place = Path(folder) / name
+        file = Path(folder) / name
     else:
-        place = Path(__file__).resolve().parents[3] / "shared" / "data" / name
-    if not place.is_file():
+        file = Path(__file__).resolve().parents[3] / "shared" / "data" / name
+    if not file.is_file():
         raise FileNotFoundError(
-            f"No data file at {place}. Pass `path=`, or set {_DATA_VARIABLE} to the "
+            f"No data file at {file}. Pass `path=`, or set {_DATA_VARIABLE} to the "
             f"folder that has {name}. {source}"
         )
-    return place
+    return file
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class DataFile:
             InputDataError: An entry is missing.
         """
         source = f"{self.source} {', '.join(self.keys)}."
-        place = find_data_file(self.name, path, source=source)
-        with np.load(place) as stored:
+        file = find_data_file(self.name, path, source=source)
+        with np.load(file) as stored:
             missing = [key for key in self.keys if key not in stored]
             if missing:
-                raise InputDataError(f"{place} lacks the entries {missing}.")
+                raise InputDataError(f"{file} lacks the entries {missing}.")
             data = {key: torch.as_tensor(stored[key]).double() for key in self.keys}
         state = hashlib.sha256()
         for key in self.keys:
             state.update(np.ascontiguousarray(data[key].numpy()).tobytes())
-        return data, place, state.hexdigest() == self.digest
+        return data, file, state.hexdigest() == self.digest

@@ -148,8 +148,8 @@ def portfolio(
         FileNotFoundError: No data file at nowhere.npz...
     """
     deviation = of_preset(_DEVIATIONS, preset)
-    data, place, known = _PORTFOLIO.load(path)
-    _check_runs(data, place)
+    data, file, known = _PORTFOLIO.load(path)
+    _check_runs(data, file)
     law_name = context_law if isinstance(context_law, str) else "own"
     if isinstance(context_law, str):
         laws: dict[str, Callable[[], Distribution]] = {
@@ -231,8 +231,8 @@ def plant_growth(
         Traceback (most recent call last):
         FileNotFoundError: No data file at nowhere.npz...
     """
-    data, place, known = _PLANT.load(path)
-    _check_sparse(data, place)
+    data, file, known = _PLANT.load(path)
+    _check_sparse(data, file)
     optimum = _PLANT_OPTIMUM if known else None
     shift, scale = float(data["leaf_area_mean"]), float(data["leaf_area_std"])
     if standardise:
@@ -297,9 +297,9 @@ def covid_testing(
         Traceback (most recent call last):
         FileNotFoundError: No data file at nowhere.npz...
     """
-    data, place, known = _COVID.load(path)
-    _check_runs(data, place)
-    check_finite(data["y"], f"y of {place}")
+    data, file, known = _COVID.load(path)
+    _check_runs(data, file)
+    check_finite(data["y"], f"y of {file}")
     mean = GaussianProcessMean.fit(
         data["X"],
         data["y"],
@@ -325,19 +325,19 @@ def covid_testing(
     return ClosedForm(problem, context_law=context_law, noise_std=noise_std)
 
 
-def _check_runs(data: dict[str, Tensor], place: Path) -> None:
+def _check_runs(data: dict[str, Tensor], file: Path) -> None:
     """Five columns, and an outcome for each row."""
-    check_points(data["X"], f"X of {place}", num_columns=5)
+    check_points(data["X"], f"X of {file}", num_columns=5)
     if data["y"].shape != data["X"].shape[:1]:
         raise InputDataError(
-            f"y of {place} must have one entry per row of X, got shapes "
+            f"y of {file} must have one entry per row of X, got shapes "
             f"{tuple(data['y'].shape)} and {tuple(data['X'].shape)}."
         )
 
 
-def _check_sparse(data: dict[str, Tensor], place: Path) -> None:
+def _check_sparse(data: dict[str, Tensor], file: Path) -> None:
     points = check_points(
-        data["inducing_points"], f"inducing_points of {place}", num_columns=2
+        data["inducing_points"], f"inducing_points of {file}", num_columns=2
     )
     shapes: dict[str, Sequence[int]] = {
         "whitened_mean": (len(points),),
@@ -347,13 +347,13 @@ def _check_sparse(data: dict[str, Tensor], place: Path) -> None:
         wanted = shapes.get(key, ())
         if data[key].shape != wanted:
             raise BotorchTensorDimensionError(
-                f"{key} of {place} must have shape {wanted}, got "
+                f"{key} of {file} must have shape {wanted}, got "
                 f"{tuple(data[key].shape)}."
             )
     positive = torch.stack([data["lengthscales"].min(), data["variance"]])
     if not (positive > 0).all() or not data["leaf_area_std"] > 0:
         raise InputDataError(
-            f"lengthscales, variance and leaf_area_std of {place} must be positive."
+            f"lengthscales, variance and leaf_area_std of {file} must be positive."
         )
 
 

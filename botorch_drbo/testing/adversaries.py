@@ -17,6 +17,7 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.recipes import RobustRecipe
+from botorch_drbo.testing.parametrize import run_for_each
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem, state_against
 
 KNOWN = torch.tensor([10.5, math.nan], dtype=torch.double)
@@ -89,8 +90,7 @@ class AdversaryContract:
         Args:
             metafunc: A test of the contract.
         """
-        if "case" in metafunc.fixturenames:
-            metafunc.parametrize("case", self.cases, ids=lambda case: case.name)
+        run_for_each(metafunc, case=self.cases)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_what_is_searched_is_well_formed(
@@ -114,20 +114,23 @@ class AdversaryContract:
         """The same of the worst case that a recommendation states."""
         adversary = case.adversary
         state = state_against(adversary, **KINDS[kind])
-        for judge in (adversary.judge(state), adversary.chance_judge(state)):
+        for of_decision in (
+            adversary.worst_case_problem(state),
+            adversary.chance_constraint_problem(state),
+        ):
             low, high = state.space.context_bounds
-            check_contexts(judge.contexts, low, high)
-            if judge.box is not None:
-                reach = state.space.context_reach
-                assert (judge.box[0] >= reach[0]).all() and (
-                    judge.box[1] <= reach[1]
+            check_contexts(of_decision.contexts, low, high)
+            if of_decision.box is not None:
+                support = state.space.context_support
+                assert (of_decision.box[0] >= support[0]).all() and (
+                    of_decision.box[1] <= support[1]
                 ).all()
-            scores = judge.contexts.points.sin().sum(-1)
-            ball = judge.ball(judge.contexts.points)
-            robust = ball.worst_case(scores, judge.contexts.weights)
+            scores = of_decision.contexts.points.sin().sum(-1)
+            ball = of_decision.ball(of_decision.contexts.points)
+            robust = ball.worst_case(scores, of_decision.contexts.weights)
             assert robust.weights.min() >= -1e-9
             assert robust.weights.sum().item() == pytest.approx(1.0, abs=1e-6)
-            expectation = (judge.contexts.weights * scores).sum().item()
+            expectation = (of_decision.contexts.weights * scores).sum().item()
             assert (
                 scores.min().item() - 1e-6 <= robust.value.item() <= expectation + 1e-6
             )
@@ -161,13 +164,11 @@ class AdversaryContract:
         """With its weights."""
         adversary = case.adversary
         state = replace(state_against(adversary), reference=REFERENCE)
-        contexts = adversary.judge(state).contexts
+        contexts = adversary.worst_case_problem(state).contexts
         if adversary.uses_model_kernel:  # each atom at its nearest grid point
             assert (contexts.weights > 0).sum() == len(REFERENCE.points)
             return
-        if not (contexts.weights > 0).sum() == len(
-            REFERENCE.points
-        ):  # two moments of it
+        if (contexts.weights > 0).sum() != len(REFERENCE.points):  # two moments of it
             assert contexts.mean == pytest.approx(REFERENCE.mean, abs=0.1)
             return
         carried = contexts.weights > 0
@@ -181,8 +182,8 @@ class AdversaryContract:
         unseen = replace(
             state, history=replace(state.history, contexts=torch.empty(0, 2))
         )
-        for ask in (adversary.search_problem, adversary.judge):
-            with pytest.raises(InputDataError, match="no context yet.*`reference`"):
+        for ask in (adversary.search_problem, adversary.worst_case_problem):
+            with pytest.raises(InputDataError, match=r"no context yet.*`reference`"):
                 ask(unseen)
 
     def test_it_is_stored_and_restored(self, case: AdversaryCase) -> None:
@@ -219,7 +220,7 @@ class AdversaryContract:
 
     def test_every_option_is_explained(self, case: AdversaryCase) -> None:
         """In the docstring of the class: they are options of recipes."""
-        told = type(case.adversary).__doc__
-        assert told
+        docstring = type(case.adversary).__doc__
+        assert docstring
         for field in fields(case.adversary):
-            assert f"{field.name}: " in told
+            assert f"{field.name}: " in docstring

@@ -88,12 +88,12 @@ ALL = PENDING | {
 @pytest.mark.parametrize("make", PENDING.values(), ids=PENDING)
 def test_assigned_pending_decisions_are_those_that_were_set(make):
     model, X, P = small_model(), uniform(4, 1, 2, seed=3), uniform(2, 2, seed=4)
-    told, assigned = make(model), make(model)
-    plain = told(X)
-    told.set_X_pending(P)
+    with_setter, assigned = make(model), make(model)
+    plain = with_setter(X)
+    with_setter.set_X_pending(P)
     assigned.X_pending = P
     assert torch.equal(assigned.X_pending, P)
-    assert torch.equal(assigned(X), told(X))
+    assert torch.equal(assigned(X), with_setter(X))
     assert not torch.equal(assigned(X), plain)
     assigned.X_pending = None
     assert assigned.X_pending is None
@@ -145,7 +145,7 @@ def test_wrong_pending_decisions_change_nothing(make):
     acqf, P, X = make(small_model()), uniform(2, 2, seed=4), uniform(4, 1, 2)
     acqf.X_pending = P
     before = acqf(X)
-    with pytest.raises(BotorchTensorDimensionError, match="X_pending.*2 columns"):
+    with pytest.raises(BotorchTensorDimensionError, match=r"X_pending.*2 columns"):
         acqf.X_pending = uniform(2, 3)
     with pytest.raises(InputDataError, match="X_pending"):
         acqf.X_pending = [[0.1, 0.2]]

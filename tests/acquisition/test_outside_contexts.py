@@ -60,19 +60,19 @@ def test_same_as_contexts_of_weight_zero(
     X_pending = torch.rand(2, 2, dtype=torch.double) if pending else None
     X = torch.rand(5, 1, 2, dtype=torch.double, requires_grad=True)
     answers = []
-    for contexts, beside in ((inside, outside), (every, None)):
+    for contexts, further in ((inside, outside), (every, None)):
         acqf = DistributionallyRobustUCB(
             model,
             2.0,
             contexts,
             UncertaintyObjective(ambiguity),
-            outside_contexts=beside,
+            outside_contexts=further,
             X_pending=X_pending,
         )
         value = acqf(X)
         answers.append((value, *torch.autograd.grad(value.sum(), X)))
         weights = acqf.robust_value(X.squeeze(-2)).weights
-        assert weights.shape[-1] == (7 if beside is not None else 46)
+        assert weights.shape[-1] == (7 if further is not None else 46)
     torch.testing.assert_close(answers[0], answers[1])
 
 

@@ -19,8 +19,8 @@ from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation, Wasse
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.search import maximise
 
@@ -123,8 +123,8 @@ class ByValue(torch.nn.Module):
 def test_an_ascent_ends_as_high_as_from_starts_by_value(name, t, seed):
     known = history(t, 1, seed)
     space = SearchSpace(UNIT, UNIT[:, :1])
-    recipe = make_algorithm(name, num_restarts=4, raw_samples=64)
-    assert isinstance(recipe, ModelBasedAlgorithm)
+    recipe = make_recipe(name, num_restarts=4, raw_samples=64)
+    assert isinstance(recipe, ModelBasedRecipe)
     inputs = torch.cat([known.X, known.C], -1)
     model = SingleTaskGP(inputs, known.Y)
     acqf = recipe.exploring(recipe.state_of(model, known, space, 0), None)

@@ -22,7 +22,7 @@ from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 from tests.models import make_model
 
 POINTS = torch.tensor([[0.0], [0.3], [1.0]], dtype=torch.double)
@@ -119,7 +119,7 @@ def test_the_recipe_for_any_set_takes_the_contexts_of_the_round() -> None:
     reference = ContextSet(POINTS, WEIGHTS)
     found = []
     for ball in (Wasserstein(0.1), Wasserstein(0.1, COST)):
-        recipe = make_algorithm(
+        recipe = make_recipe(
             "dro",
             ambiguity_set=ball,
             reference=reference,
@@ -141,6 +141,6 @@ def test_categories_have_no_distances() -> None:
         torch.tensor([[0.0], [2.0]], dtype=torch.double),
         context_categories={0: 3},
     )
-    recipe = make_algorithm("dro", ambiguity_set=Wasserstein(0.1))
+    recipe = make_recipe("dro", ambiguity_set=Wasserstein(0.1))
     with pytest.raises(UnsupportedError, match="categories have none"):
         recipe.propose(history, space, seed=1)

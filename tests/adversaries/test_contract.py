@@ -20,7 +20,7 @@ FEWER = {"num_contexts": 25, "num_outside": 16, "num_candidates": 16}
 def case(name: str, adversary: Adversary) -> AdversaryCase:
     names = {field.name for field in fields(adversary)} & set(FEWER)
     made = replace(adversary, **{key: FEWER[key] for key in names})
-    reaches = made.judge(state_against(made)).box is not None
+    reaches = made.worst_case_problem(state_against(made)).box is not None
     dense = isinstance(adversary, (KernelDensity, KernelDensityBall))
     return AdversaryCase(
         name,

@@ -21,7 +21,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, make_algorithm
+from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.schedules import Constant, InverseSquareRoot
 
 BOUNDS = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -44,7 +44,7 @@ def optimizer(name: str, **options: Any) -> RobustOptimizer:
 
 
 def test_every_recipe_with_a_radius_is_here() -> None:
-    taking = {name for name, made in ALGORITHMS.items() if "radius" in made.options}
+    taking = {name for name, made in RECIPES.items() if "radius" in made.options}
     assert taking == set(DIAMETERS)
 
 
@@ -98,7 +98,7 @@ def test_a_round_and_a_profile_warn_too(tmp_path: Path) -> None:
 
 
 def test_the_kernel_of_a_users_model_has_no_known_diameter() -> None:
-    def model(**told: object) -> None:
+    def model(**changes: object) -> None:
         raise AssertionError("not called")
 
     with warnings.catch_warnings():
@@ -148,7 +148,7 @@ def test_the_largest_distance_of_contexts_by_brute_force() -> None:
 def test_a_recipe_of_ones_own_warns_in_a_round() -> None:
     from botorch_drbo.problem import Round
 
-    wdrbo = make_algorithm("wdrbo_exact", radius=0.1, num_restarts=1, raw_samples=8)
+    wdrbo = make_recipe("wdrbo_exact", radius=0.1, num_restarts=1, raw_samples=8)
     X = torch.linspace(0, 1, 4).double().unsqueeze(-1)
     C = torch.cat([2.0 * X, 5.0 + 4.0 * X], dim=-1)
     history = History(X=X, C=C, Y=X, contexts=C)

@@ -16,7 +16,7 @@ from botorch_drbo.ambiguity import AmbiguitySet, Solution, SolverStatus
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 from tests.models import make_model
 
 
@@ -148,7 +148,7 @@ def test_acquisition_function(outside: bool) -> None:
 
 
 def test_recipe_judges_over_the_whole_box() -> None:
-    recipe = make_algorithm("dro", ambiguity_set=Contamination(EPS), **SEARCH)
+    recipe = make_recipe("dro", ambiguity_set=Contamination(EPS), **SEARCH)
     best = recipe.recommend(data(), SPACE, seed=1)
     joint = recipe.fitted(data(), SPACE, uses_contexts=True)
     grid = torch.linspace(0, 1, 1001, dtype=torch.double).unsqueeze(-1)

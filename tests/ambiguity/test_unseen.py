@@ -81,12 +81,12 @@ def test_a_context_helps_if_and_only_if_its_reduced_cost_is_negative(
 
 
 def test_which_sets_reach_contexts_that_are_not_listed() -> None:
-    reach = {TotalVariation, ChiSquared}
+    reaching = {TotalVariation, ChiSquared}
     everything: set[type[AmbiguitySet]] = {
         ConditionalValueAtRisk, FullSimplex, KullbackLeibler, MaximumMeanDiscrepancy,
         MinimaxApproximation, ModifiedChiSquared, NoAmbiguity, Wasserstein,
-    } | reach  # fmt: skip
-    assert {kind for kind in everything if kind.reaches_unseen} == reach
+    } | reaching  # fmt: skip
+    assert {kind for kind in everything if kind.reaches_unseen} == reaching
 
 
 def test_the_original_of_an_approximation() -> None:

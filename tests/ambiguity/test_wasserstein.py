@@ -107,12 +107,12 @@ def test_duplicate_atoms_move_for_free():
 def on_a_line(x: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
     """The area between the distribution functions, in exact arithmetic."""
     order = np.argsort(x)
-    places, p, q = ([Fraction(v) for v in values[order]] for values in (x, p, q))
+    atoms, p, q = ([Fraction(v) for v in values[order]] for values in (x, p, q))
     p, q = ([v / sum(values) for v in values] for values in (p, q))
     ahead, area = Fraction(0), Fraction(0)
-    for i in range(len(places) - 1):
+    for i in range(len(atoms) - 1):
         ahead += p[i] - q[i]
-        area += abs(ahead) * (places[i + 1] - places[i])
+        area += abs(ahead) * (atoms[i + 1] - atoms[i])
     return float(area)
 
 

@@ -74,16 +74,22 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("place", ["inside", "is of the wrong kind"])
+@pytest.mark.parametrize("location", ["inside", "is of the wrong kind"])
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_place_that_cannot_be_written_is_refused_at_once(
-    line: str, place: str, tmp_path: Path, capsys
+    line: str, location: str, tmp_path: Path, capsys
 ):
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.touch()
     folder.mkdir()
     is_folder = line.split()[0] in ("run", "demo", "bocu", "misspecified")
-    out = file / "there" / "out" if place == "inside" else file if is_folder else folder
+    out = (
+        file / "there" / "out"
+        if location == "inside"
+        else file
+        if is_folder
+        else folder
+    )
     start = time.perf_counter()
     assert main([*line.split(), "--out", str(out)]) == 2
     assert time.perf_counter() - start < 20  # what it imports

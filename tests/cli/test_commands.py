@@ -227,7 +227,7 @@ def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "told"),
+    ("command", "words", "message"),
     [
         ("suggest", ["--known", "weather=hail"], "`--known weather=hail`: `weather`"),
         ("suggest", ["--seed", "-1"], "--seed"),
@@ -236,13 +236,13 @@ def test_the_default_recipe_takes_a_categorical_context(data: Path) -> None:
     ],
 )
 def test_a_wrong_word_is_told_as_it_was_typed(
-    data: Path, command: str, words: list[str], told: str
+    data: Path, command: str, words: list[str], message: str
 ) -> None:
     forecast = data.with_name("forecast.csv")
     forecast.write_text("weather,weight\nrain,-1\n")
     words = [word.format(forecast) for word in words]
     code, shown = call(command, data, *COLUMNS, *words)
-    assert code == 2 and told in shown and "`contexts`" not in shown
+    assert code == 2 and message in shown and "`contexts`" not in shown
 
 
 @pytest.mark.parametrize("command", ["recommend", "plot"])
@@ -271,3 +271,36 @@ def test_two_dollars_in_a_name_are_no_formula(data: Path) -> None:
     words = [w.replace("price", "p$_$").replace("profit", "y $\\foo$") for w in COLUMNS]
     code, shown = call("plot", data, *words)
     assert code == 0, shown
+
+
+def test_a_radius_by_column_in_the_units_of_the_file(data: Path) -> None:
+    words = ["wdrbo_exact" if w == "dro" else w for w in COLUMNS]
+    code, shown = call("recommend", data, *words, "--radius", "weather=0.1")
+    assert code == 0, shown
+    assert "within another weather for 0.1 of the weight (Wasserstein)" in shown
+    code, shown = call("suggest", data, *words, "--radius", "sd", "--dry-run")
+    assert code == 0, shown
+    code, shown = call("suggest", data, *words, "--radius", "0.2", "--dry-run")
+    assert code == 0, shown
+
+
+@pytest.mark.parametrize(
+    ("radius", "words"),
+    [
+        (["wheather=0.1"], "Did you mean `weather`?"),
+        (["weather=lots"], "Write NAME=SIZE"),
+        (["weather=.1", "weather=.2"], "once for each context"),
+        (["weather=.1", "sd"], "Write NAME=SIZE"),
+        (["weather=10"], "0.1 for a tenth"),
+        (["far"], "must be a number, one of ['sd', 'spread']"),
+    ],
+)
+def test_radii_that_cannot_be_read(radius: list[str], words: str, data: Path) -> None:
+    names = ["wdrbo_exact" if w == "dro" else w for w in COLUMNS]
+    code, shown = call("recommend", data, *names, "--radius", *radius)
+    assert code == 2 and words in shown, shown
+
+
+def test_a_radius_by_column_is_for_distances(data: Path) -> None:
+    code, shown = call("recommend", data, *COLUMNS, "--radius", "weather=0.1")
+    assert code == 2 and "Recipes that take a radius by column" in shown

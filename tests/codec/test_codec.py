@@ -60,13 +60,13 @@ def test_a_class_of_the_same_name_does_not_take_the_place_of_ours() -> None:
     record = encode(TotalVariation(0.3))
     old = {"type": "TotalVariation", "sets": {}, "numbers": {"floor": None}}
     old["numbers"] = {"radius": {"values": 0.3, "dtype": "float64"}}  # version 2
-    mine = module_with("sets_of_mine", IMPOSTOR).TotalVariation
+    own = module_with("sets_of_mine", IMPOSTOR).TotalVariation
     try:
         for stored in (record, old):
             assert type(decode(stored, AmbiguitySet)) is TotalVariation
-        found = trip(mine(0.3))
-        assert type(found) is mine and found.radius == 0.3
-        assert encode(mine(0.3))["class"] == "sets_of_mine:TotalVariation"
+        found = trip(own(0.3))
+        assert type(found) is own and found.radius == 0.3
+        assert encode(own(0.3))["class"] == "sets_of_mine:TotalVariation"
     finally:
         del sys.modules["sets_of_mine"]
     with pytest.raises(InputDataError, match="Import the module"):

@@ -7,6 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.objectives import RobustSatisficing
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -120,7 +122,7 @@ def play(client: Client, rounds: range) -> list[float]:
     return asked
 
 
-def beside(**options: Any) -> RobustOptimizer:
+def reference_run(**options: Any) -> RobustOptimizer:
     """The same problem without Ax."""
     bounds = torch.tensor([[0.0], [1.0]]).double()
     context_bounds = torch.tensor([[10.0], [12.0]]).double()
@@ -128,7 +130,7 @@ def beside(**options: Any) -> RobustOptimizer:
     return RobustOptimizer("wdrbo", bounds, context_bounds, **settings)
 
 
-def told(opt: RobustOptimizer, x: float, c: float, y: float | None) -> None:
+def tell_row(opt: RobustOptimizer, x: float, c: float, y: float | None) -> None:
     opt.tell(*torch.tensor([[[x]], [[c]]], dtype=torch.double), y)
 
 
@@ -156,10 +158,10 @@ def test_twelve_trials_saved_and_loaded_in_the_middle_ask_what_one_run_asks(
 def test_the_client_asks_and_recommends_what_an_optimizer_does(
     uninterrupted: tuple[Client, list[float]],
 ) -> None:
-    opt = beside()
+    opt = reference_run()
     for t, x in enumerate(uninterrupted[1]):
         assert opt.ask().item() == x
-        told(opt, x, world(t), cost(x, world(t)))
+        tell_row(opt, x, world(t), cost(x, world(t)))
     assert robust.recommend(uninterrupted[0]) == {"x": opt.recommend().x.item()}
     table = robust.optimizer(uninterrupted[0]).history
     assert table["cost"].tolist() == opt.history.Y.flatten().tolist()
@@ -209,15 +211,15 @@ def test_a_log_scale_of_ax_is_the_recipes_scale_and_references_are_in_plain_unit
         assert math.log(decision["x"]) == pytest.approx(opt.ask().item(), abs=1e-6)
         c = 100.0 ** math.modf(0.618 * t)[0]
         robust.tell(client, index, {"c": c}, {"cost": decision["x"] * c})
-        told(opt, math.log(decision["x"]), math.log(c), decision["x"] * c)
+        tell_row(opt, math.log(decision["x"]), math.log(c), decision["x"] * c)
 
 
 def test_parallel_trials_spread_and_contexts_come_in_any_order() -> None:
-    client, opt = make(), beside()
+    client, opt = make(), reference_run()
     play(client, range(4))
     for t in range(4):
         x = opt.ask().item()
-        told(opt, x, world(t), cost(x, world(t)))
+        tell_row(opt, x, world(t), cost(x, world(t)))
     trials = client.get_next_trials(max_trials=3)
     xs = [trial["x"] for trial in trials.values()]
     assert xs == [opt.ask().item() for _ in range(3)]
@@ -225,7 +227,7 @@ def test_parallel_trials_spread_and_contexts_come_in_any_order() -> None:
     assert min(gaps) > 1e-3
     last = list(trials)[-1]
     robust.tell(client, last, {"c": 11.0}, {"cost": cost(xs[-1], 11.0)})
-    told(opt, xs[-1], 11.0, cost(xs[-1], 11.0))
+    tell_row(opt, xs[-1], 11.0, cost(xs[-1], 11.0))
     assert robust.optimizer(client).pending["x"].tolist() == xs[:2]
     assert ask(client)[1]["x"] == opt.ask().item()
 
@@ -259,16 +261,16 @@ def test_what_was_abandoned_is_avoided_and_what_failed_is_not() -> None:
 
 
 def test_a_context_known_before_is_a_fixed_parameter() -> None:
-    client, opt = make(), beside()
+    client, opt = make(), reference_run()
     play(client, range(4))
     for t in range(4):
         x = opt.ask().item()
-        told(opt, x, world(t), cost(x, world(t)))
+        tell_row(opt, x, world(t), cost(x, world(t)))
     known = torch.tensor([11.75]).double()
     index, decision = ask(client, c=11.75)
     assert decision == {"x": opt.ask(context=known).item(), "c": 11.75}
     client.complete_trial(index, {"cost": 1.25})  # it is all known: Ax's own way
-    told(opt, decision["x"], 11.75, 1.25)
+    tell_row(opt, decision["x"], 11.75, 1.25)
     assert ask(client)[1]["x"] == opt.ask().item()
     best = opt.recommend(context=known).x.item()
     assert robust.recommend(client, {"c": 11.75}) == {"x": best}
@@ -321,7 +323,7 @@ def test_a_forgotten_context_closes_its_trial_unless_it_comes_later() -> None:
         assert robust.tell(client, index, {}) == index
     index = robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
     assert robust.optimizer(client).history["cost"].tolist() == [1.0]
-    forgotten, decision = ask(client)
+    forgotten, _decision = ask(client)
     client.complete_trial(forgotten, {"cost": 2.0})  # the context was never told
     with pytest.warns(InputDataWarning, match=f"Trial {forgotten} .*not its context"):
         ask(client)
@@ -382,16 +384,16 @@ def cards(client: Client) -> list[AnalysisCardBase]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("told_trials", [0, 1, 3])
-def test_no_card_of_the_analyses_is_an_error(told_trials: int) -> None:
+@pytest.mark.parametrize("num_trials", [0, 1, 3])
+def test_no_card_of_the_analyses_is_an_error(num_trials: int) -> None:
     client = make("wdrbo_exact", num_initial=2)
-    play(client, range(told_trials))
+    play(client, range(num_trials))
     ask(client)
     found = cards(client)
     names = {card.name for card in found if isinstance(card, PlotlyAnalysisCard)}
     assert not [card.name for card in found if isinstance(card, ErrorAnalysisCard)]
     expected = {"ArmEffectsPlot", "CrossValidationPlot", "SlicePlot"}
-    assert (expected <= names) == (told_trials > 1)
+    assert (expected <= names) == (num_trials > 1)
 
 
 def test_analyses_change_no_decision_and_follow_the_data() -> None:
@@ -580,23 +582,23 @@ def test_a_context_of_every_kind_is_told_saved_and_asked_for(
     kind: str, tmp_path: Path
 ) -> None:
     """As a RobustOptimizer of a space with that variable has it."""
-    parameter, variable, told_values, kept = KINDS[kind]
+    parameter, variable, given_values, kept = KINDS[kind]
     client = make("wdrbo_exact", parameters=(X, parameter), contexts=("p",))
     space = Space({"x": (0.0, 1.0)}, {"p": variable})
     settings = {"num_initial": 3, "seed": 3, "maximize": False, **SMALL}
     opt = NamedOptimizer("wdrbo_exact", space, **settings)
-    for t, (given, value) in enumerate(zip(told_values, kept, strict=True)):
+    for t, (given, value) in enumerate(zip(given_values, kept, strict=True)):
         index, decision = ask(client)
-        mine = opt.ask()
-        assert decision["x"] == pytest.approx(mine["x"].item(), abs=1e-6)
+        decision_of_run = opt.ask()
+        assert decision["x"] == pytest.approx(decision_of_run["x"].item(), abs=1e-6)
         y = (decision["x"] - 0.2 * t) ** 2
         index = robust.tell(client, index, {"p": given}, {"cost": y})
-        opt.tell(mine, {"p": in_model_units(variable, value)}, y)
+        opt.tell(decision_of_run, {"p": in_model_units(variable, value)}, y)
         if t == 1:
             client = reloaded(client, tmp_path)
     table = client.summarize(trial_statuses=["completed"])
     assert table["p"].tolist() == pytest.approx(kept)
-    known = told_values[0]
+    known = given_values[0]
     _, decision = ask(client, p=known)
     theirs = opt.ask(context={"p": in_model_units(variable, kept[0])})
     assert decision["x"] == pytest.approx(theirs["x"].item(), abs=1e-6)
@@ -619,14 +621,14 @@ def test_a_decision_of_every_kind_is_asked_told_and_saved(
     opt = NamedOptimizer("wdrbo_exact", space, **settings)
     for t in range(4):
         index, decision = ask(client)
-        mine = opt.ask()
+        decision_of_run = opt.ask()
         value = decision["p"]
         assert type(value) is type(kept[0])
         expected = in_model_units(variable, value)
-        assert mine["p"].item() == pytest.approx(expected, abs=1e-6)
+        assert decision_of_run["p"].item() == pytest.approx(expected, abs=1e-6)
         y = cost(decision["x"], world(t)) + t
         robust.tell(client, index, {"c": world(t)}, {"cost": y})
-        opt.tell(mine, {"c": world(t)}, y)
+        opt.tell(decision_of_run, {"c": world(t)}, y)
         if t == 2:
             client = reloaded(client, tmp_path)
     other = client.attach_trial({"x": 0.5, "p": kept[0], "c": 11.0})
@@ -642,8 +644,8 @@ def test_a_log_integer_of_many_values_is_searched_between_them_and_rounded() -> 
         assert type(decision["p"]) is int and 1 <= decision["p"] <= 10**7
         y = (math.log10(decision["p"]) - 3.0) ** 2
         robust.tell(client, index, {"c": world(t)}, {"cost": y})
-    told = robust.optimizer(client).history["p"]
-    assert told.tolist() == client.summarize(trial_statuses=["completed"])["p"].tolist()
+    seen = robust.optimizer(client).history["p"]
+    assert seen.tolist() == client.summarize(trial_statuses=["completed"])["p"].tolist()
 
 
 def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
@@ -667,7 +669,7 @@ def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", sorted(RECIPES))
 def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> None:
     client = make(algorithm, num_initial=2, **NEEDED.get(algorithm, {}))
     play(client, range(3))
@@ -761,17 +763,17 @@ def test_a_decision_cannot_be_held_fixed() -> None:
 def test_a_wrong_tell_records_nothing(arguments: dict[str, Any], match: str) -> None:
     client = make(outside="raise")
     index, _ = ask(client)
-    told = {"trial_index": index, "context": {"c": 11.0}, "raw_data": {"cost": 1.0}}
+    valid = {"trial_index": index, "context": {"c": 11.0}, "raw_data": {"cost": 1.0}}
     before = client.summarize()
     with pytest.raises(InputDataError, match=match):
-        robust.tell(client, **{**told, **arguments})
+        robust.tell(client, **{**valid, **arguments})
     assert client.summarize().equals(before)
 
 
 def test_another_context_for_what_happened_is_refused() -> None:
     client = make()
     index = robust.tell(client, ask(client)[0], {"c": 11.0})
-    with pytest.raises(InputDataError, match="has the context {'c': 11.0} already"):
+    with pytest.raises(InputDataError, match=r"has the context {'c': 11.0} already"):
         robust.tell(client, index, {"c": 11.5}, {"cost": 1.0})
 
 
@@ -788,6 +790,12 @@ def test_a_client_without_our_strategy_is_refused() -> None:
     ("make_it", "match"),
     [
         (lambda: robust.generation_strategy("c"), "Write them in brackets"),
+        (
+            lambda: robust.generation_strategy(
+                ["c"], objective=partial(RobustSatisficing, target=1.0)
+            ),
+            "`objective` is the function `RobustSatisficing`",
+        ),
         (lambda: robust.generation_strategy([]), "must be a list of names"),
         (lambda: robust.generation_strategy(["c", "c"]), "must differ"),
         (lambda: robust.generation_strategy(["c"], "wdrb"), "Did you mean"),

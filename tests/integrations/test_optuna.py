@@ -36,7 +36,7 @@ from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -146,7 +146,7 @@ def test_the_robust_decision_where_the_rivals_recommend_the_other_end() -> None:
     assert study.best_params["x"] > 0.3
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_every_recipe_by_its_name(name: str) -> None:
     options = {"reward_range": (-2.0, 0.0)} if name == "regret_balancing" else {}
     given = {} if name == "random" else {"num_restarts": 1, "raw_samples": 8}
@@ -356,7 +356,7 @@ def test_without_a_search_space_the_first_trial_is_random_then_all_are_modelled(
     assert "botorch_drbo:a" not in study.trials[0].system_attrs
     assert "botorch_drbo:a" in study.trials[1].system_attrs
     trial = study.ask()
-    with pytest.raises(UnsupportedError, match="'extra'.*leaves none to chance"):
+    with pytest.raises(UnsupportedError, match=r"'extra'.*leaves none to chance"):
         trial.suggest_float("extra", 0.0, 1.0)
 
 
@@ -436,7 +436,7 @@ def test_constraints_are_refused() -> None:
 def test_tell_refuses_and_records_nothing() -> None:
     study = study_with(sampler(outside="raise"))
     trial = study.ask(SPACE)
-    for told, value, message in [
+    for context, value, message in [
         ({"d": 1.0}, 0.0, "no context 'd'"),
         ({}, 0.0, r"\['c'\] are missing"),
         ({"c": 11.0}, 0.0, "'c' of this context must lie between 0 and 10"),
@@ -446,7 +446,7 @@ def test_tell_refuses_and_records_nothing() -> None:
         ({"c": 1.0}, 1e200, "cannot be modelled"),
     ]:
         with pytest.raises(InputDataError, match=message):
-            tell(study, trial, told, value)
+            tell(study, trial, context, value)
     assert study.trials[0].state == TrialState.RUNNING
     assert study.trials[0].user_attrs == {}
 
@@ -470,8 +470,8 @@ def test_a_trial_with_an_unusable_context_counts_as_failed(
     rounds(study, 3)
     with pytest.warns(InputDataWarning, match=r"'?c'?.* of trial 3|trial 3 has no"):
         if by_hand:
-            told = {} if c == "nothing" else {"c": c}
-            tell(study, study.ask(SPACE), told, 5.0)
+            context = {} if c == "nothing" else {"c": c}
+            tell(study, study.ask(SPACE), context, 5.0)
         else:
             study.optimize(lambda trial: objective_with(trial, c), n_trials=1)
     failed = study_with(sampler("erbo"))
@@ -496,11 +496,11 @@ def objective_with(trial: optuna.Trial, c: object) -> float:
 @pytest.mark.parametrize(("c", "end"), [(11.0, 10.0), (-1, 0.0)])
 def test_a_context_is_clipped_where_asked(c: float, end: float) -> None:
     clipped, at_end = study_with(sampler(outside="clip")), study_with(sampler())
-    for study, told in ((clipped, c), (at_end, end)):
+    for study, context in ((clipped, c), (at_end, end)):
         rounds(study, 3)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            tell(study, study.ask(SPACE), {"c": told}, -1.0)
+            tell(study, study.ask(SPACE), {"c": context}, -1.0)
         warned = [str(w.message) for w in caught if w.category is InputDataWarning]
         assert warned == (
             [
@@ -605,7 +605,7 @@ def test_trials_with_nothing_in_common_are_not_left_to_chance() -> None:
     for name in SPACE:
         trial = study.ask({name: SPACE[name]}) if name == "a" else study.ask()
         if name == "b":
-            with pytest.raises(UnsupportedError, match="'b'.*leaves none to chance"):
+            with pytest.raises(UnsupportedError, match=r"'b'.*leaves none to chance"):
                 trial.suggest_float("b", -1.0, 1.0)
             continue
         tell(study, trial, {"c": 1.0}, 0.0)
@@ -617,7 +617,7 @@ def test_trials_with_nothing_in_common_are_not_left_to_chance() -> None:
             user_attrs={"c": 1.0},
         )
     )
-    with pytest.raises(UnsupportedError, match="'a'.*leaves none to chance"):
+    with pytest.raises(UnsupportedError, match=r"'a'.*leaves none to chance"):
         study.ask({"a": SPACE["a"]})
 
 

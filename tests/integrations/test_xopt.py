@@ -17,7 +17,7 @@ from xopt.errors import VOCSError
 
 from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.integrations.xopt import RobustGenerator
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 
 QUICK = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 10}
 # Not in alphabetical order: Xopt's YAML forgets the order of its variables.
@@ -118,7 +118,7 @@ def quick(name: str) -> dict[str, Any]:
     return {**options, **ranged}
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_every_recipe_by_its_name_and_from_its_dump(name: str) -> None:
     made = generator(algorithm=name, options=quick(name))
     assert RobustGenerator.from_yaml(made.yaml()).yaml() == made.yaml()
@@ -283,10 +283,10 @@ def test_a_row_that_cannot_be_used_counts_as_failed_and_its_dump_can_be_opened(
         made = unusable(row, "skip")
     failed = xopt(generator(algorithm="erbo"), steps=3)
     (decision,) = failed.generator.generate(1)
-    told = {"gain": None}
+    measured = {"gain": None}
     if row.get("warmth") == 1.0:
-        told["warmth"] = row["warmth"]  # its context counts
-    failed.add_data(pd.DataFrame([{**decision, **told}]))
+        measured["warmth"] = row["warmth"]  # its context counts
+    failed.add_data(pd.DataFrame([{**decision, **measured}]))
     loaded = Xopt(made.yaml())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputDataWarning)
@@ -336,5 +336,5 @@ def test_recommend_refuses() -> None:
     made = generator()
     with pytest.raises(InputDataError, match="no outcome yet"):
         made.recommend()
-    with pytest.raises(InputDataError, match="no context 'warmt'.*Did you mean"):
+    with pytest.raises(InputDataError, match=r"no context 'warmt'.*Did you mean"):
         made.recommend({"warmt": 1.0})

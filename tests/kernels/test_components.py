@@ -121,8 +121,8 @@ def test_curvature_is_the_second_difference_at_the_peak(name: str) -> None:
     h = 1e-4
     z = torch.full((1, 3), 0.5, dtype=torch.double)
     peak = of_gpytorch(kernel, z, z).squeeze()
-    beside = of_gpytorch(kernel, z + h * torch.eye(3).double(), z).squeeze(-1)
-    expected = 2 * (peak - beside) / h**2  # the slope at the peak is zero
+    nearby = of_gpytorch(kernel, z + h * torch.eye(3).double(), z).squeeze(-1)
+    expected = 2 * (peak - nearby) / h**2  # the slope at the peak is zero
     torch.testing.assert_close(found.sum(0), expected, rtol=1e-3, atol=1e-3)
 
 

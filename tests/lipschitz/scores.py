@@ -113,8 +113,8 @@ def polished_maximum(score: Surface, X: Tensor, d_c: int, per_side: int) -> Tens
             near = (grid - centre.unsqueeze(-2)).abs().amax(-1) < 2 * width
             heights = torch.where(near, 0.0, heights)
             for _ in range(10):
-                places = (centre.unsqueeze(-2) + width * cube).clamp(0.0, 1.0)
-                top, index = differences(score, X, places).max(-1)
-                centre = places[torch.arange(len(X)), index]
+                points = (centre.unsqueeze(-2) + width * cube).clamp(0.0, 1.0)
+                top, index = differences(score, X, points).max(-1)
+                centre = points[torch.arange(len(X)), index]
                 best, width = torch.maximum(best, top), 0.4 * width
     return best

@@ -34,10 +34,10 @@ def test_float32_climbs_to_the_same_place() -> None:
     model, _, X = make_problem(4, 2, "Matern-5/2", decisions=8)
     single = copy.deepcopy(model).float()
     found = []
-    for judged in (single, copy.deepcopy(single).double()):
-        Z = judged.train_inputs[0]
+    for model_ in (single, copy.deepcopy(single).double()):
+        Z = model_.train_inputs[0]
         acqf = LipschitzPenalizedUCB(
-            judged,
+            model_,
             beta=2.25,
             context_set=ContextSet.empirical(Z[:, X.shape[-1] :]),
             radius=0.1,

@@ -31,12 +31,12 @@ def log_length(c: Tensor) -> Tensor:
 @pytest.mark.parametrize("edge", [False, True])
 def test_the_parabola_is_autograds(d: int, edge: bool) -> None:
     """At a face of the box the cross lies inside, and the parabola about the face."""
-    place = torch.linspace(0.3, 0.6, d, dtype=torch.double)
+    point = torch.linspace(0.3, 0.6, d, dtype=torch.double)
     if edge:
-        place[0] = 1.0
-    reach = torch.finfo(torch.double).eps ** 0.25
-    here = SlopeClimb(d)._quadratic_model(slope, place[None, None], reach)
-    leaf = place.clone().requires_grad_()
+        point[0] = 1.0
+    width = torch.finfo(torch.double).eps ** 0.25
+    here = SlopeClimb(d)._quadratic_model(slope, point[None, None], width)
+    leaf = point.clone().requires_grad_()
     expected = (
         log_length(leaf),
         torch.autograd.functional.jacobian(log_length, leaf),
@@ -47,10 +47,10 @@ def test_the_parabola_is_autograds(d: int, edge: bool) -> None:
         torch.testing.assert_close(a[0, 0], b.detach(), rtol=error, atol=error)
 
 
-def parabola(place, gradient, hessian) -> LogLength:
-    tensors = [torch.tensor(part).double() for part in (place, gradient, hessian)]
-    place, gradient, hessian = (part[None] for part in tensors)
-    return LogLength(place, place.new_zeros(1), gradient, hessian)
+def parabola(point, gradient, hessian) -> LogLength:
+    tensors = [torch.tensor(part).double() for part in (point, gradient, hessian)]
+    point, gradient, hessian = (part[None] for part in tensors)
+    return LogLength(point, point.new_zeros(1), gradient, hessian)
 
 
 WIDE = torch.full((1,), 10.0, dtype=torch.double)
@@ -110,12 +110,12 @@ def test_a_step_that_led_downwards_is_taken_back() -> None:
         return (-0.5 * (30 * (c - 0.5)).square()).exp()
 
     start = torch.tensor([[[0.46]]], dtype=torch.double)
-    ends, best, highest = SlopeClimb(1)(bells, start, 12, 0.5)
+    ends, _, highest = SlopeClimb(1)(bells, start, 12, 0.5)
     torch.testing.assert_close(ends.item(), 0.5, rtol=0, atol=1e-6)
     torch.testing.assert_close(highest.item(), 1.0)
     heights = []
     for steps in range(1, 8):
-        ends, best, highest = SlopeClimb(1)(bells, start, steps, 0.5)
+        _, _, highest = SlopeClimb(1)(bells, start, steps, 0.5)
         heights.append(highest.item())
     assert heights == sorted(heights)
 
@@ -136,7 +136,7 @@ def test_the_climb_that_leads_is_not_given_up() -> None:
 
 
 def test_arrived_is_who_can_win() -> None:
-    place = torch.tensor([[0.1], [0.9]], dtype=torch.double)
+    point = torch.tensor([[0.1], [0.9]], dtype=torch.double)
     for ends, expected, arrived in (
         ([[0.1001], [0.9]], [1.0, 1.0], True),
         ([[0.2], [0.9]], [1.0, 1.0], False),
@@ -145,7 +145,7 @@ def test_arrived_is_who_can_win() -> None:
         ([[0.89], [0.9]], [0.99, 1.0], True),  # it goes where the other is
     ):
         here = torch.tensor(ends).double(), torch.tensor(expected).double()
-        assert climb._converged(place, *here) == arrived
+        assert climb._converged(point, *here) == arrived
 
 
 def test_nothing_is_lost_where_there_is_no_slope() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
 from tests.data import with_data
 
@@ -19,7 +19,7 @@ def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
     function = make_test_function(problem)
     bounds, context_bounds = function.bounds, function.context_bounds
     contexts = function.sample_contexts(ITERATIONS, seed=0)
-    for name in sorted(ALGORITHMS):
+    for name in sorted(RECIPES):
         options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 3}
         if name in ("sbo_kde", "drbo_kde", "drbo_mmd", "drbo_mmd_minimax"):
             options["num_contexts"] = 32

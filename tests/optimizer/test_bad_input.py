@@ -89,8 +89,8 @@ def test_bad_call_changes_nothing(toy: Any, tmp_path: Path, case: str) -> None:
 
 CONSTRUCTIONS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "unknown name": ({"algorithm": "bo"}, DATA, "choices are"),
-    "no algorithm": ({"algorithm": 3}, DATA, "name or an Algorithm"),
-    "algorithm class": ({"algorithm": RandomSearch}, DATA, "name or an Algorithm"),
+    "no algorithm": ({"algorithm": 3}, DATA, "name or a Recipe"),
+    "algorithm class": ({"algorithm": RandomSearch}, DATA, "name or a Recipe"),
     "misspelt name": ({"algorithm": "wdrb"}, DATA, "Did you mean `wdrbo`"),
     "unknown option": ({"radios": 1.0}, DATA, "no option radios"),
     "misspelt option": ({"raw_sample": 1}, DATA, "Did you mean `raw_samples`"),

@@ -11,7 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 
 
 def grid(num: int = 5) -> Tensor:
@@ -35,11 +35,11 @@ def rounds(toy: Any, opt: RobustOptimizer, first: int, last: int) -> list[Tensor
 
 def test_design_is_one_shuffle_however_it_is_asked(toy: Any) -> None:
     at_once = toy.make(num_initial=6).ask(6, candidates=grid())
-    places = rows_of(at_once, grid())
-    assert -1 not in places and len(set(places)) == 6
+    indices = rows_of(at_once, grid())
+    assert -1 not in indices and len(set(indices)) == 6
     opt = toy.make("random", num_initial=6)  # equal seeds, equal designs
-    told = rounds(toy, opt, 0, 6)
-    assert torch.equal(torch.cat(told), at_once)
+    decisions = rounds(toy, opt, 0, 6)
+    assert torch.equal(torch.cat(decisions), at_once)
     other = toy.make(num_initial=6, seed=1).ask(6, candidates=grid())
     assert not torch.equal(other, at_once)
 
@@ -70,7 +70,7 @@ def test_batch_across_the_end_of_the_design_is_distinct(toy: Any) -> None:
     assert sorted(rows_of(x, candidates)) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_resumed_run_asks_the_same_rows(toy: Any, tmp_path: Path, name: str) -> None:
     whole = rounds(toy, toy.make(name), 0, 6)
     path = tmp_path / "run.jsonl"
@@ -95,7 +95,7 @@ def test_recommendation_from_a_list(toy: Any) -> None:
         opt.recommend(grid()[:0])
 
 
-@pytest.mark.parametrize("told", [0, 4])  # in the design, and after it
+@pytest.mark.parametrize("num_rounds", [0, 4])  # in the design, and after it
 @pytest.mark.parametrize(
     ("candidates", "q", "error", "text"),
     [
@@ -108,10 +108,10 @@ def test_recommendation_from_a_list(toy: Any) -> None:
     ],
 )
 def test_bad_lists_change_nothing(
-    toy: Any, told: int, candidates, q: int, error: type, text: str
+    toy: Any, num_rounds: int, candidates, q: int, error: type, text: str
 ) -> None:
     opt = toy.make()
-    rounds(toy, opt, 0, told)
+    rounds(toy, opt, 0, num_rounds)
     before = opt.state_dict()
     with pytest.raises(error, match=text):
         opt.ask(q, candidates=candidates)

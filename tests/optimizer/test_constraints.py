@@ -36,14 +36,14 @@ def optimizer(**options) -> RobustOptimizer:
     )
 
 
-def told(**options) -> RobustOptimizer:
+def observed_run(**options) -> RobustOptimizer:
     opt = optimizer(**options)
     opt.tell(X, C, Y, constraints=G)
     return opt
 
 
 def test_they_reach_the_recipe_and_the_recommendation() -> None:
-    opt = told()
+    opt = observed_run()
     data = opt.history.constraints
     assert torch.equal(data.G, G) and torch.equal(data.X, X) and torch.equal(data.C, C)
     assert [trial.constraints for trial in opt.trials] == [
@@ -61,7 +61,7 @@ def test_low_outcomes_may_be_good() -> None:
     """The sign of the outcome is not that of the constraints."""
     mirrored = optimizer(maximize=False)
     mirrored.tell(X, C, -Y, constraints=G)
-    best, same = mirrored.recommend(), told().recommend()
+    best, same = mirrored.recommend(), observed_run().recommend()
     assert torch.allclose(best.x, same.x, atol=1e-6)
     assert best.feasibility == pytest.approx(same.feasibility, abs=1e-6)
     assert best.expected_value == pytest.approx(-same.expected_value, abs=1e-6)
@@ -89,7 +89,7 @@ def test_an_outcome_that_comes_late_brings_them() -> None:
 
 
 def test_a_failed_trial_may_have_violated_them() -> None:
-    opt = told()
+    opt = observed_run()
     x = opt.ask()
     opt.tell(x, C[:1], failed=True, constraints=-0.4)
     assert opt.trials[-1].status == "failed"
@@ -99,14 +99,14 @@ def test_a_failed_trial_may_have_violated_them() -> None:
 
 
 def test_some_trials_may_have_none() -> None:
-    opt = told()
+    opt = observed_run()
     opt.tell(uniform(2, 2, seed=8), C[:2], Y[:2])
     assert opt.history.t == 12 and len(opt.history.constraints.G) == 10
     assert opt.recommend().feasibility is not None
 
 
 def test_what_is_withdrawn_is_forgotten() -> None:
-    opt = told()
+    opt = observed_run()
     x = opt.ask()
     opt.tell(x, C[:1], 1.0, constraints=-9.0)
     before = opt.history.constraints.G.clone()
@@ -124,7 +124,7 @@ def test_what_is_withdrawn_is_forgotten() -> None:
 
 def test_resume_asks_and_recommends_the_same(tmp_path) -> None:
     path = tmp_path / "run.jsonl"
-    opt = told(journal=path)
+    opt = observed_run(journal=path)
     x = opt.ask()
     opt.tell(x, C[:1], failed=True, constraints=-0.4)
     opt.close()
@@ -186,7 +186,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_nothing_is_recorded_if_they_are_wrong(name: str) -> None:
     act, error, message = BAD[name]
-    opt = told()
+    opt = observed_run()
     with pytest.raises(error) as caught:
         act(opt)
     assert isinstance(caught.value, BotorchError) and message in str(caught.value)

@@ -136,20 +136,20 @@ def nested(depth: int, value: Any) -> Any:
     return value
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
+def entries(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every container of a JSON value with each of its keys."""
     keys = value if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
         if isinstance(value[key], (dict, list)):
-            yield from places(value[key])
+            yield from entries(value[key])
 
 
 def mutate(value: Any, chance: random.Random) -> Any:
     """One to three changes of type, value, nesting, length or key, anywhere."""
     value = copy.deepcopy(value)
     for _ in range(chance.randint(1, 3)):
-        found = list(places(value))
+        found = list(entries(value))
         if not found:
             break
         where, key = chance.choice(found)
@@ -238,9 +238,9 @@ def test_nesting_without_end_is_a_damaged_line(
     with pytest.raises(InputDataError, match="journal"):
         RobustOptimizer.resume(path)
     path.write_text(f"{header}\n{deep}\n")
-    with pytest.raises(InputDataError, match="Line 2|Line 1"):
+    with pytest.raises(InputDataError, match=r"Line 2|Line 1"):
         RobustOptimizer.resume(path)
     seed: Any = nested(depth, 0)
     state["config"]["seed"] = seed
-    with pytest.raises(InputDataError, match="too deeply|checksum"):
+    with pytest.raises(InputDataError, match=r"too deeply|checksum"):
         RobustOptimizer.from_state_dict(state)

@@ -103,13 +103,13 @@ def in_a_child(work: Any) -> str:
         else:
             end.send("")
 
-    mine, yours = multiprocessing.Pipe()
+    parent_end, child_end = multiprocessing.Pipe()
     fork = multiprocessing.get_context("fork")
-    child = fork.Process(target=report, args=(yours,), daemon=True)
+    child = fork.Process(target=report, args=(child_end,), daemon=True)
     child.start()
     child.join(60)
     assert child.exitcode == 0
-    return mine.recv()
+    return parent_end.recv()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -133,13 +133,13 @@ def test_forked_child_writes_nothing_and_keeps_the_lock(toy: Any, path: Path) ->
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_living_child_does_not_keep_the_lock(toy: Any, path: Path) -> None:
     opt = toy.make("random", journal=path)
-    mine, yours = multiprocessing.Pipe()
+    parent_end, child_end = multiprocessing.Pipe()
     fork = multiprocessing.get_context("fork")
-    child = fork.Process(target=yours.recv, daemon=True)
+    child = fork.Process(target=child_end.recv, daemon=True)
     child.start()
     opt.close()
     resume_quietly(path).close()
-    mine.send("go")
+    parent_end.send("go")
     child.join(60)
     assert child.exitcode == 0
 

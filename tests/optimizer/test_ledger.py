@@ -137,12 +137,12 @@ def test_nearest_is_in_sides_of_the_box(toy: Any) -> None:
     bounds = torch.tensor([[0.0, 0.0], [1000.0, 1.0]], dtype=torch.double)
     opt = RobustOptimizer("random", bounds, toy.context_bounds, num_initial=0)
     x = opt.ask(2)
-    told = torch.stack([0.6 * x[0, 0] + 0.4 * x[1, 0], x[1, 1]])
-    gaps = (told - x) / torch.tensor([1000.0, 1.0])
+    executed = torch.stack([0.6 * x[0, 0] + 0.4 * x[1, 0], x[1, 1]])
+    gaps = (executed - x) / torch.tensor([1000.0, 1.0])
     nearest = int(gaps.norm(dim=-1).argmin())
-    raw = int((told - x).norm(dim=-1).argmin())
+    raw = int((executed - x).norm(dim=-1).argmin())
     assert nearest != raw, "choose another seed: this one tests nothing"
-    opt.tell(told, context(1.0), 1.0)
+    opt.tell(executed, context(1.0), 1.0)
     assert torch.equal(opt.pending, x[[1 - nearest]])
 
 
@@ -211,16 +211,16 @@ def test_tensors_that_are_changed_later_are_no_matter(opt: RobustOptimizer) -> N
     forecast = ContextSet(torch.tensor([[2.0], [3.0]]).double())
     x = opt.ask(2)
     listed = opt.ask(actions=actions, context_set=forecast)
-    told = {
+    arguments = {
         "x": x[:1].clone(),
         "c": context(1.0).unsqueeze(0),
         "y": context(2.0),
         "y_variance": context(0.25),
     }
-    opt.tell(**told)
+    opt.tell(**arguments)
     before = opt.state_dict()["events"]
     history, pending = opt.history.X.clone(), opt.pending.clone()
-    for tensor in (x, listed, actions, forecast.points, *told.values()):
+    for tensor in (x, listed, actions, forecast.points, *arguments.values()):
         tensor.fill_(7.0)
     assert opt.state_dict()["events"] == before
     assert torch.equal(opt.history.X, history)

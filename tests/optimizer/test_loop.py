@@ -13,7 +13,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS, RandomSearch, make_algorithm
+from botorch_drbo.recipes import RECIPES, RandomSearch, make_recipe
 from botorch_drbo.schedules import InverseSquareRoot
 
 
@@ -52,7 +52,7 @@ def test_batch_that_crosses_the_end_of_the_design(toy: Any) -> None:
     assert not torch.equal(x[1], design[1])
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_batch_of_three_is_distinct_and_pending(toy: Any, name: str) -> None:
     # Eight outcomes: an episode of `phased_gp_us` has seven decisions left then.
     opt = toy.make(name, num_initial=7)
@@ -108,7 +108,7 @@ def test_generators_of_the_caller_are_left_alone(toy: Any) -> None:
     assert all(torch.equal(a, b) for a, b in zip(asked, again, strict=True))
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_minimise_is_maximise_of_the_negative(toy: Any, name: str) -> None:
     up, down = toy.make(name), toy.make(name, maximize=False)
     for i, c in enumerate(toy.contexts(5)):
@@ -196,7 +196,7 @@ def test_state_is_a_copy(toy: Any) -> None:
 def test_ready_made_algorithm(toy: Any) -> None:
     named = toy.make("erbo")
     made = RobustOptimizer(
-        make_algorithm("erbo", **toy.budget),
+        make_recipe("erbo", **toy.budget),
         toy.bounds,
         toy.context_bounds,
         num_initial=3,
@@ -219,6 +219,6 @@ def test_algorithm_of_the_user_must_be_registered_to_be_saved(
     with pytest.raises(InputDataError, match="Register"):
         RobustOptimizer(*arguments, journal=tmp_path / "run.jsonl")
     assert not (tmp_path / "run.jsonl").exists()
-    monkeypatch.setitem(ALGORITHMS, "centre", Centre())
+    monkeypatch.setitem(RECIPES, "centre", Centre())
     again = RobustOptimizer.from_state_dict(opt.state_dict())
     assert isinstance(again.algorithm, Centre)

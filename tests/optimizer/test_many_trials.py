@@ -112,8 +112,8 @@ def test_an_interrupt_while_a_change_is_folded(monkeypatch: Any) -> None:
         _ = opt.history
     monkeypatch.setattr(Standing, "_add", add)
     assert opt.state_dict()["events"] == same.state_dict()["events"]
-    for mine, other in zip(opt.trials, same.trials, strict=True):
-        assert (mine.status, mine.y) == (other.status, other.y)
+    for trial, other in zip(opt.trials, same.trials, strict=True):
+        assert (trial.status, trial.y) == (other.status, other.y)
     assert torch.equal(opt.history.contexts, same.history.contexts)
     assert opt._run.ledger.standing.num_asked == 2
     assert torch.equal(opt.ask(), same.ask())

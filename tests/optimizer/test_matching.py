@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.optimizer.events import Told
+from botorch_drbo.optimizer.events import CheckedTell
 from botorch_drbo.optimizer.matching import match
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 
 
 def brute_force(
-    pending: list[Trial], told: Told, toy: Any, *, completes: bool
+    pending: list[Trial], tell: CheckedTell, toy: Any, *, completes: bool
 ) -> list[int | None]:
     """The rule of version 0.1.0 with a slack of a millionth, one pair at a time."""
-    matches: list[int | None] = [None] * len(told.x)
+    matches: list[int | None] = [None] * len(tell.x)
     taken: set[int] = set()
     sides = toy.bounds[1] - toy.bounds[0]
 
@@ -31,28 +31,28 @@ def brute_force(
         if matches[row] is not None or not choices:
             return
         if nearest:
-            gaps = [((told.x[row] - pending[k].x) / sides).norm() for k in choices]
+            gaps = [((tell.x[row] - pending[k].x) / sides).norm() for k in choices]
             choices = [choices[int(torch.stack(gaps).argmin())]]
         matches[row] = choices[0]
         taken.add(choices[0])
 
     def finishes(t: Trial, i: int) -> bool:
-        if t.c is None or (t.asked is not None and not told.closes_pending):
+        if t.c is None or (t.asked is not None and not tell.closes_pending):
             return False
-        return same(t.c, told.c[i], toy.context_bounds) and same(
-            t.x, told.x[i], toy.bounds
+        return same(t.c, tell.c[i], toy.context_bounds) and same(
+            t.x, tell.x[i], toy.bounds
         )
 
     def is_open(t: Trial) -> bool:
         return t.asked is not None and t.c is None
 
-    rows = range(len(told.x))
+    rows = range(len(tell.x))
     if completes:
         for i in rows:
             take(i, lambda t, i=i: finishes(t, i))
-    if told.closes_pending:
+    if tell.closes_pending:
         for i in rows:
-            take(i, lambda t, i=i: is_open(t) and same(t.x, told.x[i], toy.bounds))
+            take(i, lambda t, i=i: is_open(t) and same(t.x, tell.x[i], toy.bounds))
         for i in rows:
             take(i, is_open, nearest=True)
     return matches
@@ -69,12 +69,12 @@ def test_same_as_the_rule_row_by_row(
     def draw(*shape: int) -> Tensor:
         return torch.rand(*shape, generator=generator, dtype=torch.double)
 
-    def place(unit: Tensor, bounds: Tensor) -> Tensor:
+    def scaled(unit: Tensor, bounds: Tensor) -> Tensor:
         return bounds[0] + unit * (bounds[1] - bounds[0])
 
     # Few different decisions and contexts, so that most pending trials have twins.
-    decisions = place(draw(6, 2), toy.bounds)
-    contexts = place(draw(3, 1), toy.context_bounds)
+    decisions = scaled(draw(6, 2), toy.bounds)
+    contexts = scaled(draw(3, 1), toy.context_bounds)
     pick = torch.randint(0, 18, (24, 4), generator=generator)
     trials = []
     for number, (k, i, known, asked) in enumerate(pick.tolist()):
@@ -89,14 +89,14 @@ def test_same_as_the_rule_row_by_row(
         )
     pick = torch.randint(0, 18, (20, 3), generator=generator)
     x, c = decisions[pick[:, 0] % 6], contexts[pick[:, 1] % 3]
-    moved = place(draw(20, 2), toy.bounds)
+    moved = scaled(draw(20, 2), toy.bounds)
     rounded = x + 9e-7 * (2 * draw(20, 2) - 1) * (toy.bounds[1] - toy.bounds[0])
     kind = pick[:, 2:] % 3
     x = torch.where(kind == 0, x, torch.where(kind == 1, rounded, moved))
-    told = Told(x=x, c=c, failed=completes, closes_pending=closes_pending)
+    tell = CheckedTell(x=x, c=c, failed=completes, closes_pending=closes_pending)
     space = toy.make("random").space
-    found = match(trials, told, space)
-    expected = brute_force(trials, told, toy, completes=completes)
+    found = match(trials, tell, space)
+    expected = brute_force(trials, tell, toy, completes=completes)
     assert found == expected
     if completes or closes_pending:
         assert any(number is not None for number in expected)
@@ -108,12 +108,12 @@ def test_of_equal_ones_the_nearest(toy: Any) -> None:
     space = SearchSpace(bounds, toy.context_bounds)
     x = torch.tensor([[1e6 + 0.10], [1e6 + 0.26]], dtype=torch.double)
     trials = [Trial(number=k, x=row, asked=row) for k, row in enumerate(x)]
-    told = Told(
+    tell = CheckedTell(
         x=x[1:].float().double(),
         c=torch.full((1, 1), 5.0, dtype=torch.double),
         closes_pending=True,
     )
-    assert match(trials, told, space) == [1]
+    assert match(trials, tell, space) == [1]
 
 
 def test_a_thousand_pending_rows_are_told_at_once(toy: Any) -> None:

@@ -113,14 +113,14 @@ def test_a_function_is_given_again_at_resume(tmp_path: Path) -> None:
 
 
 def test_tensors_and_dictionaries_say_the_same() -> None:
-    told = [
+    decisions = [
         {"price": [20.0], "stock": [3], "supplier": ["B"], "size": [5], "dose": [0.1]},
         {"price": 20.0, "stock": 3, "supplier": "B", "size": 5, "dose": 0.1},
         torch.tensor([[20.0, 3.0, 1.0, 5.0, 0.1]], dtype=torch.double),
     ]
     c = torch.tensor([30.0, 2.0], dtype=torch.double)
     tables = []
-    for x in told:
+    for x in decisions:
         opt = NamedOptimizer("dro", problem())
         opt.tell(x, c, [2.0], closes_pending=False)
         tables.append(opt.history)
@@ -203,9 +203,9 @@ def test_the_two_optimizers_go_on_with_runs_of_their_own(tmp_path: Path) -> None
         RobustOptimizer.resume(named)
     with pytest.raises(InputDataError, match=r"`RobustOptimizer\.resume\(path\)`"):
         NamedOptimizer.resume(boxes)
-    with pytest.raises(InputDataError, match="NamedOptimizer.from_state_dict"):
+    with pytest.raises(InputDataError, match=r"NamedOptimizer.from_state_dict"):
         RobustOptimizer.from_state_dict(of_names)
-    with pytest.raises(InputDataError, match="RobustOptimizer.from_state_dict"):
+    with pytest.raises(InputDataError, match=r"RobustOptimizer.from_state_dict"):
         NamedOptimizer.from_state_dict(of_boxes)
     assert (named.read_bytes(), boxes.read_bytes()) == contents
     NamedOptimizer.resume(named).close()  # unlocked after the refusal

@@ -86,7 +86,7 @@ def means(opt: NamedOptimizer, contexts: Tensor) -> Tensor:
         return opt.model.posterior(torch.cat(pairs, -1)).mean.squeeze(-1)
 
 
-def place(x: pd.DataFrame) -> int:
+def row_of(x: pd.DataFrame) -> int:
     return ALLOWED.index((float(x.stock[0]), float("AB".index(x.supplier[0]))))
 
 
@@ -110,7 +110,7 @@ def test_a_forecast_is_the_reference_of_its_round() -> None:
     opt = make("erbo")
     best = opt.recommend(context_set=forecast())
     values = means(opt, forecast().points) @ forecast().weights
-    assert place(best.x) == values.argmax()
+    assert row_of(best.x) == values.argmax()
     assert best.expected_value == pytest.approx(values.max().item())
     robust = make(radius=0.3)
     x = robust.ask(context_set=forecast(), radius=0.5)
@@ -122,7 +122,7 @@ def test_a_known_category_fixes_its_column_alone() -> None:
     rain = torch.tensor([[d, 1.0] for d in seen.demand], dtype=torch.double)
     values = means(opt, rain).mean(-1)
     best = opt.recommend(context={"weather": "rain"})
-    assert place(best.x) == values.argmax()
+    assert row_of(best.x) == values.argmax()
     assert best.expected_value == pytest.approx(values.max().item())
     assert set(best.contexts.weather) == {"rain"}
     # The adversary of a ball of total variation moves mass to the worst demand.
@@ -130,14 +130,14 @@ def test_a_known_category_fixes_its_column_alone() -> None:
     best = opt.recommend(context={"weather": "rain"})
     grid = torch.linspace(0, 10, 2001, dtype=torch.double)
     everywhere = torch.stack([grid, torch.ones_like(grid)], dim=-1)
-    scores = means(opt, rain)[place(best.x)].sort(descending=True).values
+    scores = means(opt, rain)[row_of(best.x)].sort(descending=True).values
     kept = torch.full_like(scores, 1 / len(scores))
     moved = 0.2
     for i in range(len(kept)):
         part = min(kept[i].item(), moved)
         kept[i] -= part
         moved -= part
-    worst = kept @ scores + 0.2 * means(opt, everywhere)[place(best.x)].min()
+    worst = kept @ scores + 0.2 * means(opt, everywhere)[row_of(best.x)].min()
     assert best.worst_case_value == pytest.approx(worst.item(), abs=1e-4)
     assert set(best.contexts.weather) == {"rain"}
 
@@ -146,7 +146,7 @@ def test_categories_that_are_not_known_stay_in_reach_of_the_adversary() -> None:
     opt = make("dro", radius=2.0)  # all distributions
     best = opt.recommend(context={"demand": 4.0})
     every = torch.tensor([[4.0, float(k)] for k in range(3)], dtype=torch.double)
-    worst = means(opt, every)[place(best.x)]
+    worst = means(opt, every)[row_of(best.x)]
     assert best.worst_case_value == pytest.approx(worst.min().item())
     assert best.contexts.demand.unique().tolist() == [4.0]
     hurts = WEATHERS[worst.argmin()]
@@ -158,7 +158,7 @@ def test_categories_that_are_not_known_stay_in_reach_of_the_adversary() -> None:
 def test_recipes_ask_what_is_allowed_in_a_known_weather(name: str) -> None:
     opt = make(name)
     for context in ({"weather": "snow"}, {"demand": 3.0, "weather": "sun"}):
-        assert place(opt.ask(context=context)) >= 0
+        assert row_of(opt.ask(context=context)) >= 0
         known = opt.recommend(context=context).contexts
         for column, value in context.items():
             assert known[column].unique().tolist() == [value]
@@ -215,11 +215,17 @@ def test_a_laboratory_is_sent_to_a_context_that_exists(tmp_path: Path) -> None:
 def test_predictions_and_profiles_take_names() -> None:
     opt = make("dro", radius=0.3)
     c = {"demand": [1.0, 4.0], "weather": ["rain", "snow"]}
-    mean, variance = opt.predict({"stock": 3, "supplier": "B"}, c)
+    table = opt.predict({"stock": 3, "supplier": "B"}, c)
+    assert table.drop(columns=["mean", "sd"]).to_dict("list") == {
+        "stock": [3, 3],
+        "supplier": ["B", "B"],
+        **c,
+    }
     inputs = torch.tensor([[3.0, 1.0, 1.0, 1.0], [3.0, 1.0, 4.0, 2.0]]).double()
     expected = opt.model.posterior(inputs)
-    assert torch.allclose(mean, expected.mean.squeeze(-1))
-    assert torch.allclose(variance, expected.variance.squeeze(-1))
+    assert table["mean"].tolist() == pytest.approx(expected.mean.flatten().tolist())
+    deviations = expected.variance.sqrt().flatten().tolist()
+    assert table["sd"].tolist() == pytest.approx(deviations)
     best = opt.recommend()
     other = {"stock": 0, "supplier": "A"}
     radii = torch.tensor([0.0, 0.3], dtype=torch.double)
@@ -234,10 +240,21 @@ def test_predictions_are_in_the_units_of_the_user() -> None:
     space = Space({"dose": Log(1e-3, 1.0)}, {"weather": Category(WEATHERS)})
     opt = NamedOptimizer("erbo", space, hyperparameters=PRIOR)
     opt.tell({"dose": [0.01, 0.5]}, {"weather": ["sun", "rain"]}, [1.0, 2.0])
-    mean, _ = opt.predict({"dose": 0.1}, {"weather": "sun"})
+    table = opt.predict({"dose": 0.1}, {"weather": "sun"})
     inputs = torch.tensor([[0.1, 0.0]], dtype=torch.double)
     inputs[:, 0] = inputs[:, 0].log()
-    assert torch.allclose(mean, opt.model.posterior(inputs).mean.squeeze(-1))
+    expected = opt.model.posterior(inputs).mean.item()
+    assert table["mean"].item() == pytest.approx(expected)
+
+
+def test_variables_may_be_called_mean_and_sd() -> None:
+    opt = NamedOptimizer(
+        "erbo", Space({"mean": (0, 1)}, {"sd": (0, 1)}), hyperparameters=PRIOR
+    )
+    opt.tell({"mean": [0.1, 0.5]}, {"sd": [0.2, 0.9]}, [1.0, 2.0])
+    table = opt.predict({"mean": [0.1, 0.5]}, {"sd": [0.2, 0.9]})
+    assert table.columns.tolist() == ["mean", "sd", "mean_", "sd_"]
+    assert table["mean_"].tolist() == pytest.approx([1.0, 2.0], abs=0.05)
 
 
 def test_a_radius_between_named_distributions_has_a_closed_form() -> None:
@@ -311,7 +328,7 @@ def test_a_table_goes_on_with_all_that_a_round_may_be() -> None:
         **BUDGET,
     )
     assert len(opt.pending) == 1 and len(opt.history) == 11
-    assert place(opt.ask(context={"weather": "rain"}, radius=0.2)) >= 0
+    assert row_of(opt.ask(context={"weather": "rain"}, radius=0.2)) >= 0
     assert "expected profit" in str(opt.recommend(context_set=forecast()))
 
 
@@ -337,7 +354,7 @@ def test_a_round_has_one_context_and_a_context_set() -> None:
     opt = make()
     with pytest.raises(BotorchTensorDimensionError, match="policy"):
         opt.ask(context={"weather": ["sun", "rain"]})
-    with pytest.raises(InputDataError, match="space.context_set"):
+    with pytest.raises(InputDataError, match=r"space.context_set"):
         opt.recommend(context_set=table())
     between = ContextSet(torch.tensor([[1.0, 0.5]], dtype=torch.double))
     with pytest.raises(InputDataError, match="takes the values"):

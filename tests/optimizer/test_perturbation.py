@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet, Integer, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.ambiguity import FullSimplex
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT, uniform
 
@@ -39,19 +39,19 @@ def optimizer(name: str = "dro", **options) -> RobustOptimizer:
     )
 
 
-def told(name: str = "dro", **options) -> RobustOptimizer:
+def observed_run(name: str = "dro", **options) -> RobustOptimizer:
     opt = optimizer(name, **options)
     opt.tell(X, C, peaks(X + C))
     return opt
 
 
 def test_the_model_knows_the_executed_decision_alone() -> None:
-    opt = told()
+    opt = observed_run()
     grid = torch.linspace(0.15, 0.85, 8).double().unsqueeze(-1)
     shifted = [opt.predict(grid + s, torch.full_like(grid, -s)) for s in (0.0, 0.05)]
     assert torch.allclose(shifted[0][0], shifted[1][0], atol=1e-8)
     assert torch.allclose(shifted[0][1], shifted[1][1], atol=1e-8)
-    plain = told(perturbation=False)
+    plain = observed_run(perturbation=False)
     apart = [plain.predict(grid + s, torch.full_like(grid, -s))[0] for s in (0.0, 0.05)]
     assert not torch.allclose(*apart, atol=1e-3)
 
@@ -74,13 +74,13 @@ def test_the_recommendation_is_the_best_under_the_worst_error() -> None:
 
 
 def test_errors_may_lead_out_of_the_bounds() -> None:
-    opt = told()
+    opt = observed_run()
     opt.tell(torch.tensor([[1.0]]).double(), BOX[1:], 0.1)
     assert opt.ask().shape == (1, 1)
 
 
 def test_a_known_error_and_a_forecast() -> None:
-    opt = told()
+    opt = observed_run()
     known = opt.recommend(context=torch.tensor([0.1], dtype=torch.double))
     meant, _ = opt.predict(known.x, torch.tensor([0.1], dtype=torch.double))
     assert known.objective == pytest.approx(meant.item(), abs=1e-6)
@@ -90,7 +90,7 @@ def test_a_known_error_and_a_forecast() -> None:
 
 def test_resume_knows_that_contexts_perturb(tmp_path) -> None:
     path = tmp_path / "run.jsonl"
-    opt = told("erbo", journal=path)
+    opt = observed_run("erbo", journal=path)
     opt.close()
     again = RobustOptimizer.resume(path)
     copied = RobustOptimizer.from_state_dict(opt.state_dict())
@@ -103,7 +103,7 @@ def test_resume_knows_that_contexts_perturb(tmp_path) -> None:
 
 def test_known_hyperparameters_are_those_of_the_executed_decision() -> None:
     prior = FixedHyperparameters(lengthscale=(0.1,), noise_variance=1e-4)
-    opt = told("erbo", hyperparameters=prior)
+    opt = observed_run("erbo", hyperparameters=prior)
     kernel = opt.model.covar_module
     assert kernel.lengthscale.shape == (1, 1)
     # In units of the box of x + c, which is 1.2 wide.
@@ -127,7 +127,7 @@ def test_a_model_of_ones_own_is_given_the_executed_decisions() -> None:
         transform = Normalize(1, bounds=bounds)
         return SingleTaskGP(train_X, train_Y, input_transform=transform)
 
-    opt = told("erbo", model=made)
+    opt = observed_run("erbo", model=made)
     assert opt.recommend().x.shape == (1,)
     assert torch.equal(seen[0][0], X + C)
     assert seen[0][1].tolist() == [[-0.1], [1.1]]
@@ -143,7 +143,7 @@ def test_together_with_outcome_constraints() -> None:
 
 TAKE = [
     name
-    for name, made in ALGORITHMS.items()
+    for name, made in RECIPES.items()
     if made.uses_contexts and name not in ("drbo_mmd_minimax", "ts_drbo_mmd")
 ]
 
@@ -152,7 +152,7 @@ TAKE = [
 @pytest.mark.parametrize("name", TAKE)
 def test_every_recipe_that_looks_at_contexts(name: str) -> None:
     options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
-    opt = told(name, **options)
+    opt = observed_run(name, **options)
     x, best = opt.ask(), opt.recommend()
     assert x.shape == (1, 1) and best.x.shape == (1,)
     assert best.worst_case_value <= best.expected_value + 1e-6

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import WassersteinBall
 from botorch_drbo.policies import Thompson
-from botorch_drbo.recipes import RobustRecipe, make_algorithm
+from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.testing.rounds import PRIOR, SMALL
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -58,7 +58,7 @@ def test_it_asks_tells_journals_and_resumes(tmp_path: Path) -> None:
 def test_the_recipe_itself_plays_the_same() -> None:
     named = RobustOptimizer("wdrbo_exact", UNIT, UNIT, policy="thompson", **OPTIONS)
     options = {key: value for key, value in OPTIONS.items() if key != "num_initial"}
-    recipe = make_algorithm("wdrbo_exact", policy=Thompson(), **options)
+    recipe = make_recipe("wdrbo_exact", policy=Thompson(), **options)
     made = RobustOptimizer(recipe, UNIT, UNIT, num_initial=2)
     for opt in (named, made):
         play(opt, CONTEXTS)
@@ -71,7 +71,7 @@ def test_the_recipe_itself_plays_the_same() -> None:
 def test_a_product_of_ones_own_is_saved_with_its_parts(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     options = {key: value for key, value in OPTIONS.items() if key != "num_initial"}
-    recipe = make_algorithm(adversary="wasserstein", policy="thompson", **options)
+    recipe = make_recipe(adversary="wasserstein", policy="thompson", **options)
     arguments: dict[str, Any] = {"num_initial": 2}
     with RobustOptimizer(recipe, UNIT, UNIT, journal=journal, **arguments) as opt:
         play(opt, CONTEXTS)

@@ -8,7 +8,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import TotalVariation
-from tests.optimizer.test_robustness_profile import told
+from tests.optimizer.test_robustness_profile import observed_run
 
 RADII = torch.tensor([0.0, 0.1, 0.3], dtype=torch.double)
 FORECAST = ContextSet(torch.tensor([[2.0], [3.0]], dtype=torch.double))
@@ -19,7 +19,7 @@ X = torch.tensor([0.4, 0.1], dtype=torch.double)
 def test_a_forecast_moves_the_whole_curve_as_it_moves_the_recommendation(
     toy, algorithm
 ):
-    opt = told(toy, algorithm, radius=0.2)
+    opt = observed_run(toy, algorithm, radius=0.2)
     best = opt.recommend(context_set=FORECAST, radius=0.1)
     profile = opt.robustness_profile(best.x, radii=RADII, context_set=FORECAST)
     assert profile.expected_value == pytest.approx(best.expected_value, rel=1e-6)
@@ -30,13 +30,13 @@ def test_a_forecast_moves_the_whole_curve_as_it_moves_the_recommendation(
 
 
 def test_a_radius_of_the_round_says_how_far_to_look(toy):
-    opt = told(toy, "dro", radius=0.2)
+    opt = observed_run(toy, "dro", radius=0.2)
     profile = opt.robustness_profile(X, context_set=FORECAST, radius=0.05)
     assert profile.radii[-1].item() == pytest.approx(0.2)
 
 
 def test_a_forecast_for_a_recipe_that_is_told_a_set(toy):
-    opt = told(toy, "erbo")
+    opt = observed_run(toy, "erbo")
     profile = opt.robustness_profile(
         X, context_set=FORECAST, ambiguity_set=TotalVariation(0.2), radii=RADII
     )
@@ -46,7 +46,7 @@ def test_a_forecast_for_a_recipe_that_is_told_a_set(toy):
 
 
 def test_where_the_context_is_known_nothing_is_left_to_lose(toy):
-    opt = told(toy, "dro", radius=0.2)
+    opt = observed_run(toy, "dro", radius=0.2)
     known = torch.tensor([4.0], dtype=torch.double)
     profile = opt.robustness_profile(X, radii=RADII, context=known)
     value = opt.predict(X, known)[0].item()
@@ -54,7 +54,7 @@ def test_where_the_context_is_known_nothing_is_left_to_lose(toy):
 
 
 def test_refuses_what_the_recipe_cannot_use(toy):
-    opt = told(toy, "erbo")
+    opt = observed_run(toy, "erbo")
     with pytest.raises(UnsupportedError, match="no radius"):
         opt.robustness_profile(X, radius=0.1, ambiguity_set=TotalVariation(0.2))
     with pytest.raises(InputDataError, match="context_set"):

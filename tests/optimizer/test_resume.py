@@ -12,12 +12,12 @@ from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.schedules import InverseSquareRoot
 from tests.optimizer.journals import resume_quietly
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_resumed_run_asks_what_the_first_would_have_asked(
     toy: Any, path: Path, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from botorch_drbo.ambiguity import TotalVariation
 RADII = torch.tensor([0.0, 0.1, 0.3], dtype=torch.double)
 
 
-def told(toy, algorithm: str, **options):
+def observed_run(toy, algorithm: str, **options):
     opt = toy.make(algorithm, **options)
     generator = torch.Generator().manual_seed(1)
     X = torch.rand(12, 2, generator=generator, dtype=torch.double)
@@ -35,7 +35,7 @@ def told(toy, algorithm: str, **options):
     ],
 )
 def test_at_the_radius_of_the_recipe_it_is_the_recommendation(toy, algorithm, options):
-    opt = told(toy, algorithm, **options)
+    opt = observed_run(toy, algorithm, **options)
     best = opt.recommend()
     profile = opt.robustness_profile(best.x, radii=RADII)
     assert profile.expected_value == pytest.approx(best.expected_value, rel=1e-6)
@@ -47,7 +47,7 @@ def test_at_the_radius_of_the_recipe_it_is_the_recommendation(toy, algorithm, op
 
 
 def test_in_total_variation_the_lowest_context_of_the_box_takes_the_mass(toy):
-    opt = told(toy, "dro")
+    opt = observed_run(toy, "dro")
     x = torch.tensor([0.4, 0.1], dtype=torch.double)
     profile = opt.robustness_profile(x, radii=torch.tensor([0.0, 0.1]).double())
     # A fine grid of the model's mean, and 0.05 of the mass of the best contexts.
@@ -64,7 +64,7 @@ def test_in_total_variation_the_lowest_context_of_the_box_takes_the_mass(toy):
 
 
 def test_the_sign_of_the_user(toy):
-    high, low = (told(toy, "dro", maximize=flag) for flag in (True, False))
+    high, low = (observed_run(toy, "dro", maximize=flag) for flag in (True, False))
     x, other = torch.tensor([[0.4, 0.1], [0.9, 0.0]], dtype=torch.double)
     up = high.robustness_profile(x, other, target=-0.2, radii=RADII)
     down = low.robustness_profile(x, other, target=0.2, radii=RADII)
@@ -76,7 +76,7 @@ def test_the_sign_of_the_user(toy):
 
 
 def test_another_set_for_a_recipe_without_a_radius(toy):
-    opt = told(toy, "erbo")
+    opt = observed_run(toy, "erbo")
     x = opt.recommend().x
     with pytest.raises(InputDataError, match="NoAmbiguity has no radius"):
         opt.robustness_profile(x)
@@ -87,7 +87,7 @@ def test_another_set_for_a_recipe_without_a_radius(toy):
 
 
 def test_nothing_is_recorded_and_no_seed_is_used(toy):
-    opt = told(toy, "dro")
+    opt = observed_run(toy, "dro")
     events, state = opt.state_dict()["events"], torch.get_rng_state()
     opt.robustness_profile(torch.tensor([0.4, 0.1]), radii=RADII)
     assert opt.state_dict()["events"] == events
@@ -95,7 +95,7 @@ def test_nothing_is_recorded_and_no_seed_is_used(toy):
 
 
 def test_refuses_in_the_words_of_the_user(toy):
-    opt, inside = told(toy, "dro"), torch.tensor([0.4, 0.1], dtype=torch.double)
+    opt, inside = observed_run(toy, "dro"), torch.tensor([0.4, 0.1], dtype=torch.double)
     with pytest.raises(InputDataError, match="`x` has rows outside `bounds`"):
         opt.robustness_profile(inside + 1)
     with pytest.raises(BotorchTensorDimensionError, match="`other` must be one"):
@@ -107,4 +107,4 @@ def test_refuses_in_the_words_of_the_user(toy):
     with pytest.raises(InputDataError, match="no outcome yet"):
         toy.make("dro").robustness_profile(inside)
     with pytest.raises(UnsupportedError, match="`random` has no model"):
-        told(toy, "random").robustness_profile(inside)
+        observed_run(toy, "random").robustness_profile(inside)

@@ -70,9 +70,11 @@ def test_rounded_bounds_are_inside(corner: int, tmp_path: Path) -> None:
         opt.tell(BOUNDS[corner], CONTEXTS[corner], 1.0)
         history = opt.history
         assert len(history.contexts) == 1
-        for told, box in ((history.X, BOUNDS), (history.C, CONTEXTS)):
-            assert ((told >= box[0]) & (told <= box[1])).all()  # recipes rely on it
-            assert torch.allclose(told, box[corner], rtol=1e-7)
+        for columns, box in ((history.X, BOUNDS), (history.C, CONTEXTS)):
+            assert (
+                (columns >= box[0]) & (columns <= box[1])
+            ).all()  # recipes rely on it
+            assert torch.allclose(columns, box[corner], rtol=1e-7)
     with RobustOptimizer.resume(path) as again:
         assert again.state_dict() == opt.state_dict()
 
@@ -151,12 +153,12 @@ def test_told_within_a_millionth_of_a_side(moved: float, matches: bool) -> None:
     """It is the decision that was asked; what counts is what was told."""
     opt = make()
     x = opt.ask(2)
-    told = x[:1] + moved * (BOUNDS[1] - BOUNDS[0]) * torch.where(x[:1] > 0.4, -1, 1)
+    executed = x[:1] + moved * (BOUNDS[1] - BOUNDS[0]) * torch.where(x[:1] > 0.4, -1, 1)
     opt.tell(x[:1], context(0.3))
-    opt.tell(told, context(0.3), 1.0)  # completes it, or is another trial
+    opt.tell(executed, context(0.3), 1.0)  # completes it, or is another trial
     assert (len(opt.history.contexts) == 1) is matches
-    assert torch.equal(opt.history.X, told)
-    assert torch.equal(restored(opt).history.X, told)
+    assert torch.equal(opt.history.X, executed)
+    assert torch.equal(restored(opt).history.X, executed)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

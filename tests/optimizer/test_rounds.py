@@ -73,9 +73,9 @@ def test_a_forecast_is_the_reference_of_its_round_alone(name: str) -> None:
     own, unchanged = opt.recommend(), make(name)
     unchanged.ask()
     assert own.worst_case_value == unchanged.recommend().worst_case_value
-    told = opt.recommend(context_set=FORECAST, radius=0.07)
-    assert told.expected_value == fixed.recommend().expected_value
-    assert told.worst_case_value == fixed.recommend().worst_case_value
+    at_round = opt.recommend(context_set=FORECAST, radius=0.07)
+    assert at_round.expected_value == fixed.recommend().expected_value
+    assert at_round.worst_case_value == fixed.recommend().worst_case_value
 
 
 def test_a_radius_alone_keeps_the_contexts_seen() -> None:
@@ -90,7 +90,7 @@ def test_rounds_survive_resume(tmp_path: Path) -> None:
     partly = torch.tensor([0.4, torch.nan], dtype=torch.double)
 
     def play(opt: RobustOptimizer, first: int, last: int) -> list[Tensor]:
-        X, C, Y = rows(6)
+        _X, C, Y = rows(6)
         kinds: list[dict[str, Any]] = [
             {"context_set": FORECAST, "radius": 0.1},
             {"context": partly},

@@ -19,7 +19,7 @@ SPACE = Space(
 )
 
 
-def told(opt: NamedOptimizer) -> NamedOptimizer:
+def observed_run(opt: NamedOptimizer) -> NamedOptimizer:
     """Four trials: complete, failed, withdrawn, and one whose context is out."""
     x = {"dose": [1.0, 100.0, 10.0], "status": [0, 4, 2]}
     c = {"weather": ["rain", "sun", "rain"], "guests": [7, 50, 3]}
@@ -45,7 +45,7 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def test_a_named_run_speaks_in_names_and_units() -> None:
-    opt = told(NamedOptimizer("erbo", SPACE, maximize=False))
+    opt = observed_run(NamedOptimizer("erbo", SPACE, maximize=False))
     asked = opt.ask()
     table = opt.table()
     rows = records(table)
@@ -72,7 +72,7 @@ def test_a_named_run_speaks_in_names_and_units() -> None:
 
 
 def test_history_has_the_same_values() -> None:
-    opt = told(NamedOptimizer("erbo", SPACE))
+    opt = observed_run(NamedOptimizer("erbo", SPACE))
     history, table = opt.history, opt.table()
     pd.testing.assert_frame_equal(
         history, table.loc[[0, 1], history.columns], check_dtype=False
@@ -99,7 +99,7 @@ def test_a_run_without_names_numbers_its_columns() -> None:
 def test_it_survives_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with NamedOptimizer("erbo", SPACE, journal=path) as opt:
-        table = told(opt).table()
+        table = observed_run(opt).table()
     with NamedOptimizer.resume(path) as opt:
         pd.testing.assert_frame_equal(opt.table(), table)
 

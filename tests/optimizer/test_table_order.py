@@ -61,9 +61,9 @@ def test_a_radius_rule_sees_the_contexts_of_a_table_in_their_order(
     )
     raw = [1.0] * 4 if half_life is None else [0.125, 0.25, 0.5, 1.0]
     w = [v / sum(raw) for v in raw]
-    places = [d / 10 for d in demand]  # in units of the box
-    mean = sum(v * c for v, c in zip(w, places, strict=True))
-    biased = sum(v * (c - mean) ** 2 for v, c in zip(w, places, strict=True))
+    scaled = [d / 10 for d in demand]  # in units of the box
+    mean = sum(v * c for v, c in zip(w, scaled, strict=True))
+    biased = sum(v * (c - mean) ** 2 for v, c in zip(w, scaled, strict=True))
     squares = sum(v**2 for v in w)
     by_hand = 1.25 * math.sqrt(biased / (1 - squares) * squares)
     history = opt._run.ledger.history

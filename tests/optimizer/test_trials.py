@@ -14,7 +14,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 
 
 def context(value: float) -> Tensor:
@@ -237,7 +237,7 @@ def test_outcome_whose_square_overflows_is_refused(
 
 # Every recipe in one way, and those that differ most in every way. `regret_balancing`
 # is told the range of its outcomes, and refuses what is outside.
-RECIPES = sorted(set(ALGORITHMS) - {"regret_balancing"})
+RECIPES = sorted(set(RECIPES) - {"regret_balancing"})
 NEAR_THE_LIMIT = [(name, torch.double, False) for name in RECIPES] + [
     (name, dtype, all_rows)
     for name in ("erbo", "gp_ucb", "ts_bocu", "wdrbo")

@@ -17,7 +17,7 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.policies import POLICIES, Policy
-from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
 
 # Fewer of everything than by default, so that a test takes no time.
@@ -75,13 +75,13 @@ def test_recommendations_promise_a_worst_case(adversary: str, policy: str) -> No
 
 @pytest.mark.parametrize(("adversary", "policy"), TAKEN)
 def test_a_product_is_stored_and_restored(adversary: str, policy: str) -> None:
-    recipe = make_algorithm(adversary=adversary, policy=policy, hyperparameters=PRIOR)
+    recipe = make_recipe(adversary=adversary, policy=policy, hyperparameters=PRIOR)
     assert isinstance(recipe, RobustRecipe)
     assert type(recipe.adversary) is type(ADVERSARIES[adversary])
     assert type(recipe.policy) is type(POLICIES[policy])
     assert recipe.name == f"{adversary}_{policy}"
     stored = json.loads(json.dumps(recipe.to_dict(), allow_nan=False))
-    again = algorithm_from_dict(stored)
+    again = recipe_from_dict(stored)
     assert again.to_dict() == recipe.to_dict()
 
 
@@ -90,7 +90,7 @@ def test_a_pair_that_makes_no_sense_is_refused(adversary: str, policy: str) -> N
     # What to take instead: another adversary, or another policy.
     message = "adversary `wasserstein`, or the policy `confidence_bound`"
     with pytest.raises(UnsupportedError, match=message) as caught:
-        make_algorithm(adversary=adversary, policy=policy)
+        make_recipe(adversary=adversary, policy=policy)
     assert type(ADVERSARIES[adversary]).__name__ in str(caught.value)
 
 
@@ -115,12 +115,12 @@ def test_pending_decisions_have_a_say(policy: str) -> None:
     x = torch.linspace(-1.0, 3.0, 41, dtype=torch.double).reshape(-1, 1, 1)
     free = recipe.exploring(state, None)(x)
     pending = x[free.argmax()]
-    beside = recipe.exploring(state, pending)(x)
-    assert free.shape == beside.shape == (41,)
+    penalised = recipe.exploring(state, pending)(x)
+    assert free.shape == penalised.shape == (41,)
     if policy == "thompson":  # a path of its own
-        assert not torch.allclose(free, beside)
+        assert not torch.allclose(free, penalised)
     else:
-        assert beside[free.argmax()] < free.max() - 1e-3
+        assert penalised[free.argmax()] < free.max() - 1e-3
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -142,6 +142,6 @@ def test_exploiting_does_not_explore(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_option_is_explained(policy: str) -> None:
-    told = " ".join(kind.__doc__ or "" for kind in type(POLICIES[policy]).__mro__)
+    docstrings = " ".join(kind.__doc__ or "" for kind in type(POLICIES[policy]).__mro__)
     for field in fields(POLICIES[policy]):
-        assert f"{field.name}: " in told
+        assert f"{field.name}: " in docstrings

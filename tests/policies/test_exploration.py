@@ -13,7 +13,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
 from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -40,7 +40,7 @@ def lemma_1(Z: np.ndarray, sigma: float, lam: float = 0.04) -> float:
     "name", ["wdrbo", "ec_wdrbo", "sbo_kde", "ucb_bocu_1", "ucb_bocu_2", "ucb_so"]
 )
 def test_beta_is_lemma_1_of_the_data_at_hand(name: str) -> None:
-    recipe = make_algorithm(name, beta=WIDTH, hyperparameters=PRIOR)
+    recipe = make_recipe(name, beta=WIDTH, hyperparameters=PRIOR)
     assert isinstance(recipe, RobustRecipe)
     model = recipe.fitted(HISTORY, SPACE, uses_contexts=True)
     acqf = recipe.exploring(recipe.state_of(model, HISTORY, SPACE, 0), None)
@@ -52,7 +52,7 @@ def test_beta_is_lemma_1_of_the_data_at_hand(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ec_gp_ucb", "gp_ucb"])
 def test_a_model_of_decisions_has_the_gain_of_decisions(name: str) -> None:
-    recipe = make_algorithm(name, beta=WIDTH, hyperparameters=PRIOR)
+    recipe = make_recipe(name, beta=WIDTH, hyperparameters=PRIOR)
     assert isinstance(recipe, RobustRecipe)
     model = recipe.fitted(HISTORY, SPACE, uses_contexts=False)
     acqf = recipe.exploring(recipe.state_of(model, HISTORY, SPACE, 0), None)
@@ -73,7 +73,7 @@ def test_lambda_of_a_fitted_model_may_differ_from_its_noise(name: str) -> None:
     lam, norm = 0.3, 1.5
     width = ConfidenceWidth(norm_bound=norm, delta=0.05, noise_ratio=lam)
     reference = ContextSet.fixed(torch.tensor([0.4], dtype=torch.double))
-    recipe = make_algorithm(name, beta=width, reference=reference)
+    recipe = make_recipe(name, beta=width, reference=reference)
     assert isinstance(recipe, RobustRecipe)
     model = recipe.fitted(HISTORY, SPACE, uses_contexts=recipe.uses_contexts)
     acqf = recipe.exploring(recipe.state_of(model, HISTORY, SPACE, 0), None)
@@ -108,8 +108,8 @@ def test_lambda_of_a_fitted_model_may_differ_from_its_noise(name: str) -> None:
 def test_recommendations_keep_the_noise_of_the_model() -> None:
     options = {"num_restarts": 2, "raw_samples": 16}
     width = ConfidenceWidth(norm_bound=1.5, noise_ratio=0.3)
-    plain = make_algorithm("gp_ucb", **options)
-    other = make_algorithm("gp_ucb", beta=width, **options)
+    plain = make_recipe("gp_ucb", **options)
+    other = make_recipe("gp_ucb", beta=width, **options)
     assert (
         other.recommend(HISTORY, SPACE).objective
         == plain.recommend(HISTORY, SPACE).objective
@@ -153,10 +153,8 @@ def test_it_survives_a_journal(tmp_path) -> None:
 
 
 def test_it_is_stored_exactly() -> None:
-    recipe = make_algorithm(
-        "ec_gp_ucb", beta=ConfidenceWidth(1 / 3, 0.07, 0.1, True, 0.2)
-    )
-    again = algorithm_from_dict(recipe.to_dict())
+    recipe = make_recipe("ec_gp_ucb", beta=ConfidenceWidth(1 / 3, 0.07, 0.1, True, 0.2))
+    again = recipe_from_dict(recipe.to_dict())
     assert again.options["beta"] == recipe.options["beta"]
 
 

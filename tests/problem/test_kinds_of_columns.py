@@ -55,7 +55,7 @@ def test_categories_of_contexts_are_columns_behind_the_decisions() -> None:
 def test_known_columns_take_their_value_only() -> None:
     known = replace(SPACE, known_context=torch.tensor([1.0, torch.nan]).double())
     assert known.context_values == {0: (1.0,)}
-    torch.testing.assert_close(known.context_reach, rows([1.0, -1.0], [1.0, 3.0]))
+    torch.testing.assert_close(known.context_support, rows([1.0, -1.0], [1.0, 3.0]))
     listed = {j: tuple(column) for j, column in SPACE.context_values.items()}
     assert listed == {0: (0.0, 1.0, 2.0)}
 

@@ -21,7 +21,7 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
 )
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import algorithm_from_dict
+from botorch_drbo.recipes import recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import UNIT
@@ -203,7 +203,7 @@ def test_each_decision_follows_a_path_of_its_own() -> None:
             assert (paths[i] - paths[j]).abs().max() > 0.01
     found = recipe.propose(history(), SPACE, q=2, candidates=LIST, seed=0)
     assert torch.equal(found[0], LIST[paths[0].argmax()])
-    first = (LIST == found[0]).squeeze(-1)
+    first = (found[0] == LIST).squeeze(-1)
     assert torch.equal(found[1], LIST[paths[1].masked_fill(first, -9e9).argmax()])
 
 
@@ -242,7 +242,7 @@ def test_pieces_survive_json_and_follow_the_schedule(recipe) -> None:
         sensitivity_weight=0.5,
         **GENERAL,
     )
-    again = algorithm_from_dict(json.loads(json.dumps(made.to_dict())))
+    again = recipe_from_dict(json.loads(json.dumps(made.to_dict())))
     assert again.to_dict() == made.to_dict()
     contexts, ball = robust_set(again, model(), history(), SPACE, 0)  # pyright: ignore
     assert ball.radius.item() == pytest.approx(0.6 / 6**0.5)

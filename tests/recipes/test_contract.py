@@ -14,10 +14,10 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    Algorithm,
-    algorithm_from_dict,
-    make_algorithm,
+    RECIPES,
+    Recipe,
+    make_recipe,
+    recipe_from_dict,
 )
 from botorch_drbo.recommendation import Recommendation
 
@@ -36,8 +36,8 @@ NEEDED = {
 }
 
 
-def small(name: str, **options: object) -> Algorithm:
-    return make_algorithm(name, **SMALL, **NEEDED.get(name, {}), **options)
+def small(name: str, **options: object) -> Recipe:
+    return make_recipe(name, **SMALL, **NEEDED.get(name, {}), **options)
 
 
 def problem(
@@ -76,7 +76,7 @@ def check_recommendation(best: Recommendation, space: SearchSpace) -> None:
     assert best.context_set.points.dtype == space.bounds.dtype
 
 
-@pytest.fixture(params=sorted(ALGORITHMS))
+@pytest.fixture(params=sorted(RECIPES))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -132,7 +132,7 @@ def test_q_and_pending_decisions_are_all_different(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [key for key, kind in ALGORITHMS.items() if not kind.may_repeat]
+    "name", [key for key, kind in RECIPES.items() if not kind.may_repeat]
 )
 def test_an_optimum_in_a_corner_is_not_asked_twice(name: str) -> None:
     # Steep and nearly certain: knowing that a decision is pending hardly moves the
@@ -147,7 +147,7 @@ def test_an_optimum_in_a_corner_is_not_asked_twice(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*ALGORITHMS} - {"random", "phased_gp_us"})
+    "name", sorted({*RECIPES} - {"random", "phased_gp_us"})
 )  # what is drawn, or is to be repeated, may lie anywhere
 def test_decisions_in_parallel_are_no_replicates(name: str) -> None:
     # Smooth, seen 40 times and nearly certain: there is hardly a bonus left.
@@ -161,8 +161,8 @@ def test_decisions_in_parallel_are_no_replicates(name: str) -> None:
 # The grids of DRBO-MMD are the only ones that depend on the number of columns.
 @pytest.mark.parametrize(
     ("name", "d_c"),
-    [(name, 2) for name in sorted(ALGORITHMS)]
-    + [(name, 1) for name in sorted(ALGORITHMS) if name.startswith("drbo_mmd")],
+    [(name, 2) for name in sorted(RECIPES)]
+    + [(name, 1) for name in sorted(RECIPES) if name.startswith("drbo_mmd")],
 )
 def test_reference_is_used(name: str, d_c: int) -> None:
     history, space = problem(d_c=d_c)
@@ -229,7 +229,7 @@ def test_survives_json(name: str) -> None:
     history, space = problem()
     algorithm = small(name, reference=ContextSet(10.0 + torch.rand(3, 1).double()))
     stored = json.loads(json.dumps(algorithm.to_dict(), allow_nan=False))
-    again = algorithm_from_dict(stored)
+    again = recipe_from_dict(stored)
     assert type(again) is type(algorithm)
     assert again.to_dict() == algorithm.to_dict()
     assert torch.equal(algorithm.propose(history, space), again.propose(history, space))
@@ -276,4 +276,4 @@ def test_history_of_another_space(name: str) -> None:
 )
 def test_bad_options(name: str, options: dict) -> None:
     with pytest.raises(InputDataError, match=next(iter(options))):
-        make_algorithm(name, **options)
+        make_recipe(name, **options)

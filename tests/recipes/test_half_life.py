@@ -13,10 +13,10 @@ from botorch_drbo import ContextSet
 from botorch_drbo.contexts.forgetting import weighted_variance
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    Algorithm,
-    algorithm_from_dict,
-    make_algorithm,
+    RECIPES,
+    Recipe,
+    make_recipe,
+    recipe_from_dict,
 )
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -42,10 +42,10 @@ def weights(half_life: float, num: int = 12) -> torch.Tensor:
 
 
 def make(name: str, **options: Any) -> Any:
-    return make_algorithm(name, **SMALL, **options)
+    return make_recipe(name, **SMALL, **options)
 
 
-def radius(recipe: Algorithm) -> float:
+def radius(recipe: Recipe) -> float:
     """That of the set of this round."""
     model = recipe.fitted_model(HISTORY, SPACE)
     return robust_set(recipe, model, HISTORY, SPACE, 0)[1].radius.item()
@@ -56,7 +56,7 @@ def test_weights_halve_with_age() -> None:
     assert torch.allclose(contexts.weights[:12], weights(3.0), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_every_recipe_follows_a_world_that_drifts(name: str) -> None:
     options = {"reward_range": (-2.0, 2.0)} if name == "regret_balancing" else {}
     if name.startswith("drbo_mmd_"):
@@ -67,7 +67,7 @@ def test_every_recipe_follows_a_world_that_drifts(name: str) -> None:
     # `ucb_ro` takes every context for possible, and `stable_opt` two moments.
     if name not in {"ucb_ro"}:
         assert recent.mean.item() > still.mean.item() + 0.1
-    again = algorithm_from_dict(moved.to_dict())
+    again = recipe_from_dict(moved.to_dict())
     assert again.to_dict() == moved.to_dict()
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.problem import History, Round, SearchSpace
-from botorch_drbo.recipes import make_algorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm, _others
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe, _observed_rivals
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import uniform
 
@@ -22,10 +22,10 @@ SPACE = SearchSpace(BOX, torch.tensor([[0.0], [1.0]], dtype=torch.double))
 PRIOR = FixedHyperparameters(lengthscale=0.3, noise_variance=1e-2)
 
 
-def recipe(name: str, **options: object) -> ModelBasedAlgorithm:
+def recipe(name: str, **options: object) -> ModelBasedRecipe:
     budget = {"num_restarts": 2, "raw_samples": 16, "hyperparameters": PRIOR}
-    made = make_algorithm(name, **{**budget, **options})
-    assert isinstance(made, ModelBasedAlgorithm)
+    made = make_recipe(name, **{**budget, **options})
+    assert isinstance(made, ModelBasedRecipe)
     return made
 
 
@@ -35,42 +35,40 @@ def history(t: int = 10) -> History:
     return History(X=X, C=C, Y=Y, contexts=C)
 
 
-def moments(
-    one: ModelBasedAlgorithm, told: History, x: Tensor
-) -> tuple[Tensor, Tensor]:
+def moments(one: ModelBasedRecipe, data: History, x: Tensor) -> tuple[Tensor, Tensor]:
     """BoTorch's own at ``x`` and each context seen."""
-    inputs = torch.cat([x.expand(len(told.contexts), -1), told.contexts], dim=-1)
+    inputs = torch.cat([x.expand(len(data.contexts), -1), data.contexts], dim=-1)
     with torch.no_grad():
-        found = one.fitted_model(told, SPACE).posterior(inputs.unsqueeze(-2))
+        found = one.fitted_model(data, SPACE).posterior(inputs.unsqueeze(-2))
     return found.mean.flatten(), found.variance.flatten()
 
 
 @pytest.mark.parametrize("row", range(4))
 def test_the_context_chosen_is_the_least_known_of_those_that_count(row: int) -> None:
-    told, x = history(), BOX[1] * uniform(4, 2, seed=3)[row : row + 1]
-    _, variance = moments(recipe("erbo"), told, x)
-    chosen = recipe("erbo").choose_contexts(told, SPACE, x)
-    torch.testing.assert_close(chosen, told.contexts[variance.argmax()].unsqueeze(0))
+    data, x = history(), BOX[1] * uniform(4, 2, seed=3)[row : row + 1]
+    _, variance = moments(recipe("erbo"), data, x)
+    chosen = recipe("erbo").choose_contexts(data, SPACE, x)
+    torch.testing.assert_close(chosen, data.contexts[variance.argmax()].unsqueeze(0))
 
 
 @pytest.mark.parametrize("row", range(4))
 def test_the_adversary_of_a_chosen_context_is_pessimistic(row: int) -> None:
-    told, x = history(), BOX[1] * uniform(4, 2, seed=3)[row : row + 1]
+    data, x = history(), BOX[1] * uniform(4, 2, seed=3)[row : row + 1]
     robust = recipe("dro", ambiguity_set=FullSimplex())
-    mean, variance = moments(robust, told, x)
+    mean, variance = moments(robust, data, x)
     worst = (mean - 1.5 * variance.sqrt()).argmin()
-    chosen = robust.choose_contexts(told, SPACE, x)
-    torch.testing.assert_close(chosen, told.contexts[worst].unsqueeze(0))
+    chosen = robust.choose_contexts(data, SPACE, x)
+    torch.testing.assert_close(chosen, data.contexts[worst].unsqueeze(0))
 
 
 def test_a_chosen_context_has_what_is_known_exactly() -> None:
     space = SearchSpace(BOX, torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double())
-    told = history()
-    both = torch.cat([told.C, uniform(10, 1, seed=5)], dim=-1)
-    told = replace(told, C=both, contexts=both)
+    data = history()
+    both = torch.cat([data.C, uniform(10, 1, seed=5)], dim=-1)
+    data = replace(data, C=both, contexts=both)
     known = torch.tensor([torch.nan, 0.3], dtype=torch.double)
     chosen = recipe("drbo_kde", num_contexts=32, num_outside=32).choose_contexts(
-        told, space, told.X[:2], this_round=Round(known_context=known)
+        data, space, data.X[:2], this_round=Round(known_context=known)
     )
     assert chosen[:, 1].tolist() == [0.3, 0.3]
 
@@ -81,14 +79,14 @@ def test_a_chosen_context_has_what_is_known_exactly() -> None:
 def test_what_has_to_be_beaten_is_the_best_that_is_allowed(
     probabilities: list[float],
 ) -> None:
-    told = history(4)
-    tried = told.X.unique(dim=0)
+    data = history(4)
+    tried = data.X.unique(dim=0)
     one = recipe("erbo")
-    model = one.fitted_model(told, SPACE)
-    values = torch.stack([moments(one, told, x.unsqueeze(0))[0].mean() for x in tried])
+    model = one.fitted_model(data, SPACE)
+    values = torch.stack([moments(one, data, x.unsqueeze(0))[0].mean() for x in tried])
     level = torch.tensor(probabilities).double()
     chance: Any = SimpleNamespace(probability=lambda X: level, level=0.9)
-    found, reference = one._incumbents(chance, one.state_of(model, told, SPACE, 0))
+    found, reference = one._incumbents(chance, one.state_of(model, data, SPACE, 0))
     allowed = level >= 0.9
     if not allowed.any():  # any decision is a gain
         allowed = values == values.min()
@@ -97,38 +95,38 @@ def test_what_has_to_be_beaten_is_the_best_that_is_allowed(
 
 
 def test_of_decisions_alone_the_noise_is_not_what_was_told_of_it() -> None:
-    told = history()
-    noisy = replace(told, Yvar=torch.linspace(1e-4, 2.0, 10).double().unsqueeze(-1))
+    data = history()
+    noisy = replace(data, Yvar=torch.linspace(1e-4, 2.0, 10).double().unsqueeze(-1))
     alone = recipe("gp_ucb")
-    assert torch.equal(alone.propose(told, SPACE), alone.propose(noisy, SPACE))
+    assert torch.equal(alone.propose(data, SPACE), alone.propose(noisy, SPACE))
     joint = recipe("erbo")
-    assert not torch.equal(joint.propose(told, SPACE), joint.propose(noisy, SPACE))
+    assert not torch.equal(joint.propose(data, SPACE), joint.propose(noisy, SPACE))
 
 
 def test_rivals_are_apart_in_some_variable() -> None:
     x = torch.tensor([0.5, 2.0]).double()
     shifts = torch.tensor([[0.0, 0.0], [0.009, 0.036], [0.011, 0.0], [0.0, 0.044]])
     X = x + shifts.double()
-    told = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
-    assert sorted(_others(x, told, SPACE).tolist()) == sorted(X[2:].tolist())
+    data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
+    assert sorted(_observed_rivals(x, data, SPACE).tolist()) == sorted(X[2:].tolist())
 
 
 def test_a_recommendation_is_no_worse_than_what_was_tried() -> None:
     for t in (10, 20, 30):
-        told = history(t)
+        data = history(t)
         lazy = recipe("erbo", num_restarts=1, raw_samples=1, max_iterations=1)
-        best = lazy.recommend(told, SPACE)
+        best = lazy.recommend(data, SPACE)
         tried = torch.stack(
-            [moments(lazy, told, x.unsqueeze(0))[0].mean() for x in told.X]
+            [moments(lazy, data, x.unsqueeze(0))[0].mean() for x in data.X]
         )
         assert best.objective >= tried.max().item() - 1e-9
 
 
 def test_a_batch_sees_its_own_decisions_as_pending() -> None:
-    told = history()
+    data = history()
     for name in ("erbo", "gp_ucb", "wdrbo_exact"):
         one = recipe(name)
-        first = one.propose(told, SPACE, seed=2)
-        second = one.propose(told, SPACE, seed=2, X_pending=first)
-        both = one.propose(told, SPACE, q=2, seed=2)
+        first = one.propose(data, SPACE, seed=2)
+        second = one.propose(data, SPACE, seed=2, X_pending=first)
+        both = one.propose(data, SPACE, q=2, seed=2)
         torch.testing.assert_close(both, torch.cat([first, second]))

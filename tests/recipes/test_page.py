@@ -6,16 +6,16 @@ import doctest
 
 import pytest
 
-from botorch_drbo.recipes import ALGORITHMS, RobustRecipe
+from botorch_drbo.recipes import RECIPES, RobustRecipe
 from docs.recipe_page import explained, page
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", RECIPES)
 def test_all_options_stand_there_with_defaults_and_meanings(name: str) -> None:
-    recipe = ALGORITHMS[name]
-    told = explained(recipe)
-    assert list(told) == list(recipe.options)
-    assert all(len(text.split()) > 2 for text in told.values())
+    recipe = RECIPES[name]
+    texts = explained(recipe)
+    assert list(texts) == list(recipe.options)
+    assert all(len(text.split()) > 2 for text in texts.values())
     section = page().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     for option in recipe.options:
         assert f"\n``{option}`` = ``" in section

@@ -17,7 +17,7 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 from botorch_drbo.sample_paths import PosteriorPaths
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import product, robust_set
@@ -65,19 +65,19 @@ def test_ei_wdrbo_takes_the_decision_of_the_largest_expected_improvement() -> No
         [[transported(f, cost, RADIUS) for f in row] for row in samples.numpy()]
     )
     gain = (values[:, :9] - values[:, 9:].max(-1, keepdims=True)).clip(0.0).mean(0)
-    recipe = make_algorithm(
+    recipe = make_recipe(
         "ei_wdrbo", radius=RADIUS, hyperparameters=PRIOR, num_paths=512
     )
     x = recipe.propose(data, SPACE, candidates=LISTED)
-    assert gain[(LISTED == x).squeeze().nonzero()] >= 0.85 * gain.max() > 0.0
+    assert gain[(x == LISTED).squeeze().nonzero()] >= 0.85 * gain.max() > 0.0
     assert gain.max() > 1.5 * np.median(gain)
 
 
 @pytest.mark.parametrize("kind", ["ts", "ei"])
 def test_without_a_radius_the_ball_is_the_expectation(kind: str) -> None:
     options = {"hyperparameters": PRIOR}
-    plain = make_algorithm(f"{kind}_erbo", **options)
-    ball = make_algorithm(f"{kind}_wdrbo", radius=0.0, **options)
+    plain = make_recipe(f"{kind}_erbo", **options)
+    ball = make_recipe(f"{kind}_wdrbo", radius=0.0, **options)
     for seed in range(4):
         x, robust = (r.propose(history(), SPACE, seed=seed) for r in (plain, ball))
         torch.testing.assert_close(x, robust, rtol=0, atol=1e-4)
@@ -94,14 +94,14 @@ def test_ts_erbo_is_ts_bocu_without_ambiguity() -> None:
 @pytest.mark.parametrize("kind", ["ts", "ei"])
 def test_other_contexts_than_those_seen_are_an_option(kind: str) -> None:
     made = {
-        num: make_algorithm(
+        num: make_recipe(
             f"{kind}_wdrbo", num_candidates=num, hyperparameters=PRIOR
         ).recommend(history(), SPACE, candidates=LISTED)
         for num in (0, 64)
     }
     assert made[64].objective <= made[0].objective + 1e-9
     with pytest.raises(InputDataError, match="num_candidates"):
-        make_algorithm(f"{kind}_wdrbo", num_candidates=-1)
+        make_recipe(f"{kind}_wdrbo", num_candidates=-1)
 
 
 def test_far_from_data_a_path_pays_for_robustness_and_a_bound_does_not() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling, make_algorithm
+from botorch_drbo.recipes import PhasedUncertaintySampling, make_recipe
 from botorch_drbo.recipes.phased import _fitted
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -39,13 +39,13 @@ def outcome(X: Tensor) -> Tensor:
     return 3.0 * (1.0 - 2.0 * (unit - 0.3).square().sum(-1, keepdim=True))
 
 
-def told(X: Tensor, Y: Tensor) -> History:
+def history_of(X: Tensor, Y: Tensor) -> History:
     C = 10.0 + 2.0 * torch.linspace(0.0, 1.0, len(X), dtype=torch.double).unsqueeze(-1)
     return History(X=X, C=C, Y=Y, contexts=C)
 
 
 def nothing() -> History:
-    return told(SPACE.bounds[:0], SPACE.bounds[:0, :1])
+    return history_of(SPACE.bounds[:0], SPACE.bounds[:0, :1])
 
 
 def play(recipe: PhasedUncertaintySampling, D: Tensor, T: int) -> History:
@@ -56,7 +56,7 @@ def play(recipe: PhasedUncertaintySampling, D: Tensor, T: int) -> History:
         q = min(recipe.state(history, SPACE, candidates=D).remaining, T - history.t)
         x = recipe.propose(history, SPACE, q=q, candidates=D)
         y = outcome(x) + 0.2 * noise[history.t : history.t + q]
-        history = told(torch.cat([history.X, x]), torch.cat([history.Y, y]))
+        history = history_of(torch.cat([history.X, x]), torch.cat([history.Y, y]))
     return history
 
 
@@ -140,7 +140,7 @@ def test_algorithm_2_by_brute_force(width: float | str | None) -> None:
             w = bound + math.sqrt(2 * math.log(1 / share))
         alive = paper.keep(alive, mu, sigma, w)
         state = recipe.state(
-            told(history.X[:last], history.Y[:last]), SPACE, candidates=D
+            history_of(history.X[:last], history.Y[:last]), SPACE, candidates=D
         )
         assert (state.episode, state.length) == (episode + 1, 2**episode)
         assert state.survives.numpy().tolist() == alive.tolist()
@@ -160,8 +160,8 @@ def test_fitted_between_episodes_to_all_outcomes() -> None:
     alive, first = np.ones(40, dtype=bool), 0
     for episode in range(1, 7):
         last = first + 2 ** (episode - 1)
-        before = told(history.X[:last], history.Y[:last])
-        model = make_algorithm("gp_ucb").fitted(before, SPACE, uses_contexts=False)
+        before = history_of(history.X[:last], history.Y[:last])
+        model = make_recipe("gp_ucb").fitted(before, SPACE, uses_contexts=False)
         lengthscale = model.covar_module.lengthscale.numpy().ravel()  # pyright: ignore[reportAttributeAccessIssue]
         noise = model.likelihood.noise.item()
         constant = model.mean_module.constant.item()  # pyright: ignore[reportAttributeAccessIssue]
@@ -205,7 +205,7 @@ def test_batch_is_one_at_a_time(
         assert torch.equal(known, batch[i : i + 1])
         waiting = torch.cat([waiting, late])
         y = torch.tensor([[100.0 * (-1) ** i]], dtype=torch.double)
-        done = told(torch.cat([done.X, known]), torch.cat([done.Y, y]))
+        done = history_of(torch.cat([done.X, known]), torch.cat([done.Y, y]))
 
 
 def test_earlier_outcomes_matter_through_the_survivors_only() -> None:
@@ -236,9 +236,10 @@ def test_moments_forget_earlier_episodes() -> None:
     lying = flat.clone()
     lying[:7] = 1e-3 * torch.arange(7.0).double().unsqueeze(-1)
     states = [
-        recipe.state(told(history.X, Y), SPACE, candidates=D) for Y in (flat, lying)
+        recipe.state(history_of(history.X, Y), SPACE, candidates=D)
+        for Y in (flat, lying)
     ]
-    early = recipe.state(told(history.X[:7], flat[:7]), SPACE, candidates=D)
+    early = recipe.state(history_of(history.X[:7], flat[:7]), SPACE, candidates=D)
     assert early.survives.all()
     assert torch.equal(states[0].survives, states[1].survives)
     assert not states[0].survives.all()
@@ -250,7 +251,7 @@ def test_executed_decisions_count() -> None:
     recipe = PhasedUncertaintySampling(hyperparameters=PRIOR, confidence_width=1e9)
     history = play(recipe, D, 7)
     elsewhere = torch.tensor([[1.2345, 0.6789]], dtype=torch.double)
-    moved = told(
+    moved = history_of(
         torch.cat([history.X, elsewhere]), torch.cat([history.Y, elsewhere[:, :1]])
     )
     asked = recipe.propose(moved, SPACE, q=3, candidates=D)
@@ -261,7 +262,7 @@ def test_executed_decisions_count() -> None:
         assert torch.equal(row, D[int(sigma.argmax())])
         chosen.append(int(sigma.argmax()))
     state = recipe.state(moved, SPACE, X_pending=asked, candidates=D)
-    assert torch.equal(state.told, elsewhere) and torch.equal(state.pending, asked)
+    assert torch.equal(state.observed, elsewhere) and torch.equal(state.pending, asked)
     assert (state.num_asked, state.remaining) == (4, 4)
 
 
@@ -271,7 +272,7 @@ def test_decisions_outside_the_set_are_not_asked_for() -> None:
     recipe = PhasedUncertaintySampling(hyperparameters=prior)
     D, far = SPACE.bounds[:1], SPACE.bounds[1:]
     X = torch.cat([D, D, D, far])
-    asked = recipe.propose(told(X, X[:, :1]), SPACE, q=3, candidates=D)
+    asked = recipe.propose(history_of(X, X[:, :1]), SPACE, q=3, candidates=D)
     assert torch.equal(asked, D.expand(3, 2))
 
 
@@ -283,7 +284,7 @@ def test_the_discarded_do_not_raise_the_bar() -> None:
     X = D[[0, 1, 1]]
     Y = torch.tensor([[-1.0], [-5.0], [-5.0]], dtype=torch.double)
     for t in (1, 3):
-        state = recipe.state(told(X[:t], Y[:t]), SPACE, candidates=D)
+        state = recipe.state(history_of(X[:t], Y[:t]), SPACE, candidates=D)
         assert state.survives.tolist() == [False, True]
 
 
@@ -306,7 +307,7 @@ def test_the_memory_of_fits_changes_nothing() -> None:
     assert _fitted.cache_info().misses == 4  # one fit for each of four episodes
     recipe.propose(history, SPACE, q=5, X_pending=D[:3], candidates=D, seed=4)
     assert _fitted.cache_info().misses == 4  # and none inside an episode
-    other = told(history.X, history.Y + torch.eye(15, 1).double())
+    other = history_of(history.X, history.Y + torch.eye(15, 1).double())
     recipe.state(other, SPACE, candidates=D)
     assert _fitted.cache_info().misses == 8
 

@@ -13,10 +13,10 @@ from botorch_drbo.adversaries import MMDBall, WassersteinBall
 from botorch_drbo.ambiguity import KullbackLeibler
 from botorch_drbo.policies import ConfidenceBound, Thompson
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    ModelBasedAlgorithm,
+    RECIPES,
+    ModelBasedRecipe,
     RobustRecipe,
-    make_algorithm,
+    make_recipe,
 )
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.schedules import InverseSquareRoot
@@ -32,7 +32,7 @@ def test_options_are_those_of_the_recipe_and_of_its_parts(name: str) -> None:
         for part in (recipe.adversary, recipe.policy)
         for field in fields(part)
     }
-    common = {field.name: field.default for field in fields(ModelBasedAlgorithm)}
+    common = {field.name: field.default for field in fields(ModelBasedRecipe)}
     assert set(parts) & set(common) == set()  # a name means one thing
     assert len(parts) == len(fields(recipe.adversary)) + len(fields(recipe.policy))
     assert recipe.options == {**parts, **common}
@@ -79,8 +79,8 @@ def test_the_name_of_its_own_part_changes_nothing() -> None:
 def test_a_product_equals_the_row_that_it_is() -> None:
     history, space = problem()
     options: dict[str, Any] = {"hyperparameters": PRIOR, **SMALL}
-    row = make_algorithm("wdrbo_exact", **options)
-    own = make_algorithm(
+    row = make_recipe("wdrbo_exact", **options)
+    own = make_recipe(
         adversary="wasserstein",
         policy="confidence_bound",
         num_candidates=128,
@@ -88,9 +88,9 @@ def test_a_product_equals_the_row_that_it_is() -> None:
     )
     asked = [one.propose(history, space, seed=4) for one in (row, own)]
     assert torch.equal(*asked)
-    told = [one.recommend(history, space, seed=4) for one in (row, own)]
-    assert torch.equal(told[0].x, told[1].x)
-    assert told[0].worst_case_value == told[1].worst_case_value
+    advice = [one.recommend(history, space, seed=4) for one in (row, own)]
+    assert torch.equal(advice[0].x, advice[1].x)
+    assert advice[0].worst_case_value == advice[1].worst_case_value
 
 
 @pytest.mark.parametrize(
@@ -119,28 +119,28 @@ def test_a_product_equals_the_row_that_it_is() -> None:
 )
 def test_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputDataError, match=message):
-        make_algorithm(**arguments)
+        make_recipe(**arguments)
 
 
 def test_options_of_both_parts_have_to_fit() -> None:
     with pytest.raises(UnsupportedError, match="takes any"):
-        make_algorithm("dro", policy="lipschitz_penalty")
+        make_recipe("dro", policy="lipschitz_penalty")
     with pytest.raises(InputDataError, match="`num_candidates` is no use"):
-        make_algorithm("wdrbo", num_candidates=8)
+        make_recipe("wdrbo", num_candidates=8)
     with pytest.raises(InputDataError, match="num_candidates"):
-        make_algorithm("wdrbo_exact", policy="lipschitz_penalty")
+        make_recipe("wdrbo_exact", policy="lipschitz_penalty")
 
 
 def test_parts_of_ones_own_stand_where_names_do() -> None:
     ball = WassersteinBall(radius=InverseSquareRoot(0.3))
-    recipe = make_algorithm(adversary=ball, policy=Thompson(num_features=16))
+    recipe = make_recipe(adversary=ball, policy=Thompson(num_features=16))
     assert recipe.options["radius"] == InverseSquareRoot(0.3)
     assert recipe.options["num_features"] == 16
     assert isinstance(recipe, RobustRecipe) and recipe.adversary is ball
 
 
 def test_a_row_is_not_changed_by_what_is_made_of_it() -> None:
-    before = {name: recipe.to_dict() for name, recipe in ALGORITHMS.items()}
-    make_algorithm("dro", ambiguity_set=KullbackLeibler(0.1), radius=0.3)
-    make_algorithm("erbo", policy="thompson", adversary="mmd")
-    assert {name: recipe.to_dict() for name, recipe in ALGORITHMS.items()} == before
+    before = {name: recipe.to_dict() for name, recipe in RECIPES.items()}
+    make_recipe("dro", ambiguity_set=KullbackLeibler(0.1), radius=0.3)
+    make_recipe("erbo", policy="thompson", adversary="mmd")
+    assert {name: recipe.to_dict() for name, recipe in RECIPES.items()} == before

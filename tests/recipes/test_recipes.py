@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.surrogate.fitting import minimise_in_logarithms
 from tests.products import exploring, product, robust_set
@@ -117,15 +117,13 @@ def test_default_radius_follows_the_spread_in_units_of_the_box(name: str) -> Non
     for data in (history(), history(num_late=7)):
         unit = data.contexts.numpy() / [1.0, 100.0]
         trace = np.trace(np.cov(unit.T))
-        recipe = make_algorithm(name)
+        recipe = make_recipe(name)
         assert isinstance(recipe, RobustRecipe)
         ball = robust_set(recipe, joint_model(data), data, SPACE, 4)[1]
         expected = 1.25 * math.sqrt(trace / len(unit))
         assert ball.radius.item() == pytest.approx(expected)
-        scaled = make_algorithm(name, radius=SpreadRadius(0.5))
-        assert algorithm_from_dict(scaled.to_dict()).options["radius"] == SpreadRadius(
-            0.5
-        )
+        scaled = make_recipe(name, radius=SpreadRadius(0.5))
+        assert recipe_from_dict(scaled.to_dict()).options["radius"] == SpreadRadius(0.5)
 
 
 def test_wdrbo_is_judged_by_a_ball_in_normalised_units() -> None:
@@ -181,7 +179,7 @@ def test_gp_ucb_hallucinates_pending_decisions() -> None:
 def test_recommendation_beats_every_decision_tried(name: str) -> None:
     data = history(t=15)
     # A hopeless search: one random start, one step. The decisions tried save it.
-    algorithm = make_algorithm(name, num_restarts=1, raw_samples=1, max_iterations=1)
+    algorithm = make_recipe(name, num_restarts=1, raw_samples=1, max_iterations=1)
     assert isinstance(algorithm, RobustRecipe)
     inputs, bounds = data.X, SPACE.bounds
     if name != "gp_ucb":

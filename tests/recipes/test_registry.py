@@ -6,20 +6,20 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.recipes import ALGORITHMS, algorithm_from_dict, make_algorithm
+from botorch_drbo.recipes import RECIPES, make_recipe, recipe_from_dict
 from botorch_drbo.recipes.options import option_fields
 from botorch_drbo.schedules import InverseSquareRoot
 
 
 def test_every_recipe_of_the_first_release_is_there() -> None:
     names = {"random", "gp_ucb", "erbo", "wdrbo", "sbo_kde", "stable_opt"}
-    assert names <= set(ALGORITHMS)
-    assert all(make_algorithm(name).name == name for name in ALGORITHMS)
+    assert names <= set(RECIPES)
+    assert all(make_recipe(name).name == name for name in RECIPES)
 
 
 def test_schedules_survive() -> None:
-    recipe = make_algorithm("wdrbo", radius=InverseSquareRoot(0.7), beta=4.0)
-    again = algorithm_from_dict(recipe.to_dict())
+    recipe = make_recipe("wdrbo", radius=InverseSquareRoot(0.7), beta=4.0)
+    again = recipe_from_dict(recipe.to_dict())
     assert again.to_dict() == recipe.to_dict()
     assert again.options["radius"] == InverseSquareRoot(0.7)
 
@@ -40,12 +40,12 @@ def test_schedules_survive() -> None:
 )
 def test_refused(name: str, options: dict, message: str) -> None:
     with pytest.raises(InputDataError, match=message):
-        make_algorithm(name, **options)
+        make_recipe(name, **options)
 
 
 SCHEDULED = [
     (name, option)
-    for name, recipe in ALGORITHMS.items()
+    for name, recipe in RECIPES.items()
     for option, field in option_fields(recipe).items()
     if "Schedule" in str(field.type) or "Rule" in str(field.type)
 ]
@@ -55,7 +55,7 @@ SCHEDULED = [
 def test_refused_schedule_is_called_what_the_user_typed(name: str, option: str) -> None:
     for value in (-1, torch.tensor(0.3)):
         with pytest.raises(InputDataError, match=f"^`{option}` must"):
-            make_algorithm(name, **{option: value})
+            make_recipe(name, **{option: value})
 
 
 def test_both_kinds_of_schedules_are_among_them() -> None:

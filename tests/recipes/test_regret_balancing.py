@@ -15,7 +15,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RegretBalancing, algorithm_from_dict
+from botorch_drbo.recipes import RegretBalancing, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -347,7 +347,7 @@ def test_survives_json() -> None:
     recipe = RegretBalancing(
         misspecifications=GUESSES, beta=InverseSquareRoot(3.0), **OPTIONS
     )
-    again = algorithm_from_dict(json.loads(json.dumps(recipe.to_dict())))
+    again = recipe_from_dict(json.loads(json.dumps(recipe.to_dict())))
     assert isinstance(again, RegretBalancing)
     assert again.misspecifications == GUESSES
     assert again.reward_range == (LOW, HIGH)
@@ -395,7 +395,7 @@ def test_bad_outcomes_and_too_many() -> None:
     recipe = RegretBalancing(**OPTIONS)
     rewards = [0.5] * 6
     rewards[4] = 1.25
-    with pytest.raises(InputDataError, match="outcome 5 of 6.* is 5.5"):
+    with pytest.raises(InputDataError, match=r"outcome 5 of 6.* is 5.5"):
         recipe.propose(history(6, 0, rewards), SPACE)
     with pytest.raises(InputDataError, match="41 plays, more than"):
         recipe.state(history(DESIGN + HORIZON + 1), SPACE)

@@ -26,7 +26,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RobustRecipe, algorithm_from_dict
+from botorch_drbo.recipes import RobustRecipe, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot
 from tests.products import exploring, product, robust_set
 
@@ -268,7 +268,7 @@ def test_radii_count_contexts_not_outcomes(recipe) -> None:
     more = torch.cat([data.C, data.C[:7]])  # 16 contexts, 9 outcomes
     waiting = History(X=data.X, C=data.C, Y=data.Y, contexts=more)
     algorithm = recipe(radius=InverseSquareRoot(0.8))
-    contexts, ball = robust_set(algorithm, joint_model(data), waiting, SPACE, 4)
+    _contexts, ball = robust_set(algorithm, joint_model(data), waiting, SPACE, 4)
     assert ball.radius.item() == pytest.approx(0.2)
     other = product("dro", radius=InverseSquareRoot(0.8))
     _, ball = robust_set(other, joint_model(data), waiting, SPACE, 4)
@@ -367,7 +367,7 @@ def test_dro_resumes_with_its_set(tmp_path) -> None:
     ambiguity = resumed.algorithm.options["ambiguity_set"]
     assert isinstance(ambiguity, KullbackLeibler)
     assert ambiguity.radius.item() == 0.1
-    again = algorithm_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))
+    again = recipe_from_dict(json.loads(json.dumps(resumed.algorithm.to_dict())))
     assert again.name == "dro"
     resumed.close()
 

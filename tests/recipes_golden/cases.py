@@ -24,7 +24,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
+from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -212,16 +212,16 @@ def mixed(*, categories: bool) -> Problem:
     return Problem(History(X=X, C=C, Y=Y, contexts=C), space)
 
 
-def recipe(name: str, **options: Any) -> Algorithm:
-    return make_algorithm(name, **{**BUDGET, **NEEDED.get(name, {}), **options})
+def recipe(name: str, **options: Any) -> Recipe:
+    return make_recipe(name, **{**BUDGET, **NEEDED.get(name, {}), **options})
 
 
-def pinned(name: str, **options: Any) -> Algorithm:
+def pinned(name: str, **options: Any) -> Recipe:
     return recipe(name, hyperparameters=PRIOR, **options)
 
 
 def takes(name: str, *options: str) -> bool:
-    return set(options) <= set(ALGORITHMS[name].options)
+    return set(options) <= set(RECIPES[name].options)
 
 
 Answer = list[str] | str
@@ -251,13 +251,13 @@ def _or_refused(ask: Callable[[], list[str]]) -> Question:
     return answer
 
 
-def proposed(one: Algorithm, to: Problem, **known: Any) -> Question:
+def proposed(one: Recipe, to: Problem, **known: Any) -> Question:
     return _or_refused(
         lambda: exactly(one.propose(to.history, to.space, seed=SEED, **known))
     )
 
 
-def recommended(one: Algorithm, to: Problem, **known: Any) -> Question:
+def recommended(one: Recipe, to: Problem, **known: Any) -> Question:
     return _or_refused(
         lambda: described(one.recommend(to.history, to.space, seed=SEED, **known))
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from tests.recipes_golden import record
 from tests.recipes_golden.cases import questions
 from tests.recipes_golden.journals import follow
@@ -35,7 +35,7 @@ def main() -> None:
         record.save(record.JOURNALS, runs)
         return
     answers = record.load(record.FILE)["answers"] if record.FILE.exists() else {}
-    for name in arguments.names or ALGORITHMS:
+    for name in arguments.names or RECIPES:
         answers[name] = {key: ask() for key, ask in questions(name).items()}
         print(name, len(answers[name]), flush=True)
     record.save(record.FILE, answers)

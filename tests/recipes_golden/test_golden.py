@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from tests.recipes_golden import record
 from tests.recipes_golden.cases import OPTIONS, Answer, questions
 from tests.recipes_golden.journals import follow
@@ -30,8 +30,8 @@ def check(found: Answer, recorded: Answer, made_on: dict[str, str], key: str) ->
 
 
 def test_every_recipe_is_on_record() -> None:
-    assert set(RECORD["answers"]) == set(OPTIONS) == set(ALGORITHMS)
-    assert set(JOURNALS["answers"]) >= set(ALGORITHMS)
+    assert set(RECORD["answers"]) == set(OPTIONS) == set(RECIPES)
+    assert set(JOURNALS["answers"]) >= set(RECIPES)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -52,6 +52,6 @@ def test_all_answers_are_those_on_record(name: str) -> None:
 
 @pytest.mark.parametrize("key", JOURNALS["answers"])
 def test_a_journal_of_0_2_0_goes_on_as_it_would_have(tmp_path: Path, key: str) -> None:
-    told = JOURNALS["answers"][key]
-    found = follow(tmp_path / "run.jsonl", told["lines"])
-    check(found, told["then"], JOURNALS["machine"], key)
+    answer = JOURNALS["answers"][key]
+    found = follow(tmp_path / "run.jsonl", answer["lines"])
+    check(found, answer["then"], JOURNALS["machine"], key)

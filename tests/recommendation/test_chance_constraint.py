@@ -18,11 +18,11 @@ from torch import Tensor
 
 from benchmarks.problems import Reservoir
 from botorch_drbo import ContextSet
-from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
-from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
+from botorch_drbo.recipes import RECIPES, ModelBasedRecipe, make_recipe
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     Effort,
@@ -52,12 +52,12 @@ def history(num: int = 14, shift: float = 0.0) -> History:
 HISTORY = history()
 
 
-def recipe(name: str = "dro", **options) -> ModelBasedAlgorithm:
+def recipe(name: str = "dro", **options) -> ModelBasedRecipe:
     options = {"reference": FUNCTION.reference, "feasibility": LEVEL} | options
     if name == "dro":
         options = {"ambiguity_set": TotalVariation(0.2)} | options
-    made = make_algorithm(name, **SMALL | options)
-    assert isinstance(made, ModelBasedAlgorithm)
+    made = make_recipe(name, **SMALL | options)
+    assert isinstance(made, ModelBasedRecipe)
     return made
 
 
@@ -66,7 +66,7 @@ def grid(side: int = 41) -> Tensor:
     return torch.cartesian_prod(points, points)
 
 
-def chance(made: ModelBasedAlgorithm, data: History = HISTORY):
+def chance(made: ModelBasedRecipe, data: History = HISTORY):
     model = made.fitted_model(data, SPACE)
     return made._chance(None, made.state_of(model, data, SPACE, 0)), model
 
@@ -130,10 +130,10 @@ def test_a_decision_is_asked_where_a_gain_is_likely_and_feasible() -> None:
     x = made.propose(HISTORY, SPACE)
     constraint, model = chance(made)
     tried = HISTORY.X
-    judged = made.exploiting(made.state_of(model, HISTORY, SPACE, 0))
+    objective = made.exploiting(made.state_of(model, HISTORY, SPACE, 0))
     reached = constraint.probability(tried) >= LEVEL
     with torch.no_grad():
-        reference = judged(tried.unsqueeze(-2))[reached].max()
+        reference = objective(tried.unsqueeze(-2))[reached].max()
     ucb = made.exploring(made.state_of(model, HISTORY, SPACE, 0), None)
 
     def gain(X: Tensor) -> Tensor:
@@ -181,7 +181,7 @@ def test_a_search_starts_from_the_few_known_that_reach_the_level(
 ) -> None:
     """From none, where an ascent finds a single one first; from one; from two."""
     data, space = few_samples(seed, limit)
-    made = make_algorithm("wdrbo_exact", num_restarts=2, raw_samples=8)
+    made = make_recipe("wdrbo_exact", num_restarts=2, raw_samples=8)
     state = made.state_of(made.fitted_model(data, space), data, space, 0)
     constraint = made._chance(None, state)
     known = torch.cat([data.X, sample(space, 8, 0)])
@@ -203,17 +203,17 @@ class _FirstColumn(AcquisitionFunction):
 
 def test_each_decision_that_fails_over_the_box_makes_room_for_the_next() -> None:
     """Seven decisions fail in a context of their own that is not on the list."""
-    places, contexts = torch.arange(1, 8).double() / 10, torch.linspace(0, 1, 41)
-    columns = (places, torch.tensor([0.0, 1.0]).double(), contexts.double())
+    points, contexts = torch.arange(1, 8).double() / 10, torch.linspace(0, 1, 41)
+    columns = (points, torch.tensor([0.0, 1.0]).double(), contexts.double())
     Z = torch.cartesian_prod(*columns)
     dips = 2 * (-(((Z[:, 2] - Z[:, 0]) / 0.06) ** 2)).exp() * (1 - Z[:, 1])
     model = known_model(
         Z, (1 - dips).unsqueeze(-1), lengthscale=0.08, noise=1e-4, normalise=False
     )
     space = SearchSpace(UNIT.expand(2, 2), UNIT)
-    judge = Judge.of(ContextSet(UNIT), TotalVariation(0.4), space)
-    constraint = ChanceConstraint(ModelListGP(model), judge, UNIT, level=0.95, seed=0)
-    fails = torch.stack([places, torch.zeros(7).double()], dim=-1)
+    problem = WorstCaseProblem.of(ContextSet(UNIT), TotalVariation(0.4), space)
+    constraint = ChanceConstraint(ModelListGP(model), problem, UNIT, level=0.95, seed=0)
+    fails = torch.stack([points, torch.zeros(7).double()], dim=-1)
     holds = torch.tensor([[0.7, 1.0]]).double()
     rows = torch.cat([fails, holds])
     assert (constraint.probability(rows) >= 0.95).all()  # on the list of two
@@ -251,15 +251,15 @@ def test_a_search_learns_the_contexts_that_the_list_lacks() -> None:
         normalise=False,
     )  # fmt: skip
     space = SearchSpace(UNIT, UNIT)
-    judge = Judge.of(ContextSet(UNIT), TotalVariation(0.4), space)
-    constraint = ChanceConstraint(ModelListGP(model), judge, UNIT, level=0.95, seed=0)
+    problem = WorstCaseProblem.of(ContextSet(UNIT), TotalVariation(0.4), space)
+    constraint = ChanceConstraint(ModelListGP(model), problem, UNIT, level=0.95, seed=0)
     effort = Effort(num_restarts=2, raw_samples=16, max_iterations=50, seed=0)
     x, _, probability = best_feasible(
         _FirstColumn(model), constraint, space, Z[:0, :1], effort
     )
     assert probability >= 0.95
     fine = torch.linspace(0.3, 0.7, 401).double().unsqueeze(-1)
-    everywhere = ChanceConstraint.of(ModelListGP(model), judge, 0.95, seed=0)
+    everywhere = ChanceConstraint.of(ModelListGP(model), problem, 0.95, seed=0)
     allowed = fine[everywhere.probability(fine) >= everywhere.aim]
     assert x.item() == pytest.approx(allowed.min().item(), abs=3e-3)
 
@@ -269,12 +269,12 @@ def test_while_nothing_is_feasible_any_decision_is_a_gain() -> None:
     data = history(shift=-2.0)
     constraint, model = chance(made, data)
     state = made.state_of(model, data, SPACE, 0)
-    told, reference = made._incumbents(constraint, state)
+    observed, reference = made._incumbents(constraint, state)
     values = score(made.exploiting(state), data.X)
     assert (constraint.probability(data.X) < LEVEL).all()
     assert reference == pytest.approx(values.min().item())
-    assert told.history.baseline is not None
-    assert torch.equal(told.history.baseline, data.X[values.argmin()].unsqueeze(0))
+    assert observed.history.baseline is not None
+    assert torch.equal(observed.history.baseline, data.X[values.argmin()].unsqueeze(0))
 
 
 def test_a_list_of_decisions() -> None:
@@ -363,10 +363,10 @@ def test_every_constraint_counts_in_the_probability(order: tuple[int, int]) -> N
         for j in order
     ]
     contexts = torch.linspace(0, 1, 9).double().unsqueeze(-1)
-    judge = Judge(
+    problem = WorstCaseProblem(
         contexts=ContextSet(contexts), ball=lambda points: TotalVariation(0.5)
     )
-    constraint = ChanceConstraint.of(ModelListGP(*members), judge, 0.9, seed=0)
+    constraint = ChanceConstraint.of(ModelListGP(*members), problem, 0.9, seed=0)
     x = torch.tensor([0.6]).double()
     rows = torch.cat([x.expand(9, 1), contexts], dim=-1)
     by_hand = torch.ones(9).double()
@@ -381,7 +381,7 @@ def test_every_constraint_counts_in_the_probability(order: tuple[int, int]) -> N
     moved = 0.25 * ordered[0]  # a quarter of the mass to the worst of nine
     kept = torch.cumsum(torch.full((9,), 1 / 9).double(), 0).clamp_max(0.75)
     expected = moved + (kept.diff(prepend=torch.zeros(1)) * ordered).sum()
-    _, robust = constraint.judged(x)
+    _, robust = constraint.robust_probability(x)
     assert robust.value.item() == pytest.approx(expected.item(), abs=1e-6)
     listed = constraint.probability(x.unsqueeze(0))
     assert listed.item() == pytest.approx(expected.item(), abs=1e-6)
@@ -405,7 +405,7 @@ def test_a_decision_that_was_tried_but_is_not_allowed_is_not_recommended() -> No
             assert recipe().recommend(data, allowed).x.sum() >= 0.4 - 1e-5
 
 
-TAKE = [name for name, made in ALGORITHMS.items() if made.takes_constraints]
+TAKE = [name for name, made in RECIPES.items() if made.takes_constraints]
 SLOW = ("drbo_mmd_minimax", "ts_drbo_mmd", "drbo_mmd", "ei_drbo_kde")
 
 
@@ -414,7 +414,7 @@ SLOW = ("drbo_mmd_minimax", "ts_drbo_mmd", "drbo_mmd", "ei_drbo_kde")
 @pytest.mark.filterwarnings("ignore:No decision was found")
 def test_every_model_based_recipe_heeds_them(name: str) -> None:
     options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
-    made = make_algorithm(name, feasibility=LEVEL, **options)
+    made = make_recipe(name, feasibility=LEVEL, **options)
     x = made.propose(HISTORY, SPACE)
     best = made.recommend(HISTORY, SPACE)
     assert x.shape == (1, 2) and best.x.shape == (2,)
@@ -428,10 +428,10 @@ def test_every_model_based_recipe_heeds_them(name: str) -> None:
 
 
 def test_recipes_that_would_not_heed_them_say_so() -> None:
-    assert set(ALGORITHMS) - set(TAKE) == {"phased_gp_us", "regret_balancing"}
+    assert set(RECIPES) - set(TAKE) == {"phased_gp_us", "regret_balancing"}
     for name in ("phased_gp_us", "regret_balancing"):
         with pytest.raises(UnsupportedError, match="nothing of outcome constraints"):
-            make_algorithm(name).recommend(HISTORY, SPACE)
+            make_recipe(name).recommend(HISTORY, SPACE)
 
 
 def test_a_set_that_leaves_nothing_is_as_feasible_as_its_worst_context() -> None:

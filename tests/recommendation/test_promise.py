@@ -10,8 +10,8 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import ChiSquared, KullbackLeibler, TotalVariation
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import Algorithm, make_algorithm
-from botorch_drbo.recipes.model_based import ModelBasedAlgorithm
+from botorch_drbo.recipes import Recipe, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import robust_set
 
@@ -24,10 +24,10 @@ def rows(*values: list[float]) -> Tensor:
     return torch.tensor(values, dtype=torch.double)
 
 
-def recipe(name: str, **options: object) -> ModelBasedAlgorithm:
+def recipe(name: str, **options: object) -> ModelBasedRecipe:
     budget = {"num_restarts": 4, "raw_samples": 64, "hyperparameters": PRIOR}
-    made: Algorithm = make_algorithm(name, **{**budget, **options})
-    assert isinstance(made, ModelBasedAlgorithm)
+    made: Recipe = make_recipe(name, **{**budget, **options})
+    assert isinstance(made, ModelBasedRecipe)
     return made
 
 
@@ -210,8 +210,10 @@ def test_known_columns_and_listed_ones_together_are_a_list() -> None:
 
 
 def test_contexts_complete_is_yes_or_no() -> None:
-    with pytest.raises(InputDataError, match="contexts_complete.*True or False.*'yes'"):
-        make_algorithm("dro", contexts_complete="yes")
+    with pytest.raises(
+        InputDataError, match=r"contexts_complete.*True or False.*'yes'"
+    ):
+        make_recipe("dro", contexts_complete="yes")
 
 
 def test_a_forecast_can_be_all_there_is() -> None:

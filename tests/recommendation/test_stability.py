@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from botorch_drbo import ContextSet
-from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
-from botorch_drbo.recipes.model_based import _others
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import _observed_rivals
 from botorch_drbo.recommendation.rivals import _most_dangerous, against_rivals
 from botorch_drbo.recommendation.stability import overtaken
 from tests.models import UNIT, known_model, uniform
@@ -85,7 +85,7 @@ def history(t: int = 14) -> History:
 )
 def test_it_is_where_the_profiles_of_both_decisions_cross(name, options):
     data, space = history(), SearchSpace(UNIT, UNIT)
-    recipe = make_algorithm(name, **options, **SMALL)
+    recipe = make_recipe(name, **options, **SMALL)
     best = recipe.recommend(data, space)
     at = best.stability
     assert at is not None and at.radius == options["radius"]
@@ -108,14 +108,14 @@ def test_it_says_what_was_compared():
     for rows, num in ((X[:6], 5), (X, 6)):
         C = data.C[torch.arange(len(rows)) % 5]
         Y = rows * (4 * C - 1.5)
-        told = History(X=rows, C=C, Y=Y, contexts=C)
-        model = recipe.fitted_model(told, space)
+        observed = History(X=rows, C=C, Y=Y, contexts=C)
+        model = recipe.fitted_model(observed, space)
         found = against_rivals(
-            recipe.judge(recipe.state_of(model, told, space, 0)),
+            recipe.worst_case_problem(recipe.state_of(model, observed, space, 0)),
             ContextSet(C),
             model,
             x,
-            _others(x, told, space),
+            _observed_rivals(x, observed, space),
             "told",
             seed=0,
         )
@@ -139,9 +139,9 @@ def test_a_rival_is_judged_on_contexts_that_hurt_only_it():
     contexts = ContextSet(torch.tensor([[0.1], [0.9]]).double())
     for radius, ahead in ((0.4, False), (0.05, True)):
         # .2 of the mass in the pit: .8 - 1, and .025 there: .975 - .125.
-        judge = Judge.of(contexts, TotalVariation(radius), space)
+        problem = WorstCaseProblem.of(contexts, TotalVariation(radius), space)
         at = against_rivals(
-            judge, contexts, model, Z[0, :1], Z[-1:, :1], "told", seed=0
+            problem, contexts, model, Z[0, :1], Z[-1:, :1], "told", seed=0
         )
         assert (at.until == radius) == ahead
 
@@ -159,8 +159,10 @@ def test_the_rivals_of_an_ensemble_are_judged_by_its_mean():
     means = model.posterior(rows).mean.detach().reshape(3, 2, 5).mean(-1)
     assert means[0, 1] > means[0, 0] + 0.1  # it sees a line go on
     assert means[:, 1].mean() < means[:, 0].mean() - 0.1
-    judge = Judge.of(contexts, TotalVariation(0.01), SearchSpace(UNIT, UNIT))
-    at = against_rivals(judge, contexts, model, here[0], there, "told", seed=0)
+    problem = WorstCaseProblem.of(
+        contexts, TotalVariation(0.01), SearchSpace(UNIT, UNIT)
+    )
+    at = against_rivals(problem, contexts, model, here[0], there, "told", seed=0)
     assert at.until is None
 
 
@@ -176,7 +178,7 @@ def test_the_most_dangerous_are_the_best_expected_and_the_best_at_worst():
 
 
 def test_a_radius_of_zero_has_no_stability():
-    best = make_algorithm("dro", radius=0.0, **SMALL).recommend(
+    best = make_recipe("dro", radius=0.0, **SMALL).recommend(
         history(), SearchSpace(UNIT, UNIT)
     )
     assert best.stability is None
@@ -187,7 +189,7 @@ def test_a_rival_has_to_be_allowed():
     data, space = history(), SearchSpace(UNIT, UNIT)
     below = (torch.tensor([0]), -torch.ones(1).double(), -0.5)  # x <= .5
     allowed = replace(space, inequality_constraints=(below,))
-    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(data, allowed)
+    best = make_recipe("dro", radius=0.3, **SMALL).recommend(data, allowed)
     near = ((data.X - best.x).abs() <= 0.01).sum()
     assert best.stability.num_rivals == (data.X <= 0.5).sum() - near < 14
 
@@ -195,18 +197,18 @@ def test_a_rival_has_to_be_allowed():
 def test_a_rival_is_apart_in_any_column():
     X = torch.tensor([[0.5, 0.5], [0.5, 0.9], [0.505, 0.505], [0.1, 0.5]]).double()
     data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
-    found = _others(X[0], data, SearchSpace(UNIT.expand(2, 2), UNIT))
+    found = _observed_rivals(X[0], data, SearchSpace(UNIT.expand(2, 2), UNIT))
     rows = {tuple(row) for row in found.tolist()}
     assert rows == {tuple(row) for row in X[[1, 3]].tolist()}
 
 
 def test_of_many_rivals_it_says_how_many_were_compared():
     listed = torch.linspace(0, 1, 57).double().unsqueeze(-1)
-    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+    best = make_recipe("dro", radius=0.3, **SMALL).recommend(
         history(), SearchSpace(UNIT, UNIT), candidates=listed
     )
     assert best.stability.compared == "32 of 56 decisions of the list"
-    two = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+    two = make_recipe("dro", radius=0.3, **SMALL).recommend(
         history(), SearchSpace(UNIT, UNIT), candidates=listed[:2]
     )
     assert two.stability.compared == "1 decision of the list"
@@ -216,7 +218,7 @@ def test_rivals_meet_the_constraints_too():
     data = history()
     G = 0.6 - data.X  # x <= .6
     known = replace(data, constraints=ConstraintData(data.X, data.C, G))
-    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+    best = make_recipe("dro", radius=0.3, **SMALL).recommend(
         known, SearchSpace(UNIT, UNIT)
     )
     assert best.stability.num_rivals == (data.X < 0.59).sum()
@@ -227,7 +229,7 @@ def test_rivals_meet_the_constraints_too():
 
 def test_with_a_list_the_rivals_are_of_the_list():
     listed = torch.tensor([[0.0], [0.3], [1.0]], dtype=torch.double)
-    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+    best = make_recipe("dro", radius=0.3, **SMALL).recommend(
         history(), SearchSpace(UNIT, UNIT), candidates=listed
     )
     assert best.x.item() == 1.0
@@ -237,13 +239,13 @@ def test_with_a_list_the_rivals_are_of_the_list():
 
 @pytest.mark.parametrize("name", ["erbo", "gp_ucb", "stable_opt", "random"])
 def test_a_recipe_without_a_radius_has_none(name):
-    best = make_algorithm(name, **SMALL).recommend(history(), SearchSpace(UNIT, UNIT))
+    best = make_recipe(name, **SMALL).recommend(history(), SearchSpace(UNIT, UNIT))
     assert best.stability is None
     assert "answer holds" not in str(best)
 
 
 def test_the_report_says_it():
-    best = make_algorithm("dro", radius=0.3, **SMALL).recommend(
+    best = make_recipe("dro", radius=0.3, **SMALL).recommend(
         history(), SearchSpace(UNIT, UNIT)
     )
     (line,) = (x for x in str(best).splitlines() if x.startswith("answer holds"))

@@ -11,7 +11,7 @@ import torch
 from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler, SolverStatus
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recommendation import Recommendation
 from tests.models import UNIT, uniform
 
@@ -35,7 +35,7 @@ def test_a_report_is_a_few_lines() -> None:
     lines = str(recommendation()).splitlines()
     assert lines == [
         "decision            x1 = 12.35, x2 = 3",
-        "expected value      2.718",
+        "expected value      2.718 (no interval: the recipe states none)",
         "worst-case value    -1.5",
         "contexts that hurt  c1 = 0.4: weight 0.700, 0.500 in the reference",
         "                    c1 = 0.9: weight 0.300, 0.250 in the reference",
@@ -123,7 +123,7 @@ def test_a_report_says_what_was_searched(
     name: str, options: dict[str, Any], words: str
 ) -> None:
     X, C = uniform(4, 1), 0.3 + 0.2 * uniform(4, 1, seed=1)
-    made = make_algorithm(name, **SMALL | options)
+    made = make_recipe(name, **SMALL | options)
     data = History(X=X, C=C, Y=X * C, contexts=C)
     best = made.recommend(data, SearchSpace(UNIT, UNIT))
     assert best.searched == f"the posterior mean under {words}"
@@ -139,7 +139,7 @@ def test_the_expected_value_is_that_of_the_weighted_reference() -> None:
     forecast = ContextSet(
         torch.tensor([[0.1], [0.9]]).double(), torch.tensor([0.9, 0.1]).double()
     )
-    made = make_algorithm("dro", radius=0.2, reference=forecast, **SMALL)
+    made = make_recipe("dro", radius=0.2, reference=forecast, **SMALL)
     space = SearchSpace(UNIT, UNIT)
     best = made.recommend(data, space)
     rows = torch.cat([best.x.expand(2, 1), forecast.points], dim=-1)
@@ -151,7 +151,7 @@ def test_the_expected_value_is_that_of_the_weighted_reference() -> None:
 def test_it_says_which_contexts_a_forecast_leaves() -> None:
     X, C = uniform(4, 1), uniform(4, 2, seed=1)
     data = History(X=X, C=C, Y=X * C[:, :1], contexts=C)
-    best = make_algorithm("dro", radius=0.2, **SMALL).recommend(
+    best = make_recipe("dro", radius=0.2, **SMALL).recommend(
         data,
         SearchSpace(UNIT, UNIT.expand(2, 2)),
         this_round=Round(known_context=torch.tensor([0.5, torch.nan]).double()),

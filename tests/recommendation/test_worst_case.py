@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from botorch_drbo import ContextSet
-from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.filling import filling
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -34,7 +34,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, ModelBasedAlgorithm, make_algorithm
+from botorch_drbo.recipes import RECIPES, ModelBasedRecipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.worst_case import (
     _descend,
@@ -93,10 +93,10 @@ SETS: dict[str, tuple[str, dict]] = {
 }
 
 
-def recipe(name: str, d_c: int, **changes: object) -> ModelBasedAlgorithm:
+def recipe(name: str, d_c: int, **changes: object) -> ModelBasedRecipe:
     options = {"hyperparameters": prior(d_c), **SETS[name][1], **changes}
-    algorithm = make_algorithm(name, **options)
-    assert isinstance(algorithm, ModelBasedAlgorithm)
+    algorithm = make_recipe(name, **options)
+    assert isinstance(algorithm, ModelBasedRecipe)
     return algorithm
 
 
@@ -178,7 +178,7 @@ def kernel_ball(p: np.ndarray, K: np.ndarray, f: np.ndarray, radius: float) -> f
 def oracle(name: str, d_c: int, best: Recommendation) -> tuple[float, float]:
     """The worst case on a dense grid, and the range of the scores on it."""
     kind, options = SETS[name]
-    radius = options["radius"] if "radius" in options else 0.3
+    radius = options.get("radius", 0.3)
     carried = best.context_set.weights > 0
     atoms, p = best.context_set.points[carried], best.context_set.weights[carried]
     sizes = {"transport": (401, 31), "tv": (4001, 101), "mmd": (101, 14)}
@@ -222,7 +222,7 @@ def test_the_worst_case_is_attained_inside_the_ball(name: str, d_c: int) -> None
     assert q @ f == pytest.approx(best.worst_case_value, rel=1e-6, abs=1e-7)
     assert p @ f == pytest.approx(best.expected_value, rel=1e-6, abs=1e-7)
     kind, options = SETS[name]
-    radius = options["radius"] if "radius" in options else 0.3
+    radius = options.get("radius", 0.3)
     if kind == "tv":
         distance = np.abs(p - q).sum()
     elif kind == "mmd":
@@ -353,7 +353,7 @@ def test_neyman_chi_squared_reaches_contexts_that_were_not_seen() -> None:
 
 def test_stable_opt_is_judged_on_its_own_box() -> None:
     data = history(2)
-    algorithm = make_algorithm("stable_opt", hyperparameters=prior(2))
+    algorithm = make_recipe("stable_opt", hyperparameters=prior(2))
     best = algorithm.recommend(data, space(2), candidates=X_HERE)
     mean, std = data.C.mean(0), data.C.std(0, correction=0)
     box = torch.stack([mean - std, mean + std])
@@ -370,12 +370,12 @@ def test_every_recipe_says_where_its_worst_case_lives() -> None:
         "erbo", "sbo_kde", "gp_ucb", "ec_gp_ucb", "ucb_so", "ucb_ro", "random",
         "phased_gp_us", "regret_balancing", "ts_erbo", "ei_erbo",
     }  # fmt: skip
-    assert set(ALGORITHMS) == listed | set(SETS) | {"stable_opt"}
+    assert set(RECIPES) == listed | set(SETS) | {"stable_opt"}
     for name in sorted(listed):
         options: dict = {"hyperparameters": prior(1)}
         if name == "regret_balancing":
             options["reward_range"] = (-9.0, 9.0)
-        best = make_algorithm(name, **options).recommend(
+        best = make_recipe(name, **options).recommend(
             history(1), space(1), candidates=X_HERE
         )
         assert best.worst_case_box is None
@@ -432,10 +432,10 @@ def test_the_newsvendor_is_not_promised_what_a_shift_in_the_ball_breaks() -> Non
     data = History(X=orders, C=demands, Y=Y, contexts=demands)
     box = SearchSpace(shop.bounds, shop.context_bounds)
     radius = 0.3 / 20**0.5
-    wdrbo = make_algorithm("wdrbo", radius=radius)
+    wdrbo = make_recipe("wdrbo", radius=radius)
     x = torch.tensor([[0.15]], dtype=torch.double)
     best = wdrbo.recommend(data, box, candidates=x)
-    assert isinstance(wdrbo, ModelBasedAlgorithm)
+    assert isinstance(wdrbo, ModelBasedRecipe)
     model = wdrbo.fitted(data, box, uses_contexts=True)
     grid = torch.cat([demands, torch.linspace(0, 1, 2001).double().unsqueeze(-1)])
     with torch.no_grad():
@@ -464,12 +464,12 @@ def test_a_narrow_hole_far_from_the_data_is_found(d_c: int) -> None:
     def score(contexts: Tensor) -> Tensor:
         return -torch.exp(-(contexts - hole).square().sum(-1) / 0.1**2 / d_c)
 
-    judge = Judge(
+    problem = WorstCaseProblem(
         contexts=ContextSet(torch.full((3, d_c), 0.2, dtype=torch.double)),
         ball=lambda points: TotalVariation(0.5),
         box=torch.stack([lower, upper]),
     )
-    contexts, robust = worst_case(judge, score, seed=0)
+    contexts, robust = worst_case(problem, score, seed=0)
     assert robust.value.item() == pytest.approx(-0.25, abs=2e-3)
     assert contexts.num_points == 4 and contexts.weights[3] == 0
     assert torch.allclose(contexts.points[3], hole, atol=0.02)
@@ -483,12 +483,12 @@ def test_a_spike_in_a_corner_is_found(corner: tuple[float, ...]) -> None:
     def score(contexts: Tensor) -> Tensor:
         return -torch.exp(-(contexts - spike).square().sum(-1) / 0.02**2)
 
-    judge = Judge(
+    problem = WorstCaseProblem(
         contexts=ContextSet(torch.full((3, 5), 0.5, dtype=torch.double)),
         ball=lambda points: TotalVariation(0.5),
         box=torch.stack([torch.zeros(5), torch.ones(5)]).double(),
     )
-    contexts, robust = worst_case(judge, score, seed=0)
+    contexts, robust = worst_case(problem, score, seed=0)
     assert robust.value.item() == pytest.approx(-0.25, abs=1e-9)
     assert torch.equal(contexts.points[3], spike)
 
@@ -554,8 +554,8 @@ def test_a_descent_leaves_categories_where_they_are() -> None:
         return 1 - (index == 1) * torch.exp(-valley) - 100 * between
 
     reference = ContextSet(torch.tensor([[0.0, 0.9], [2.0, 0.1]]).double())
-    judge = Judge.of(reference, TotalVariation(2.0), names)
-    _, robust = worst_case(judge, score, seed=0)
+    problem = WorstCaseProblem.of(reference, TotalVariation(2.0), names)
+    _, robust = worst_case(problem, score, seed=0)
     assert robust.value.item() == pytest.approx(0.0, abs=1e-3)
 
 
@@ -578,12 +578,12 @@ def test_a_box_without_spread_in_one_column_is_searched_in_the_other() -> None:
     def score(contexts: Tensor) -> Tensor:
         return -torch.exp(-((contexts[:, 1] - low) / width).square())
 
-    judge = Judge(
+    problem = WorstCaseProblem(
         contexts=ContextSet(torch.tensor([[1.0, 0.9]]).double()),
         ball=lambda points: FullSimplex(),
         box=box,
     )
-    contexts, robust = worst_case(judge, score, seed=0)
+    contexts, robust = worst_case(problem, score, seed=0)
     assert robust.value.item() == pytest.approx(-1.0, abs=1e-3)
     assert (contexts.points[:, 0] == 1.0).all()
 
@@ -598,12 +598,12 @@ def test_contexts_on_a_face_do_not_leave_the_box_by_rounding() -> None:
         def score(contexts: Tensor) -> Tensor:
             return 1e-3 * (contexts[:, 1] - 0.3777).square() - contexts[:, 0]
 
-        judge = Judge(
+        problem = WorstCaseProblem(
             contexts=ContextSet(box.mean(0, keepdim=True)),
             ball=lambda points: FullSimplex(),
             box=box,
         )
-        contexts, robust = worst_case(judge, score, seed=0)
+        contexts, robust = worst_case(problem, score, seed=0)
         assert robust.value.item() == pytest.approx(-upper, abs=1e-4)
         assert (contexts.points <= box[1]).all() and (contexts.points >= box[0]).all()
     assert over
@@ -618,12 +618,12 @@ def test_descents_begin_where_the_score_is_low() -> None:
         deep = (contexts - centre).square().sum(-1) / 0.08**2
         return -0.5 * torch.exp(-broad) - torch.exp(-deep)
 
-    judge = Judge(
+    problem = WorstCaseProblem(
         contexts=ContextSet(torch.full((1, 4), 0.5).double()),
         ball=lambda points: FullSimplex(),
         box=torch.stack([torch.zeros(4), torch.ones(4)]).double(),
     )
-    _, robust = worst_case(judge, score, seed=0)
+    _, robust = worst_case(problem, score, seed=0)
     assert robust.value <= score(centre.unsqueeze(0)) + 1e-3
 
 
@@ -636,10 +636,10 @@ def test_contexts_nearer_than_a_cell_are_one_and_the_first_stays() -> None:
 
 def test_a_reference_without_spread() -> None:
     point = torch.tensor([[1.0, 120.0]], dtype=torch.double)
-    judge = Judge(
+    problem = WorstCaseProblem(
         contexts=ContextSet(point.repeat(4, 1)),
         ball=lambda points: FullSimplex(),
         box=point.repeat(2, 1),
     )
-    _, robust = worst_case(judge, bowl(torch.zeros(2).double()), seed=0)
+    _, robust = worst_case(problem, bowl(torch.zeros(2).double()), seed=0)
     assert robust.value.item() == pytest.approx(0.1**2 + 2.0**2)

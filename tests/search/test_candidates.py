@@ -9,10 +9,10 @@ from torch import Tensor
 
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    Algorithm,
-    ModelBasedAlgorithm,
-    make_algorithm,
+    RECIPES,
+    ModelBasedRecipe,
+    Recipe,
+    make_recipe,
 )
 from botorch_drbo.search.candidates import best_row, best_rows, check_candidates, score
 
@@ -21,13 +21,13 @@ SPACE = SearchSpace(
     context_bounds=torch.tensor([[10.0], [12.0]], dtype=torch.double),
 )
 SMALL = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
-UNREPEATING = sorted(key for key, kind in ALGORITHMS.items() if not kind.may_repeat)
+UNREPEATING = sorted(key for key, kind in RECIPES.items() if not kind.may_repeat)
 # What a recipe has to be told about the problem here: it has no default for it.
 NEEDED = {"regret_balancing": {"reward_range": (-1.0, 1.0)}}
 
 
-def small(name: str) -> Algorithm:
-    return make_algorithm(name, **SMALL, **NEEDED.get(name, {}))
+def small(name: str) -> Recipe:
+    return make_recipe(name, **SMALL, **NEEDED.get(name, {}))
 
 
 def history(t: int = 8) -> History:
@@ -52,7 +52,7 @@ def rows_of(x: Tensor, candidates: Tensor) -> list[int]:
     return [int(row.nonzero()[0]) if row.any() else -1 for row in equal]
 
 
-@pytest.fixture(params=sorted(ALGORITHMS))
+@pytest.fixture(params=sorted(RECIPES))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -60,14 +60,14 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_rows_of_the_list_different_and_not_pending(name: str) -> None:
     recipe, candidates = small(name), listed(12)
     first = recipe.propose(history(), SPACE, q=3, candidates=candidates, seed=5)
-    places = rows_of(first, candidates)
-    assert -1 not in places and len(set(places)) == 3
+    indices = rows_of(first, candidates)
+    assert -1 not in indices and len(set(indices)) == 3
     one = recipe.propose(history(), SPACE, candidates=candidates, seed=5)
     assert torch.equal(one, first[:1])
     more = recipe.propose(
         history(), SPACE, q=2, X_pending=first, candidates=candidates, seed=5
     )
-    assert len(set(places + rows_of(more, candidates)) - {-1}) == 5
+    assert len(set(indices + rows_of(more, candidates)) - {-1}) == 5
 
 
 @pytest.mark.parametrize("name", UNREPEATING)
@@ -82,8 +82,8 @@ def test_pending_rows_come_last(name: str) -> None:
 def test_recommendation_is_a_row(name: str) -> None:
     recipe, candidates = small(name), listed(8)
     best = recipe.recommend(history(), SPACE, candidates=candidates)
-    (place,) = rows_of(best.x.unsqueeze(0), candidates)
-    assert place >= 0
+    (index,) = rows_of(best.x.unsqueeze(0), candidates)
+    assert index >= 0
     everywhere = [
         recipe.recommend(history(), SPACE, candidates=row).objective
         for row in candidates.split(1)[:3]
@@ -93,11 +93,11 @@ def test_recommendation_is_a_row(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [key for key, kind in ALGORITHMS.items() if isinstance(kind, ModelBasedAlgorithm)],
+    [key for key, kind in RECIPES.items() if isinstance(kind, ModelBasedRecipe)],
 )
 def test_best_row_of_the_acquisition_function(name: str) -> None:
     recipe, candidates = small(name), listed(12)
-    assert isinstance(recipe, ModelBasedAlgorithm)
+    assert isinstance(recipe, ModelBasedRecipe)
     x = recipe.propose(history(), SPACE, candidates=candidates, seed=7)
     model = recipe.fitted(history(), SPACE, uses_contexts=recipe.uses_contexts)
     torch.manual_seed(7)
@@ -128,7 +128,7 @@ def test_best_rows_by_hand() -> None:
 
 
 def test_float32_list_in_a_float64_space_and_back() -> None:
-    recipe = make_algorithm("random")
+    recipe = make_recipe("random")
     wide = recipe.propose(history(), SPACE, q=2, candidates=listed().float())
     assert wide.dtype == torch.double
     assert -1 not in rows_of(wide.float(), listed().float())

@@ -10,12 +10,12 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.adversaries import Judge
+from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import KullbackLeibler, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.problem.feasible import all_decisions, feasible, sample
-from botorch_drbo.recipes import ALGORITHMS, make_algorithm
+from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.recipes.base import _TAKE_CATEGORIES
 from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.search.candidates import check_candidates, score
@@ -85,7 +85,7 @@ def history_of(space: SearchSpace, t: int = 12) -> History:
 @pytest.mark.parametrize("name", list(SPACES))
 def test_decisions_are_of_their_kinds_and_inside_the_constraints(name: str) -> None:
     space = SPACES[name]
-    recipe, history = make_algorithm("erbo", **BUDGET), history_of(space)
+    recipe, history = make_recipe("erbo", **BUDGET), history_of(space)
     X = recipe.propose(history, space, q=2, seed=1)
     assert X.shape == (2, space.d_x) and not torch.equal(X[0], X[1])
     best = recipe.recommend(history, space, seed=1).x.unsqueeze(0)
@@ -100,7 +100,7 @@ def test_decisions_are_of_their_kinds_and_inside_the_constraints(name: str) -> N
 )
 def test_the_recommendation_is_the_best_of_a_fine_grid(name: str) -> None:
     space, seed = SPACES[name], 1
-    recipe, history = make_algorithm("erbo", **BUDGET), history_of(SPACES[name])
+    recipe, history = make_recipe("erbo", **BUDGET), history_of(SPACES[name])
     found = recipe.recommend(history, space, seed=seed)
     model = recipe.fitted(history, space, uses_contexts=True)  # pyright: ignore
     acqf = recipe.exploiting(recipe.state_of(model, history, space, seed))  # pyright: ignore
@@ -152,10 +152,10 @@ def permuted(space: SearchSpace, history: History) -> History:
 @pytest.mark.parametrize("name", ["dro", "wdrbo_exact", "ucb_ro", "ts_bocu"])
 def test_other_indices_of_categories_change_no_value(name: str) -> None:
     space, history = SPACES["only linear"], history_of(SPACES["only linear"])
-    recipe, listed = make_algorithm(name, **BUDGET), sample(space, 16, seed=5)
+    recipe, listed = make_recipe(name, **BUDGET), sample(space, 16, seed=5)
     values = [
-        recipe.recommend(told, space, candidates=listed).worst_case_value
-        for told in (history, permuted(space, history))
+        recipe.recommend(data, space, candidates=listed).worst_case_value
+        for data in (history, permuted(space, history))
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-3)
 
@@ -166,23 +166,23 @@ WEATHER = SearchSpace(rows([0.0], [1.0]), rows([0.0], [3.0]), context_categories
 def test_wasserstein_with_a_zero_one_cost_is_total_variation() -> None:
     # Moving a mass of r a distance of one costs r, and is 2r of total variation.
     seen = ContextSet(rows([0.0], [1.0], [2.0]), torch.tensor([0.5, 0.3, 0.2]).double())
-    recipe = make_algorithm("wdrbo_exact", reference=seen, radius=0.2, **BUDGET)
+    recipe = make_recipe("wdrbo_exact", reference=seen, radius=0.2, **BUDGET)
     X, C = sample(WEATHER, 8, 0), rows(*([float(i % 4)] for i in range(8)))
     history = History(X=X, C=C, Y=X + C.sin(), contexts=C)
-    judge = recipe.judge(recipe.state_of(None, history, WEATHER, 0))  # pyright: ignore
+    problem = recipe.worst_case_problem(recipe.state_of(None, history, WEATHER, 0))  # pyright: ignore
     scores = torch.tensor([3.0, 2.0, 1.5, -1.0]).double()  # the last was never seen
 
     def score_of(contexts: Tensor) -> Tensor:
         return scores[contexts[:, 0].long()] + 0.0 * contexts[:, 0]
 
-    found, robust = worst_case(judge, score_of, seed=0)
+    found, robust = worst_case(problem, score_of, seed=0)
     expected = 0.3 * 3.0 + 0.3 * 2.0 + 0.2 * 1.5 + 0.2 * -1.0
     assert robust.value.item() == pytest.approx(expected)
-    ball = Judge.of(seen, TotalVariation(0.4), WEATHER)
+    ball = WorstCaseProblem.of(seen, TotalVariation(0.4), WEATHER)
     assert worst_case(ball, score_of, seed=0)[1].value.item() == pytest.approx(expected)
     assert set(found.points.flatten().tolist()) <= {0.0, 1.0, 2.0, 3.0}
     # Kullback and Leibler allow no category without reference weight.
-    no_unseen = Judge.of(seen, KullbackLeibler(5.0), WEATHER)
+    no_unseen = WorstCaseProblem.of(seen, KullbackLeibler(5.0), WEATHER)
     assert worst_case(no_unseen, score_of, seed=0)[1].value.item() > 1.4
 
 
@@ -191,12 +191,12 @@ def test_the_worst_case_looks_at_integers_only() -> None:
     whole = {0: tuple(map(float, range(6)))}
     space = SearchSpace(rows([0.0], [1.0]), box, context_discrete=whole)
     seen = ContextSet(rows([0.0, 0.0]))
-    judge = Judge.of(seen, TotalVariation(1.0), space)
+    problem = WorstCaseProblem.of(seen, TotalVariation(1.0), space)
 
     def valley(contexts: Tensor) -> Tensor:  # lowest at 2.4, 0.3
         return (contexts[:, 0] - 2.4).square() + (contexts[:, 1] - 0.3).square()
 
-    found, robust = worst_case(judge, valley, seed=0)
+    found, robust = worst_case(problem, valley, seed=0)
     assert torch.equal(found.points[:, 0], found.points[:, 0].round())
     nearest = 0.5 * (2.4**2 + 0.3**2) + 0.5 * 0.4**2  # at 2, 0.3
     assert robust.value.item() == pytest.approx(nearest, abs=1e-3)
@@ -210,21 +210,21 @@ def test_integer_contexts_stay_integers_in_the_worst_case(name: str) -> None:
         context_discrete={0: tuple(map(float, range(8)))},
     )
     history = history_of(space, 6)
-    contexts = make_algorithm(name, **BUDGET).recommend(history, space).context_set
+    contexts = make_recipe(name, **BUDGET).recommend(history, space).context_set
     assert torch.equal(contexts.points, contexts.points.round())
 
 
 def test_recipes_that_need_order_refuse_categories_and_name_the_others() -> None:
     history = history_of(WEATHER, 5)
     takes = []
-    for name, recipe in ALGORITHMS.items():
+    for name, recipe in RECIPES.items():
         if recipe.needs_box:
             continue
         if recipe.context_order is None:
             takes.append(name)
             continue
         with pytest.raises(UnsupportedError, match="wdrbo_exact") as caught:
-            make_algorithm(name).propose(history, WEATHER)
+            make_recipe(name).propose(history, WEATHER)
         assert name in str(caught.value)
     assert sorted(takes) == sorted(_TAKE_CATEGORIES)
     refuse = {"wdrbo", "ec_wdrbo", "sbo_kde", "drbo_kde", "ts_drbo_kde", "ei_drbo_kde"}
@@ -236,7 +236,7 @@ def test_recipes_that_need_order_refuse_categories_and_name_the_others() -> None
 def test_recipes_on_boxes_refuse_other_decisions(name: str) -> None:
     options = {"reward_range": (-2.0, 2.0)} if name == "regret_balancing" else {}
     with pytest.raises(UnsupportedError, match="fill a box"):
-        make_algorithm(name, **options).check_space(MIXED)
+        make_recipe(name, **options).check_space(MIXED)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_kinds_have_to_fit_the_bounds(changes: dict, words: str) -> None:
 
 def test_a_reference_has_to_be_of_the_kinds() -> None:
     between = ContextSet(rows([0.5, 1.0]))
-    recipe = make_algorithm("erbo", reference=between, **BUDGET)
+    recipe = make_recipe("erbo", reference=between, **BUDGET)
     with pytest.raises(
         InputDataError, match=r"`reference` has 0\.5 in row 0, column 0"
     ):

@@ -41,8 +41,8 @@ def test_the_best_candidate_where_nothing_is_pending_near_it() -> None:
     alone = best_apart(Hill(), candidates, values, other[:0], SPACE, 0, 256)
     assert torch.equal(alone, TOP)
     # Apart in one coordinate is apart: 1.5 hundredths of a side.
-    beside = TOP + torch.tensor([0.03, 0.0]).double()
-    assert torch.equal(chosen(candidates, beside)[0], TOP)
+    nearby = TOP + torch.tensor([0.03, 0.0]).double()
+    assert torch.equal(chosen(candidates, nearby)[0], TOP)
 
 
 def test_a_candidate_apart_is_not_replaced_by_a_better_sample() -> None:
@@ -74,7 +74,7 @@ def test_a_box_full_of_pending_decisions_leaves_the_widest_gap() -> None:
     side = torch.linspace(0.0, 1.0, 60, dtype=torch.double)  # .0085 from the widest gap
     unit = torch.cartesian_prod(side, side)
     pending = BOX[0] + unit * (BOX[1] - BOX[0])
-    x, gap = chosen(pending[:2], pending)
+    _x, gap = chosen(pending[:2], pending)
     assert 0.0075 < gap < SEPARATION
 
 

@@ -59,12 +59,12 @@ def run(upper: int, algorithm: str, *, limited: bool) -> NamedOptimizer:
     opt = NamedOptimizer(algorithm, space, **SMALL)
     for k in range(3):
         x = opt.ask()
-        told: dict[str, Any] = {"demand": k * upper // 3}
+        row: dict[str, Any] = {"demand": k * upper // 3}
         if "weather" in space.contexts:
-            told["weather"] = ["sun", "rain"][k % 2]
+            row["weather"] = ["sun", "rain"][k % 2]
         budget = x.budget.iloc[0]
         assert budget == int(budget) and 0 <= budget <= upper
-        opt.tell(x, told, float(-(((budget - told["demand"]) / upper) ** 2)))
+        opt.tell(x, row, float(-(((budget - row["demand"]) / upper) ** 2)))
     opt.recommend()
     return opt
 

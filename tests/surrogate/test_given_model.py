@@ -29,10 +29,10 @@ from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.recipes import (
-    ALGORITHMS,
-    Algorithm,
-    algorithm_from_dict,
-    make_algorithm,
+    RECIPES,
+    Recipe,
+    make_recipe,
+    recipe_from_dict,
 )
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import uniform
@@ -52,7 +52,7 @@ FEWER = {
     "phased_gp_us": {"num_decisions": 32},
 }
 # Sample paths, episodes and bases need one exact Gaussian process.
-NO_ENSEMBLES = {name for name in ALGORITHMS if name.startswith(("ts_", "ei_"))}
+NO_ENSEMBLES = {name for name in RECIPES if name.startswith(("ts_", "ei_"))}
 NO_ENSEMBLES |= {"phased_gp_us"}
 
 BOUNDS = torch.tensor([[-1.0], [3.0]]).double()
@@ -66,8 +66,8 @@ def history(t: int = 8, Yvar: Tensor | None = None) -> History:
     return History(X=X, C=C, Y=Y, contexts=C, Yvar=Yvar)
 
 
-def recipe(name: str, **options) -> Algorithm:
-    return make_algorithm(name, **{**SMALL, **FEWER.get(name, {}), **options})
+def recipe(name: str, **options) -> Recipe:
+    return make_recipe(name, **{**SMALL, **FEWER.get(name, {}), **options})
 
 
 def fixed_kernel(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
@@ -109,7 +109,7 @@ def ensemble(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model
     return model.eval()
 
 
-def check(algorithm: Algorithm) -> None:
+def check(algorithm: Recipe) -> None:
     """Propose and recommend inside the box."""
     data = history(4)
     x = algorithm.propose(data, SPACE, seed=3)
@@ -120,16 +120,16 @@ def check(algorithm: Algorithm) -> None:
     assert best.worst_case_weights.sum().item() == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted({*ALGORITHMS} - {"regret_balancing"}))
+@pytest.mark.parametrize("name", sorted({*RECIPES} - {"regret_balancing"}))
 def test_every_recipe_takes_a_model(name):
     check(recipe(name, model=fixed_kernel, **TINY))
 
 
-@pytest.mark.parametrize("name", sorted({*ALGORITHMS} - {"regret_balancing"}))
+@pytest.mark.parametrize("name", sorted({*RECIPES} - {"regret_balancing"}))
 def test_every_recipe_takes_an_ensemble_or_says_why_not(name):
     algorithm = recipe(name, model=ensemble, **TINY)
     if name in NO_ENSEMBLES:
-        with pytest.raises(UnsupportedError, match="batch of models|EnsembleMapSaas"):
+        with pytest.raises(UnsupportedError, match=r"batch of models|EnsembleMapSaas"):
             check(algorithm)
     else:
         check(algorithm)
@@ -305,7 +305,7 @@ def test_episodes_need_a_noise_that_is_learnt():
     def noisy(X: Tensor, Y: Tensor, _: Tensor | None, bounds: Tensor) -> Model:
         return fixed_kernel(X, Y, torch.full_like(Y, 0.1), bounds)
 
-    with pytest.raises(UnsupportedError, match="learns its noise.*FixedNoise"):
+    with pytest.raises(UnsupportedError, match=r"learns its noise.*FixedNoise"):
         recipe("phased_gp_us", model=noisy).propose(data, SPACE)
 
 
@@ -325,19 +325,21 @@ def test_a_ball_of_the_kernel_needs_a_kernel():
     def plain(*data: Any) -> Model:
         return Plain(fixed_kernel(*data).eval())
 
-    with pytest.raises(UnsupportedError, match="kernel of the model.*Plain shows none"):
+    with pytest.raises(
+        UnsupportedError, match=r"kernel of the model.*Plain shows none"
+    ):
         recipe("drbo_mmd", model=plain).propose(history(), SPACE)
 
 
 class TestSaved:
     def test_a_recipe_notes_that_there_was_a_function(self):
         stored = json.loads(json.dumps(recipe("erbo", model=matern).to_dict()))
-        with pytest.raises(InputDataError, match="`matern`.*cannot be saved"):
-            algorithm_from_dict(stored)
-        again = algorithm_from_dict(stored, matern)
+        with pytest.raises(InputDataError, match=r"`matern`.*cannot be saved"):
+            recipe_from_dict(stored)
+        again = recipe_from_dict(stored, matern)
         assert again.to_dict() == stored
-        with pytest.raises(InputDataError, match="made without a `model`"):
-            algorithm_from_dict(recipe("erbo").to_dict(), matern)
+        with pytest.raises(InputDataError, match="made without a function as `model`"):
+            recipe_from_dict(recipe("erbo").to_dict(), matern)
 
     def test_a_run_goes_on_with_the_function_given_again(self, tmp_path):
         path = tmp_path / "run.jsonl"
@@ -353,7 +355,7 @@ class TestSaved:
         whole = made()
         whole.tell(data.X, data.C, data.Y, closes_pending=False)
         before = path.read_bytes()
-        with pytest.raises(InputDataError, match="`fixed_kernel`.*Pass it again"):
+        with pytest.raises(InputDataError, match=r"`fixed_kernel`.*Pass it again"):
             RobustOptimizer.resume(path)
         assert path.read_bytes() == before
         expected = whole.ask()

@@ -11,9 +11,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
-    ModelBasedAlgorithm,
-    algorithm_from_dict,
-    make_algorithm,
+    ModelBasedRecipe,
+    make_recipe,
+    recipe_from_dict,
 )
 from botorch_drbo.surrogate import FixedHyperparameters, fit
 
@@ -33,8 +33,8 @@ def history() -> History:
 
 
 def model(name: str, prior: FixedHyperparameters, uses_contexts: bool = True):
-    recipe = make_algorithm(name, hyperparameters=prior)
-    assert isinstance(recipe, ModelBasedAlgorithm)
+    recipe = make_recipe(name, hyperparameters=prior)
+    assert isinstance(recipe, ModelBasedRecipe)
     return recipe.fitted(history(), SPACE, uses_contexts=uses_contexts)
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit, "fit_gpytorch_mll", None)
     for name in ("erbo", "gp_ucb", "random", "ts_bocu", "wdrbo"):
         small = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
-        recipe = make_algorithm(name, hyperparameters=PRIOR, **small)
+        recipe = make_recipe(name, hyperparameters=PRIOR, **small)
         assert recipe.propose(history(), SPACE).shape == (1, 1)
         assert recipe.recommend(history(), SPACE).x.shape == (1,)
 
@@ -83,8 +83,8 @@ def test_one_lengthscale_for_all_and_float32() -> None:
     "prior", [PRIOR, FixedHyperparameters(lengthscale=0.1, noise_variance=0.01)]
 )
 def test_survives_json(prior: FixedHyperparameters) -> None:
-    recipe = make_algorithm("erbo", hyperparameters=prior)
-    again = algorithm_from_dict(json.loads(json.dumps(recipe.to_dict())))
+    recipe = make_recipe("erbo", hyperparameters=prior)
+    again = recipe_from_dict(json.loads(json.dumps(recipe.to_dict())))
     assert again.hyperparameters == prior  # pyright: ignore
     assert hash(again.hyperparameters) == hash(prior)  # pyright: ignore
 
@@ -112,4 +112,4 @@ def test_bad_fit() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="3 numbers for 2"):
         model("erbo", three)
     with pytest.raises(InputDataError, match="FixedHyperparameters"):
-        make_algorithm("erbo", hyperparameters={"lengthscale": 0.1})
+        make_recipe("erbo", hyperparameters={"lengthscale": 0.1})

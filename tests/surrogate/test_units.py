@@ -16,7 +16,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import ALGORITHMS, Algorithm, make_algorithm
+from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.search.candidates import score
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -60,7 +60,7 @@ def problem(units: Units, d_c: int, t: int = 12) -> tuple[History, SearchSpace]:
     return History(X=X, C=C, Y=units.y * (Y + units.shift), contexts=C), space
 
 
-def recipe(name: str, units: Units, **options: object) -> Algorithm:
+def recipe(name: str, units: Units, **options: object) -> Recipe:
     """The recipe with what it is told in units of y in these units."""
     of_y = {
         "regret_balancing": {
@@ -69,7 +69,7 @@ def recipe(name: str, units: Units, **options: object) -> Algorithm:
         "ec_gp_ucb": {"misspecification": 0.1 * units.y},
         "ec_wdrbo": {"misspecification": 0.1 * units.y},
     }
-    return make_algorithm(name, **{**SMALL, **of_y.get(name, {}), **options})
+    return make_recipe(name, **{**SMALL, **of_y.get(name, {}), **options})
 
 
 def in_sides(x: Tensor, space: SearchSpace) -> Tensor:
@@ -102,7 +102,7 @@ def check(
 
 
 @pytest.mark.parametrize("units", OTHERS.values(), ids=OTHERS)
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_every_recipe_in_other_units(name: str, units: Units) -> None:
     check(answer(name, units), plainly(name, PLAIN), units)
 
@@ -145,7 +145,7 @@ def test_the_climb_gets_to_a_top(side: float, unit: float) -> None:
     X, C = cloud[:20], cloud[-20:, :1]
     Y = -(X - 0.3 - 0.4 * C).square().sum(-1, keepdim=True) - 1.0
     history = History(X=side * X, C=C, Y=unit * Y, contexts=C)
-    erbo = make_algorithm("erbo", num_restarts=2, raw_samples=16)
+    erbo = make_recipe("erbo", num_restarts=2, raw_samples=16)
     model = erbo.fitted(history, space, uses_contexts=True)
     x = erbo.propose(history, space)
     acqf = erbo.exploring(erbo.state_of(model, history, space, 0), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.experiments.tournament.samples import SmoothSample
-from botorch_drbo.recipes import Algorithm, make_algorithm
+from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 
@@ -71,7 +71,7 @@ class Method:
     """A recipe with its options.
 
     Args:
-        recipe: A key of ``ALGORITHMS``.
+        recipe: A key of ``RECIPES``.
         radius: A constant radius, in standard deviations of the law of the data; None
             for the recipe's own.
         max_contexts: The largest number of context columns that it takes part with.
@@ -83,12 +83,12 @@ class Method:
 
     def algorithm(
         self, function: RobustTestFunction, search: Mapping[str, Any]
-    ) -> Algorithm:
+    ) -> Recipe:
         """The recipe for a test function; ``search`` are options of all recipes."""
         options = dict(search)
         if self.radius is not None:
             options["radius"] = self.radius * LawOfTheData(function).radius
-        return make_algorithm(self.recipe, **options)
+        return make_recipe(self.recipe, **options)
 
 
 METHODS: Mapping[str, Method] = {

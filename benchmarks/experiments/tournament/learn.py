@@ -22,7 +22,7 @@ from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.run.storage import Row, RunKey
 from benchmarks.run.world import World
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import Algorithm
+from botorch_drbo.recipes import Recipe
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Task:
             "algorithm": self.algorithm().to_dict(),
         }
 
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Recipe:
         """The recipe with its options."""
         function = CASES[self.case].make(self.seed)
         return METHODS[self.method].algorithm(function, self.size.search)

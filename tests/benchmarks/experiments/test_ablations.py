@@ -9,7 +9,7 @@ from benchmarks.experiments.ablations import (
     DetachedPenalty,
 )
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_algorithm
+from botorch_drbo.recipes import make_recipe
 from tests.products import robust_set
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -17,7 +17,7 @@ UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
 X, C = (torch.rand(8, 2, generator=GENERATOR).double() for _ in range(2))
 HISTORY = History(X=X, C=C, Y=(X - C).square().sum(-1, keepdim=True), contexts=C)
 SPACE = SearchSpace(UNIT, UNIT)
-MODEL = make_algorithm("erbo").fitted(HISTORY, SPACE, uses_contexts=True)
+MODEL = make_recipe("erbo").fitted(HISTORY, SPACE, uses_contexts=True)
 
 
 def _built(recipe):
@@ -29,8 +29,8 @@ def test_without_its_gradient_wdrbo_has_its_values_and_erbos_gradient():
     detached = _built(WDRBO_DETACHED.with_options(radius=0.1))
     assert isinstance(detached, DetachedPenalty)
     wdrbo, erbo = (
-        _built(make_algorithm("wdrbo", radius=0.1)),
-        _built(make_algorithm("erbo")),
+        _built(make_recipe("wdrbo", radius=0.1)),
+        _built(make_recipe("erbo")),
     )
     torch.testing.assert_close(detached(at), wdrbo(at))
     (ours,) = torch.autograd.grad(detached(at).sum(), at)
@@ -46,7 +46,7 @@ def test_the_shifted_interval_lies_one_to_three_deviations_below_the_mean():
 
 
 def test_the_diagonal_has_ten_points():
-    contexts, ball = robust_set(DRBO_MMD_DIAGONAL, MODEL, HISTORY, SPACE, 0)
+    contexts, _ball = robust_set(DRBO_MMD_DIAGONAL, MODEL, HISTORY, SPACE, 0)
     along = torch.linspace(0, 1, 10).double().unsqueeze(-1)
     torch.testing.assert_close(contexts.points, along.expand(-1, 2))
     assert contexts.weights.sum().item() == 1.0

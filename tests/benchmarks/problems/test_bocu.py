@@ -146,10 +146,12 @@ def test_noise_has_the_stated_deviation() -> None:
 def test_observe_takes_positions_or_decisions() -> None:
     problem = BOCUProblem(hartmann())
     c = problem.sample_contexts(3)
-    places = torch.tensor([4, 0, 1023])
-    by_place = problem.observe(places, c, step=7)
-    assert by_place.shape == (3, 1)
-    assert torch.equal(by_place, problem.observe(problem.candidates[places], c, step=7))
+    indices = torch.tensor([4, 0, 1023])
+    by_index = problem.observe(indices, c, step=7)
+    assert by_index.shape == (3, 1)
+    assert torch.equal(
+        by_index, problem.observe(problem.candidates[indices], c, step=7)
+    )
 
 
 def test_initial_data() -> None:
@@ -185,11 +187,11 @@ def test_regret_of_objectives_by_a_loop(kind: str) -> None:
     one_by_one = np.array([objective(row, weights).item() for row in problem.table])
     expected = one_by_one.max() - one_by_one
     np.testing.assert_allclose(problem.regret(objective), expected, atol=1e-12)
-    places = torch.tensor([[3, 5], [39, 3]])
-    regret = problem.regret(objective, places)
-    np.testing.assert_allclose(regret, expected[places.numpy()], atol=1e-12)
-    decisions = problem.regret(objective, problem.candidates[places])
-    np.testing.assert_allclose(decisions, expected[places.numpy()], atol=1e-9)
+    indices = torch.tensor([[3, 5], [39, 3]])
+    regret = problem.regret(objective, indices)
+    np.testing.assert_allclose(regret, expected[indices.numpy()], atol=1e-12)
+    decisions = problem.regret(objective, problem.candidates[indices])
+    np.testing.assert_allclose(decisions, expected[indices.numpy()], atol=1e-9)
 
 
 def test_regret_of_known_objectives() -> None:

@@ -24,7 +24,7 @@ from benchmarks.run.config import (
 from benchmarks.run.extensions import import_all
 from benchmarks.run.runner import build_algorithm
 from benchmarks.run.world import make_problem
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.schedules import InverseSquareRoot
 
 NEWSVENDOR = ProblemConfig("newsvendor")
@@ -98,10 +98,10 @@ def test_tables_carry_labels_and_options():
 @pytest.fixture
 def as_before() -> Iterator[None]:
     """What a config's imports enter into the registry is gone after the test."""
-    recipes = dict(ALGORITHMS)
+    recipes = dict(RECIPES)
     yield
-    ALGORITHMS.clear()
-    ALGORITHMS.update(recipes)
+    RECIPES.clear()
+    RECIPES.update(recipes)
     sys.modules.pop("benchmarks.experiments.enter_ablations", None)
 
 

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.run.config import ConfigError
 from benchmarks.run.extensions import import_all
 from benchmarks.run.storage import load
-from botorch_drbo.recipes import ALGORITHMS
+from botorch_drbo.recipes import RECIPES
 from botorch_drbo.test_functions import TEST_FUNCTIONS
 
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
@@ -20,7 +20,7 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 @pytest.fixture
 def registries():
     """The registries, which are afterwards what they were."""
-    kept = [(registry, dict(registry)) for registry in (ALGORITHMS, TEST_FUNCTIONS)]
+    kept = [(registry, dict(registry)) for registry in (RECIPES, TEST_FUNCTIONS)]
     yield
     for registry, entries in kept:
         registry.clear()

@@ -124,7 +124,7 @@ def test_a_folder_of_another_version_or_config_is_refused_with_what_differs(
 
 def test_a_folder_with_runs_that_the_config_does_not_name_is_refused(tmp_path: Path):
     save(RUN, run_file(tmp_path, KEYS[0]))
-    with pytest.raises(ConfigError, match="of another config.*--out"):
+    with pytest.raises(ConfigError, match=r"of another config.*--out"):
         refuse_others([RunKey("newsvendor", "erbo", 0)], tmp_path)
     refuse_others(KEYS[1:], tmp_path)  # of another seed
 

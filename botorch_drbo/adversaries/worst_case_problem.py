@@ -1,4 +1,4 @@
-"""What the worst case of a recommendation is a minimum over."""
+"""The worst case of a recommendation as a problem: what it is a minimum over."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.adversaries.filling import filling
+from botorch_drbo.adversaries.ground_metric import on_fibres
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace, Values
+
+_MOST_ON_FIBRES = 1024  # contexts, where a column does not move
 
 Between = Callable[[Tensor, Tensor], Tensor]
 """A metric or kernel: contexts ``... a x d_c`` and ``... b x d_c`` to ``... a x b``."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judge:
+class WorstCaseProblem:
     r"""The ball by which a recommendation is judged, and how far its adversary reaches.
 
     Attributes:
@@ -32,6 +35,9 @@ class Judge:
         fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
         values: Columns of contexts that take these values only: integers, categories.
         categories: Those of them that know no order.
+        fixed: Columns in which no mass moves, and that are not known.
+        within: How far the ball reaches, in words; empty for its radius and name.
+        by_column: Whether the radius counts in radii by column.
     """
 
     contexts: ContextSet
@@ -41,6 +47,9 @@ class Judge:
     fills_box: bool = False
     values: Values = field(default_factory=dict)
     categories: Collection[int] = ()
+    fixed: tuple[int, ...] = ()
+    within: str = ""
+    by_column: bool = False
 
     @classmethod
     def of(
@@ -50,7 +59,7 @@ class Judge:
         space: SearchSpace,
         *,
         contexts_complete: bool = False,
-    ) -> Judge:
+    ) -> WorstCaseProblem:
         r"""Let the adversary use what the definition of the set lets it use.
 
         Args:
@@ -76,7 +85,7 @@ class Judge:
             if not (ball.keeps_support or ball.knows_positions):
                 contexts = with_unlisted(contexts, listed)
         elif ball.reaches_unseen and not contexts_complete:
-            box = space.context_reach
+            box = space.context_support
         return cls(
             contexts=contexts,
             ball=ball.at,
@@ -93,10 +102,11 @@ class Judge:
         name = type(ball).__name__
         within = f"the distributions of {name}"
         if ball.has_radius:
-            within = f"distributions within radius {ball.radius.item():.3g} ({name})"
+            reach = self.within or f"radius {ball.radius.item():.3g} ({name})"
+            within = f"distributions within {reach}"
         if self.box is None:
             where = "on the listed contexts"
-        elif not torch.equal(self.box, space.context_reach):
+        elif not torch.equal(self.box, space.context_support):
             where = "on any context of a part of the box"
         elif space.known_columns:
             where = "on any context with the known values"
@@ -128,14 +138,17 @@ def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
     return ContextSet(points, pad(weights, (0, len(points) - len(weights))))
 
 
-def listed(judge: Judge, seed: int) -> Tensor:
-    """The contexts of a judge, and those that fill its box beside them, ``m x d_c``.
+def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
+    """The contexts of a problem, and those that fill its box beside them, ``m x d_c``.
 
     Args:
-        judge: The ball, and where its adversary may go.
+        problem: The ball, and where its adversary may go.
         seed: Decides the Sobol set.
     """
-    given = judge.contexts.points
-    if judge.box is None or judge.fills_box:
+    given = problem.contexts.points
+    if problem.box is None or problem.fills_box:
         return given
-    return torch.cat([given, filling(judge.box, judge.values, seed)])
+    sample = filling(problem.box, problem.values, seed)
+    if problem.fixed:
+        sample = on_fibres(given, sample, problem.fixed, _MOST_ON_FIBRES)
+    return torch.cat([given, sample])

@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recipes.base import Algorithm
+from botorch_drbo.recipes.base import Recipe
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.surrogate.given_model import ModelMaker
@@ -20,7 +20,7 @@ from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JudgedAlgorithm(Algorithm):
+class DelegatingRecipe(Recipe):
     r"""Recommendations are those of another recipe on the same history.
 
     Args:
@@ -35,7 +35,7 @@ class JudgedAlgorithm(Algorithm):
         max_iterations: L-BFGS-B iterations per ascent.
     """
 
-    judged_by: ClassVar[RobustRecipe]
+    recommender: ClassVar[RobustRecipe]
     """The other recipe, with its defaults."""
 
     reference: ContextSet | None = None
@@ -47,13 +47,13 @@ class JudgedAlgorithm(Algorithm):
     max_iterations: int = 200
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        self._judge()
+        """Let the recommending recipe check the options that it shares."""
+        self._recommender()
 
-    def _judge(self) -> RobustRecipe:
-        known = self.judged_by.options
+    def _recommender(self) -> RobustRecipe:
+        known = self.recommender.options
         shared = {name: value for name, value in self.options.items() if name in known}
-        return self.judged_by.with_options(**shared)
+        return self.recommender.with_options(**shared)
 
     def _recommend(
         self,
@@ -63,13 +63,15 @@ class JudgedAlgorithm(Algorithm):
         seed: int,
         candidates: Tensor | None,
     ) -> Recommendation:
-        return self._judge().recommend(history, space, seed=seed, candidates=candidates)
+        return self._recommender().recommend(
+            history, space, seed=seed, candidates=candidates
+        )
 
     def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
-        return self._judge()._fit(history, space)
+        return self._recommender()._fit(history, space)
 
     def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
-        return self._judge()._fit_constraints(history, space)
+        return self._recommender()._fit_constraints(history, space)
 
     def _decide(
         self,
@@ -80,9 +82,11 @@ class JudgedAlgorithm(Algorithm):
         *,
         seed: int,
     ) -> Tensor:
-        return self._judge()._decide(model, constraints, history, space, seed=seed)
+        return self._recommender()._decide(
+            model, constraints, history, space, seed=seed
+        )
 
     def _choose_contexts(
         self, history: History, space: SearchSpace, x: Tensor, *, seed: int
     ) -> Tensor:
-        return self._judge()._choose_contexts(history, space, x, seed=seed)
+        return self._recommender()._choose_contexts(history, space, x, seed=seed)

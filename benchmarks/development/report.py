@@ -1,0 +1,154 @@
+"""The tables of the development set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.development.compare import (
+    METHOD,
+    Difference,
+    Verdict,
+    asks,
+    difference,
+    ends,
+    verdict,
+)
+from benchmarks.development.learn import CHECKPOINTS, INITIAL, METHODS, Row
+from benchmarks.development.surrogates import BASELINE, CANDIDATES
+from benchmarks.run.markdown import markdown_table
+from benchmarks.run.statistics import holm
+
+_HALVES = {"half A": ("A",), "half B": ("B",), "both halves": ("A", "B")}
+
+
+def report(rows: Sequence[Row], command: str) -> str:
+    """The report as Markdown.
+
+    Args:
+        rows: Runs, as ``Runs.collect`` gives them.
+        command: What made them.
+    """
+    ended, asked = ends(rows), asks(rows)
+    parts = ["# The development set", _explanation(rows, command), "## The rule"]
+    parts.append(_words(verdict(ended)))
+    for name, halves in _HALVES.items():
+        for method in METHODS:
+            for told in CHECKPOINTS:
+                here: list[Any] = [
+                    frame[
+                        frame["half"].isin(halves)
+                        & (frame["method"] == method)
+                        & (frame["told"] == told)
+                    ]
+                    for frame in (ended, asked)
+                ]
+                if not here[0].empty:
+                    title = f"## `{method}`, {told} outcomes, {name}"
+                    parts += [title, _table(*here, worst=method != METHOD)]
+    parts += ["## Case by case", *_by_case(ended)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _explanation(rows: Sequence[Row], command: str) -> str:
+    commits = sorted({commit for row in rows for commit in row["commits"]})
+    return f"""`{command}`; commits {", ".join(commits)}; {len(rows)} runs.
+
+What is measured, the two halves and the rule: `benchmarks/development/claims.md`.
+Losses and regret in percent of a blind guess's; *less botorch* is the mean paired
+difference ± its standard error over the blocks (functions and seeds) that both have; p
+is one-sided, by Wilcoxon's test, with Holm's correction over the candidates of the
+table. The first {INITIAL} decisions are random. *Beyond 1* and *beyond 2*: how many
+outcomes lay beyond one and two predicted standard deviations (of a Gaussian 31.7% and
+4.6%). Seconds of processor time, the median of an ask."""
+
+
+def _table(ended: pd.DataFrame, asked: pd.DataFrame, *, worst: bool) -> str:
+    there = set(ended["surrogate"])
+    names = [name for name in CANDIDATES if name in there]
+    measures = ["loss", "worst_loss", "regret"] if worst else ["loss", "regret"]
+    found = {m: _differences(ended, names, m) for m in measures}
+    head = ["surrogate", "blocks"]
+    for measure in measures:
+        head += [measure.replace("_", " "), "less botorch"]
+        head += ["p"] if measure != "regret" else []
+    head += ["beyond 1", "beyond 2", "NLPD", "s/ask"]
+    rows = []
+    for name in names:
+        own: Any = ended[ended["surrogate"] == name]
+        said: Any = asked[asked["surrogate"] == name]
+        cells = [name, str(len(own))]
+        for measure in measures:
+            d, p = found[measure].get(name, (None, 1.0))
+            cells += [f"{own[measure].mean():.1f}", plus_minus(d)]
+            if measure != "regret":
+                cells.append("" if d is None else probability(p))
+        cells += calibration_cells(said)
+        rows.append([*cells, f"{said['seconds'].median():.2g}"])
+    return "\n".join(markdown_table(head, rows))
+
+
+def calibration_cells(asked: pd.DataFrame) -> list[str]:
+    """Shares beyond one and two deviations, and the NLPD, of rows of ``asks``."""
+    distance: Any = asked["deviations"]
+    shares = [f"{100 * (distance > k).mean():.0f}%" for k in (1, 2)]
+    return [*shares, f"{asked['nlpd'].mean():.2f}"]
+
+
+def _differences(
+    ended: pd.DataFrame, names: Sequence[str], measure: str
+) -> dict[str, tuple[Difference, float]]:
+    """Candidate -> its difference, and p after Holm's correction."""
+    found = {
+        name: d
+        for name in names
+        if name != BASELINE and (d := difference(ended, name, measure)) is not None
+    }
+    corrected = holm([d.p for d in found.values()])
+    return {name: (d, p) for (name, d), p in zip(found.items(), corrected, strict=True)}
+
+
+def plus_minus(d: Difference | None) -> str:
+    """A difference and its error, as tables show it."""
+    return "" if d is None else f"{d.mean:+.1f} ± {d.error:.1f}"
+
+
+def probability(p: float) -> str:
+    """A p value, as tables show it."""
+    return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")
+
+
+def _words(found: Verdict | None) -> str:
+    if found is None:
+        return "Half A has not been run with two surrogates yet: nothing is chosen."
+    losses = ", ".join(f"{name} {loss:.1f}" for name, loss in found.losses.items())
+    lines = [f"Mean end loss on half A: {losses}. Chosen: **{found.chosen}**."]
+    for told, d in found.confirmed.items():
+        lines.append(
+            f"On half B, {told} outcomes, it is {plus_minus(d)} against {BASELINE} "
+            f"({d.wins} of {d.blocks} blocks, p {probability(d.p)})."
+        )
+    lines.append(f"By the rule the default is **{found.default}**.")
+    return "\n".join(lines)
+
+
+def _by_case(ended: pd.DataFrame) -> list[str]:
+    tables = []
+    for method in METHODS:
+        for told in CHECKPOINTS:
+            at: Any = ended[(ended["method"] == method) & (ended["told"] == told)]
+            if at.empty:
+                continue
+            means = at.pivot_table("loss", "case", "surrogate", sort=False)
+            names = [name for name in CANDIDATES if name in means]
+            rows = [
+                [str(case), *(f"{value:.1f}" for value in means.loc[case, names])]
+                for case in means.index
+            ]
+            title = f"**`{method}`, {told} outcomes**: mean end loss"
+            tables.append(
+                "\n".join([title, "", *markdown_table(["case", *names], rows)])
+            )
+    return tables

@@ -1,0 +1,34 @@
+"""The candidates: what each is called in tables, and the options that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.run.config import ConfigError
+from botorch_drbo._validation import did_you_mean
+
+BASELINE = "botorch"
+CANDIDATES: Mapping[str, Mapping[str, Any]] = {BASELINE: {}}
+
+
+def options_of(surrogate: str) -> Mapping[str, Any]:
+    """The options of a recipe with that surrogate.
+
+    Args:
+        surrogate: A key of ``CANDIDATES``.
+
+    Raises:
+        ConfigError: There is none of that name.
+
+    Example:
+        >>> dict(options_of("botorch"))
+        {}
+    """
+    if surrogate not in CANDIDATES:
+        raise ConfigError(
+            f"There is no candidate {surrogate!r}."
+            f"{did_you_mean(surrogate, CANDIDATES)} The candidates are "
+            f"{', '.join(CANDIDATES)}."
+        )
+    return CANDIDATES[surrogate]
