@@ -14,8 +14,8 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, seconds
 from botorch_drbo.confidence import information_gain, maximum_information_gain
