@@ -139,9 +139,9 @@ class ModelEnsemble(Model):
         covariance = torch.stack(
             [each.covariance_matrix for each in distributions], -3
         )  # b x S x q x q
-        # GPyTorch would factor a tensor, and of one point twice it is singular.
-        lazily = to_linear_operator(covariance)
-        return GaussianMixturePosterior(MultivariateNormal(mean, lazily))
+        # Lazy: of a matrix GPyTorch takes the root at once, and many are singular.
+        joint = MultivariateNormal(mean, to_linear_operator(covariance))
+        return GaussianMixturePosterior(joint)
 
 
 def members_of(model: Model) -> list[Model]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -547,10 +548,7 @@ class Recipe(ABC):
         names = names_of_functions(self.options)
         plain = self.with_options(**dict.fromkeys(names)) if names else self
         options = {**parts_of(plain), **own_values(plain), **names}
-        given = [
-            options.get(name) for name in ("surrogate", "model", "hyperparameters")
-        ]
-        if "surrogate" in options and given == [None] * len(given):
+        if "surrogate" in options and not says_how_to_model(options):
             # By name: another default of a later version is no matter to a journal.
             options["surrogate"] = self.default_surrogate
         return {
@@ -558,6 +556,12 @@ class Recipe(ABC):
             "class": tag_of(type(self)),
             "options": {name: encode(value, name) for name, value in options.items()},
         }
+
+
+def says_how_to_model(options: Mapping[str, object]) -> bool:
+    """Whether one of the options says how outcomes are modelled."""
+    names = ("surrogate", "model", "hyperparameters")
+    return any(options.get(name) is not None for name in names)
 
 
 def warn_beyond(

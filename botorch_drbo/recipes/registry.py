@@ -13,7 +13,7 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode, make, tag_of
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.objective import ObjectiveMaker
-from botorch_drbo.recipes.base import Recipe
+from botorch_drbo.recipes.base import Recipe, says_how_to_model
 from botorch_drbo.recipes.options import option_fields, part_name, parts_of
 from botorch_drbo.recipes.own_functions import OwnFunctions, recalled
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
@@ -26,7 +26,6 @@ from botorch_drbo.surrogate.given_model import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
-_MODELS = ("surrogate", "model", "hyperparameters")
 _OWN = tag_of(Recipe).partition(":")[0]
 
 RECIPES: dict[str, Recipe] = {
@@ -208,8 +207,7 @@ def recipe_from_dict(
 def _of_then(recipe: Recipe, old: bool) -> Recipe:
     """A recipe that was stored before there were surrogates had BoTorch's own."""
     options = recipe.options
-    chosen = any(options.get(name) is not None for name in _MODELS)
-    if not old or chosen or "surrogate" not in options:
+    if not old or says_how_to_model(options) or "surrogate" not in options:
         return recipe
     if recipe.default_surrogate != DEFAULT_SURROGATE:  # one of its own, then as now
         return recipe

@@ -63,6 +63,12 @@ def test_covariances_between_points_are_those_of_each_member() -> None:
         assert torch.allclose(own, wanted)
 
 
+def test_a_joint_posterior_may_be_singular() -> None:
+    joint = torch.cat([X[:1], CONTEXTS[:1]], -1).expand(300, -1)
+    posterior = ModelEnsemble(models()).posterior(joint)
+    assert posterior.distribution.covariance_matrix.shape == (3, 300, 300)
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_moments_and_slopes_are_those_of_each_member(own: bool) -> None:
     members = models()
