@@ -171,9 +171,7 @@ def recommended(
     )
 
 
-def checked(
-    run: Run, model: Model, context_set: ContextSet | None
-) -> ModelCheck:
+def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelCheck:
     """What ``recommended`` says of its model, in the user's sign.
 
     Args:
