@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -150,6 +151,6 @@ def test_the_file_takes_public_names_only() -> None:
 def test_the_page_shows_the_whole_file() -> None:
     marks = [line[3:-1] for line in FILE.read_text().splitlines() if line[:3] == "# ["]
     page = PAGE.read_text()
-    for start, end in zip(marks, marks[1:], strict=False):
+    for start, end in itertools.pairwise(marks):
         assert f':start-after: "# [{start}]"' in page
         assert f':end-before: "# [{end}]"' in page

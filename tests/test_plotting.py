@@ -218,7 +218,7 @@ def test_contexts_of_a_space_are_drawn_in_its_units():
 def test_a_space_says_which_contexts_it_has(arguments, words):
     with pytest.raises(BotorchTensorDimensionError, match=words):
         plot_context_set(SEEN, space=SPACE, **arguments)
-    with pytest.raises(BotorchTensorDimensionError, match="3 contexts.* 1 columns"):
+    with pytest.raises(BotorchTensorDimensionError, match=r"3 contexts.* 1 columns"):
         plot_context_set(ContextSet(uniform(4, 1)), space=SPACE, dims=[0])
 
 

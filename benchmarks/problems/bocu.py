@@ -391,7 +391,7 @@ def _check_positions(positions: Tensor, num: int, name: str) -> None:
         raise InputDataError(
             f"`{name}` must be integer positions, got dtype {positions.dtype}."
         )
-    if positions.numel() and not (0 <= positions.min() and positions.max() < num):
+    if positions.numel() and not (positions.min() >= 0 and positions.max() < num):
         raise InputDataError(
             f"`{name}` must be positions from 0 to {num - 1}, got "
             f"{positions.min().item()} to {positions.max().item()}."

@@ -301,10 +301,13 @@ class RobustAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         """Compute again what was made of numbers that have changed since."""
         if not self._made_of.same():
             self._condition(self.X_pending)
-        elif self._precision is None and _device.on_cpu(self.misspecification):
-            if self.misspecification != 0.0:
-                with torch.inference_mode(False):  # it is kept
-                    self._precision = self._find_precision()
+        elif (
+            self._precision is None
+            and _device.on_cpu(self.misspecification)  # else a look would wait for it
+            and self.misspecification != 0.0
+        ):
+            with torch.inference_mode(False):  # it is kept
+                self._precision = self._find_precision()
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]

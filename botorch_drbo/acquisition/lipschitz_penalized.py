@@ -65,6 +65,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         context_set: The reference distribution, inside ``context_bounds``.
         radius: The Wasserstein radius, in units of the normalised context.
         context_bounds: The box ``C`` of possible contexts, ``2 x d_c``.
+        context_radii: The radius of each context column in units of the normalised
+            context, ``d_c``, zero where no mass moves: then ``radius`` is a multiple
+            of it. None for one.
         lipschitz: How ``L(x)`` is searched for; by default
             ``LipschitzConstant(context_bounds, support=...)`` with the points of
             the context set, or 128 that represent a larger one; in one context
@@ -107,6 +110,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         radius: float | Tensor,
         context_bounds: Tensor,
         *,
+        context_radii: Tensor | None = None,
         lipschitz: LipschitzConstant | None = None,
         **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
@@ -136,16 +140,21 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         self.register_buffer("radius", radius)
         self.register_buffer("context_bounds", bounds.detach().clone())
         if lipschitz is None:
-            lipschitz = self._search(bounds)
+            lipschitz = self._search(bounds, context_radii)
+        elif context_radii is not None:
+            raise InputDataError(
+                "Got `lipschitz` and `context_radii`. Give LipschitzConstant the radii "
+                "as its `scales`."
+            )
         self.lipschitz = without_inference_tensors(lipschitz)
 
-    def _search(self, bounds: Tensor) -> LipschitzConstant:
+    def _search(self, bounds: Tensor, scales: Tensor | None) -> LipschitzConstant:
         """By default; one step on a fine grid does where slopes have no kinks."""
         options = {}
         if self.observed.smooth and bounds.shape[-1] == 1:
             options = {"num_sobol": _FINE_GRID, "num_starts": 1, "num_ascent_steps": 1}
         support = self.context_set.representatives(_MAX_SUPPORT)
-        return LipschitzConstant(bounds, support, **options)
+        return LipschitzConstant(bounds, support, scales=scales, **options)
 
     def _contexts(self) -> Tensor:
         points = self.context_set.points
@@ -213,9 +222,10 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
                 "The certified bound needs a SingleTaskGP without posterior transform, "
                 f"got {type(self.model).__name__} and {self.posterior_transform}."
             )
-        return lipschitz_upper_bound(
+        bound = lipschitz_upper_bound(
             self.model,
             self.confidence_width().square(),
             self.context_indices,
             self.context_bounds,
         )
+        return self.lipschitz.scales.max().to(bound) * bound

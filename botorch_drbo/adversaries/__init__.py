@@ -29,7 +29,6 @@ __all__ = [
     "Empirical",
     "EveryDistribution",
     "FittedRound",
-    "WorstCaseProblem",
     "KernelDensity",
     "KernelDensityBall",
     "MMDBall",
@@ -37,4 +36,5 @@ __all__ = [
     "SearchProblem",
     "StandardDeviationBox",
     "WassersteinBall",
+    "WorstCaseProblem",
 ]

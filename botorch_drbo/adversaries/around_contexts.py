@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import final
 
+import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.ambiguity.base import check_ambiguity_set
+from botorch_drbo.problem.column_radii import ColumnRadii, checked
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import Constant, Schedule, as_rule, as_schedule
+from botorch_drbo.schedules import Constant, Schedule, as_radius, as_size
 
 
 @final
@@ -30,7 +34,8 @@ class AroundContexts(Adversary):
             contexts. ``Wasserstein(radius)`` without a cost takes the distances of the
             contexts of each round, in their own units.
         radius: A number, or a schedule in the number of contexts seen; None for the
-            radius of the set.
+            radius of the set. Of ``Wasserstein`` without a cost also a radius for each
+            column that may move, in its own units, as for ``WassersteinBall``.
         contexts_complete: Whether the contexts of the ``reference``, or else those
             seen, are all that there are. Otherwise a set that lets mass go anywhere
             (``TotalVariation``, ``ChiSquared``) has the whole box of contexts in reach:
@@ -43,7 +48,7 @@ class AroundContexts(Adversary):
     """
 
     ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
-    radius: Schedule | float | None = None
+    radius: Schedule | float | ColumnRadii | None = None
     contexts_complete: bool = False
 
     def __post_init__(self) -> None:
@@ -54,30 +59,36 @@ class AroundContexts(Adversary):
                 "`contexts_complete` must be True or False, got "
                 f"{self.contexts_complete!r}."
             )
-        if self.radius is not None:
-            as_schedule(self.radius, "radius")
+        if isinstance(self.radius, Mapping) and _takes_columns(self.ambiguity_set):
+            object.__setattr__(self, "radius", checked(self.radius))
+        elif self.radius is not None:
+            as_size(self.radius)
 
     @property
     def fixed_radius(self) -> float | None:
         """The radius if it is a number: by default that of the set."""
         if self.radius is None:
             return self.ambiguity_set.radius.item()
-        rule = as_rule(self.radius)
+        rule = as_radius(self.radius)
         return rule.value if isinstance(rule, Constant) else None
 
     def diameter(self, space: SearchSpace) -> float | None:
-        r"""That of the set."""
+        r"""That of the set, or of a ball with a radius by column."""
+        if isinstance(self.radius, Mapping):
+            return WassersteinBall(radius=self.radius).diameter(space)
         return self.ambiguity_set.diameter
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The contexts seen, or the reference, others in reach, and the set."""
-        contexts, _ = self.worst_case_problem(state).on_a_full_list(state.seed)
-        ball = self.sized_set(state).at(contexts.points)
+        contexts, ball = self.worst_case_problem(state).on_a_full_list(state.seed)
         return SearchProblem(contexts=contexts, ambiguity_set=ball)
 
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The same set, with the box in reach unless the contexts are complete."""
-        return self.worst_case_problem_of(self.sized_set(state), state)
+        if isinstance(self.radius, Mapping):
+            problem = WassersteinBall(radius=self.radius).worst_case_problem(state)
+            return replace(problem, box=None) if self.contexts_complete else problem
+        return self.worst_case_problem_of(self._sized_set(self.radius, state), state)
 
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound
@@ -90,8 +101,17 @@ class AroundContexts(Adversary):
             contexts_complete=self.contexts_complete,
         )
 
-    def sized_set(self, state: FittedRound) -> AmbiguitySet:
+    def _sized_set(
+        self, radius: Schedule | float | None, state: FittedRound
+    ) -> AmbiguitySet:
         """The set with the radius of this round."""
-        if self.radius is None:
+        if radius is None:
             return copy.deepcopy(self.ambiguity_set)  # one round knows of no other
-        return self.ambiguity_set.with_radius(state.radius(self.radius))
+        return self.ambiguity_set.with_radius(state.radius(radius))
+
+
+def _takes_columns(ambiguity_set: AmbiguitySet) -> bool:
+    """Whether it is made of the distances of its contexts, whatever these are."""
+    one = torch.zeros(1, 1, dtype=torch.double)
+    is_exact = ambiguity_set.original() is ambiguity_set
+    return is_exact and ambiguity_set.at(one) is not ambiguity_set

@@ -8,6 +8,7 @@ recommendation promises, over the whole box where the set reaches it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,9 +23,10 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
+from botorch_drbo.problem.column_radii import in_widths
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace, check_values
-from botorch_drbo.schedules import Constant, ContextRule, as_rule
+from botorch_drbo.schedules import Constant, Radius, as_radius
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,16 +77,17 @@ class FittedRound:
         check_values(points, space.context_bounds, space.context_values, "reference")
         return ContextSet(points, self.reference.weights.to(space.bounds))
 
-    def radius(self, rule: ContextRule | float) -> float:
+    def radius(self, rule: Radius) -> float:
         r"""What a rule for the radius says after the contexts seen, as they count.
 
         Args:
-            rule: A number, or a rule in the contexts or their number.
+            rule: A number, a rule in the contexts or their number, or its name; of a
+                radius by column the ball has the radius one.
 
         Raises:
             InputDataError: A rule, and no context yet.
         """
-        rule = as_rule(rule)
+        rule = as_radius(rule)
         if isinstance(rule, Constant):  # also where the world has shown nothing yet
             return rule.value
         if len(self.history.contexts) == 0:
@@ -142,10 +145,17 @@ class Adversary(ABC):
     """What a radius is measured in, in words."""
 
     @property
+    def unit(self) -> str:
+        """What its radius, as it was given, is measured in, in words."""
+        if isinstance(getattr(self, "radius", None), Mapping):
+            return "multiples of the radius by column"
+        return self.radius_unit
+
+    @property
     def fixed_radius(self) -> float | None:
         """The radius if it is a number; None if it follows from data, or is none."""
         rule = getattr(self, "radius", None)
-        rule = None if rule is None else as_rule(rule)
+        rule = None if rule is None else as_radius(rule)
         return rule.value if isinstance(rule, Constant) else None
 
     def diameter(self, space: SearchSpace) -> float | None:
@@ -158,6 +168,19 @@ class Adversary(ABC):
             In the unit of the radius; None if there is none, or none is known.
         """
         return None
+
+    def check_space(self, space: SearchSpace) -> None:
+        r"""Refuse a radius by column that is none of these contexts.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Raises:
+            InputDataError: An unknown column, or a radius that it cannot have.
+        """
+        radius = getattr(self, "radius", None)
+        if isinstance(radius, Mapping):
+            in_widths(radius, space)
 
     @abstractmethod
     def search_problem(self, state: FittedRound) -> SearchProblem:

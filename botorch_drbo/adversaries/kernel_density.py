@@ -14,7 +14,7 @@ from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_schedule
+from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_size
 
 _DENSITY = "it smooths the contexts seen to a density"
 
@@ -83,7 +83,7 @@ class KernelDensityBall(Adversary):
     def __post_init__(self) -> None:
         """Check the radius and that there are contexts to draw, in and outside."""
         if self.radius is not None:
-            as_schedule(self.radius, "radius")
+            as_size(self.radius)
         check_count(self.num_contexts, "num_contexts")
         check_count(self.num_outside, "num_outside")
 

@@ -21,7 +21,7 @@ from botorch_drbo.adversaries.worst_case_problem import Between, WorstCaseProble
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import MMDRadius, Schedule, as_schedule
+from botorch_drbo.schedules import MMDRadius, Schedule, as_size
 
 _GRID = "it puts a grid of equal steps over them"
 _UNIT = "the kernel of the model, scaled to one, far apart"
@@ -62,7 +62,7 @@ class MMDBall(Adversary):
 
     def __post_init__(self) -> None:
         """Check that the radius is a schedule and the grid has contexts."""
-        as_schedule(self.radius, "radius")
+        as_size(self.radius)
         check_count(self.num_contexts, "num_contexts")
 
     def diameter(self, space: SearchSpace) -> float:
@@ -108,7 +108,7 @@ class MinimaxMMDBall(Adversary):
 
     def __post_init__(self) -> None:
         """Check the radius, the jitter and the number of contexts."""
-        as_schedule(self.radius, "radius")
+        as_size(self.radius)
         check_nonnegative(self.jitter, "jitter")
         check_count(self.num_contexts, "num_contexts")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -10,12 +11,16 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.ground_metric import GroundMetric, on_fibres
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.column_radii import checked
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.schedules import ContextRule, SpreadRadius, as_rule
+from botorch_drbo.schedules import Radius, SpreadRadius, as_radius
+
+_MOST_ON_A_FIBRE = 64  # Sobol contexts, where a column does not move
 
 
 @final
@@ -31,12 +36,22 @@ class WassersteinBall(Adversary):
     searched for. Two different categories are one apart, as far as the ends of the box
     of a number.
 
+    With a radius by column, ``{"temp": 6, "weather": 0.1}``, the distance of each
+    column is divided by its own radius, and the ball has the radius one: all of the
+    mass may move by six degrees, or a tenth of it to another weather, or less of both.
+    Columns that are not named do not move.
+
     Args:
         radius: A number, a schedule in the number of contexts seen, or a rule in the
-            contexts themselves, by default by their spread; in units of the context box
-            scaled to ``[0, 1]^d_c``.
+            contexts themselves, in units of the context box scaled to ``[0, 1]^d_c``;
+            ``"spread"`` (the default) or ``"sd"``, the rules ``SpreadRadius`` and
+            ``StandardDeviationRadius``; or a dictionary with a radius for each column
+            that may move, in its own units: of a category the share of the weight that
+            may change it, of a logarithmic variable a factor. Columns without names are
+            ``c1, c2, ...``.
         num_candidates: Sobol contexts in the context bounds to which probability may
-            move, beside the contexts of the distribution itself.
+            move, beside the contexts of the distribution itself. Where a column does
+            not move there are at least eight for each of its values.
 
     Raises:
         InputDataError: An option outside its range.
@@ -44,25 +59,33 @@ class WassersteinBall(Adversary):
 
     radius_unit: ClassVar[str] = "widths of `context_bounds`, whose diagonal it is"
 
-    radius: ContextRule | float = SpreadRadius()
+    radius: Radius = SpreadRadius()
     num_candidates: int = 0
 
     def __post_init__(self) -> None:
-        """Check that the radius is a rule and the number of candidates a count."""
-        as_rule(self.radius, "radius")
+        """Check that the radius is one, and the number of candidates a count."""
+        as_radius(self.radius)
+        if isinstance(self.radius, Mapping):  # a copy: of plain numbers, and our own
+            object.__setattr__(self, "radius", checked(self.radius))
         check_count(self.num_candidates, "num_candidates", minimum=0)
 
-    def diameter(self, space: SearchSpace) -> float:
-        r"""The diagonal of the context box, in its sides."""
-        return space.context_diameter
+    def diameter(self, space: SearchSpace) -> float | None:
+        r"""The diagonal of the context box, in its sides or in the radius by column."""
+        return GroundMetric.of(self.radius, space).diameter
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The data, the Sobol contexts with weight zero, and the ball."""
         space, data = state.space, state.contexts()
+        fixed = GroundMetric.of(self.radius, space).fixed
         num = self.num_candidates  # none cannot be drawn, only left out
-        candidates = sobol_in_box(max(1, num), space.context_support, state.seed)[:num]
+        drawn = max(_MOST_ON_A_FIBRE if fixed else 1, num)
+        candidates = sobol_in_box(drawn, space.context_support, state.seed)
+        if not fixed:
+            candidates = candidates[:num]
         if space.context_values:
             candidates = space.snap_contexts(candidates).unique(dim=0)
+        if fixed:
+            candidates = on_fibres(data.points, candidates, fixed, num)
         contexts = ContextSet(
             torch.cat([data.points, candidates]),
             torch.cat([data.weights, torch.zeros_like(candidates[:, 0])]),
@@ -76,15 +99,19 @@ class WassersteinBall(Adversary):
 
     def _around(self, contexts: ContextSet, state: FittedRound) -> WorstCaseProblem:
         space, radius = state.space, state.radius(self.radius)
+        metric = GroundMetric.of(self.radius, space)
 
         def ball(points: Tensor) -> Wasserstein:
-            return Wasserstein(radius, space.context_distances(points, points))
+            return Wasserstein(radius, metric.distances(points, points))
 
         return WorstCaseProblem(
             contexts=contexts,
             ball=ball,
-            between=space.context_distances,
+            between=metric.distances,
             box=space.context_support,
             values=space.context_values,
             categories=tuple(space.context_categories),
+            fixed=metric.fixed,
+            within=metric.words(radius),
+            by_column=metric.radii is not None,
         )

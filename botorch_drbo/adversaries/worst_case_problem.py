@@ -11,9 +11,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.adversaries.filling import filling
+from botorch_drbo.adversaries.ground_metric import on_fibres
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace, Values
+
+_MOST_ON_FIBRES = 1024  # contexts, where a column does not move
 
 Between = Callable[[Tensor, Tensor], Tensor]
 """A metric or kernel: contexts ``... a x d_c`` and ``... b x d_c`` to ``... a x b``."""
@@ -32,6 +35,9 @@ class WorstCaseProblem:
         fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
         values: Columns of contexts that take these values only: integers, categories.
         categories: Those of them that know no order.
+        fixed: Columns in which no mass moves, and that are not known.
+        within: How far the ball reaches, in words; empty for its radius and name.
+        by_column: Whether the radius counts in radii by column.
     """
 
     contexts: ContextSet
@@ -41,6 +47,9 @@ class WorstCaseProblem:
     fills_box: bool = False
     values: Values = field(default_factory=dict)
     categories: Collection[int] = ()
+    fixed: tuple[int, ...] = ()
+    within: str = ""
+    by_column: bool = False
 
     @classmethod
     def of(
@@ -93,7 +102,8 @@ class WorstCaseProblem:
         name = type(ball).__name__
         within = f"the distributions of {name}"
         if ball.has_radius:
-            within = f"distributions within radius {ball.radius.item():.3g} ({name})"
+            reach = self.within or f"radius {ball.radius.item():.3g} ({name})"
+            within = f"distributions within {reach}"
         if self.box is None:
             where = "on the listed contexts"
         elif not torch.equal(self.box, space.context_support):
@@ -138,4 +148,7 @@ def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
     given = problem.contexts.points
     if problem.box is None or problem.fills_box:
         return given
-    return torch.cat([given, filling(problem.box, problem.values, seed)])
+    sample = filling(problem.box, problem.values, seed)
+    if problem.fixed:
+        sample = on_fibres(given, sample, problem.fixed, _MOST_ON_FIBRES)
+    return torch.cat([given, sample])

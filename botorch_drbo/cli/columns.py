@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from botorch.exceptions.errors import InputDataError
 
@@ -101,7 +101,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
     term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
-    left, sense, right = (re.split("(<=|>=)", text, maxsplit=1) + ["", ""])[:3]
+    left, sense, right = [*re.split("(<=|>=)", text, maxsplit=1), "", ""][:3]
     coefficients: dict[str, float] = {}
     position = 0
     for found in re.finditer(term, left):
@@ -147,6 +147,39 @@ def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
     known = read_cell(value, contexts[name], location)
     contexts[name].encode([known], lambda i: location)  # refuses what it cannot be
     return name, known
+
+
+def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
+    r"""Read a radius: ``temp=6 weather=0.1``, ``0.2`` or ``sd``.
+
+    Args:
+        words: What was given, at least one word.
+
+    Returns:
+        A number, a name, or a radius for each column named.
+
+    Raises:
+        InputDataError: Something else.
+
+    Example:
+        >>> parse_radius(["temp=6", "weather=0.1"]), parse_radius(["sd"])
+        ({'temp': 6.0, 'weather': 0.1}, 'sd')
+    """
+    if len(words) == 1 and "=" not in words[0]:
+        number = as_number(words[0])
+        return words[0] if number is None else number
+    found: dict[str, float] = {}
+    for word in words:
+        name, equals, size = (part.strip() for part in word.partition("="))
+        number = as_number(size)
+        if not equals or number is None or name in found:
+            raise InputDataError(
+                f"`--radius {' '.join(words)}` cannot be read. Write NAME=SIZE, once "
+                "for each context that may move, such as temp=6; or one number, "
+                "`spread` or `sd`."
+            )
+        found[name] = number
+    return found
 
 
 def read_cell(word: str, variable: Variable | None, location: str) -> object:

@@ -21,7 +21,7 @@ from botorch_drbo.cli.terminal import say, show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LISTS = ("--decisions", "--contexts", "--known")
+_LISTS = ("--decisions", "--contexts", "--known", "--radius")
 
 
 class _ListCommand(TyperCommand):
@@ -83,8 +83,13 @@ Forecast = Annotated[
     ),
 ]
 Radius = Annotated[
-    float | None,
-    typer.Option("--radius", help="How far the forecast may be off, for this call."),
+    list[str] | None,
+    typer.Option(
+        "--radius",
+        help="How far the contexts may be off, for this call: NAME=SIZE of each that "
+        "may, in its own unit (of a category the share that may change it); or one "
+        "number in widths of the bounds, `spread` or `sd`.",
+    ),
 ]
 Known = Annotated[
     list[str] | None,

@@ -12,7 +12,12 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.cli.columns import parse_constraint, parse_known, parse_variable
+from botorch_drbo.cli.columns import (
+    parse_constraint,
+    parse_known,
+    parse_radius,
+    parse_variable,
+)
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
@@ -96,14 +101,17 @@ class Problem:
             )
 
     def this_round(
-        self, forecast: Path | None, radius: float | None, known: Sequence[str] | None
+        self,
+        forecast: Path | None,
+        radius: Sequence[str] | None,
+        known: Sequence[str] | None,
     ) -> dict[str, Any]:
         """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
         contexts = dict(self.space.contexts)
         pairs = [parse_known(text, contexts) for text in known or ()]
         return {
             "context_set": None if forecast is None else self._forecast(forecast),
-            "radius": radius,
+            "radius": parse_radius(radius) if radius else None,
             "context": dict(pairs) or None,
         }
 

@@ -23,7 +23,7 @@ from botorch_drbo.codec.tensors import (
     encode_tensor,
 )
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What JSON can hold."""
 
 _T = TypeVar("_T")

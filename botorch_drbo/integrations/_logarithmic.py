@@ -46,10 +46,10 @@ class Logarithmic(Variable):
     @property
     def values(self) -> tuple[float, ...] | None:
         """The logarithm of each number; None where there are very many."""
-        if isinstance(self.plain, Integer):
-            if self.plain.upper - self.plain.lower >= _MOST:
-                return None
-        return tuple(map(math.log, self.plain.values))
+        plain = self.plain
+        if isinstance(plain, Integer) and plain.upper - plain.lower >= _MOST:
+            return None
+        return tuple(map(math.log, plain.values))
 
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
         """The logarithms."""

@@ -107,15 +107,23 @@ class SlopeClimb(Module):
     halving gives up the half of the climbs with the lower predicted values, until two
     are left. It ends where all climbs that can win have converged.
 
+    With ``scales`` the norm is that of ``S g``: then ``J S^2 g`` stands for ``J g``,
+    ``J S^2 J`` for ``J J``, and ``S^2 g`` for ``g`` in the sum.
+
     Args:
         dim: Columns of the box, ``d``.
+        scales: ``S``, by what the slope in each column is multiplied, ``d``; None for
+            one.
     """
 
     directions: Tensor
     third_order: Tensor
+    scales: Tensor
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, scales: Tensor | None = None) -> None:
         super().__init__()
+        scales = torch.ones(dim, dtype=torch.double) if scales is None else scales
+        self.register_buffer("scales", scales, persistent=False)
         directions = torch.eye(dim, dtype=torch.double)
         if dim > 2:  # one more, for third derivatives in three different columns
             directions = torch.cat(
@@ -184,7 +192,9 @@ class SlopeClimb(Module):
         centre = points.clamp(difference_step, 1.0 - difference_step)
         stencil = torch.cat([torch.zeros_like(directions[:1]), directions, -directions])
         gradients = slopes(centre.unsqueeze(-2) + stencil)
-        norms = gradients.norm(dim=-1)  # ... x R x (1 + 2 p), of p directions
+        scales = self.scales.to(gradients)
+        # ... x R x (1 + 2 p), of p directions
+        norms = (scales * gradients).norm(dim=-1)
         # log |g| has no derivatives at |g| = 0: keep the norm above rounding.
         norm = torch.maximum(norms[..., 0], difference_step * norms.amax(-1))
         norm = norm.clamp_min(torch.finfo(norm.dtype).tiny)
@@ -199,8 +209,10 @@ class SlopeClimb(Module):
         second = (forward + backward - 2.0 * middle) / difference_step**2
         T = (second.flatten(-2) @ self.third_order.to(points)).unflatten(-1, (d, d, d))
         # With |g| = 1: gradient J g, Hessian J J + sum_k g_k T_k - 2 (J g)(J g)'.
-        gradient = _matvec(J, g)
-        hessian = J @ J + _matvec(T, g.unsqueeze(-2))
+        squares = scales.square()
+        gradient = _matvec(J, squares * g)
+        hessian = J @ (squares.unsqueeze(-1) * J)
+        hessian = hessian + _matvec(T, (squares * g).unsqueeze(-2))
         hessian = hessian - 2.0 * gradient.unsqueeze(-1) * gradient.unsqueeze(-2)
         step = points - centre  # zero but near a bound
         value = LogLength(centre, norm.log(), gradient, hessian).predicted(step)

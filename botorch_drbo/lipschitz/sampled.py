@@ -6,10 +6,16 @@ from collections.abc import Callable
 from itertools import product
 
 import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._validation import check_bounds, check_count, check_inside
+from botorch_drbo._validation import (
+    check_bounds,
+    check_count,
+    check_inside,
+    check_nonnegative,
+)
 from botorch_drbo.lipschitz.climb import SlopeClimb
 from botorch_drbo.sampling import sobol_in_box
 
@@ -75,6 +81,9 @@ class LipschitzConstant(Module):
             columns and 24 from ``d_c = 3`` on.
         num_ascent_steps: The most climbing steps, by default 4 on a line and 12
             otherwise, where half of that is the rule; 0 keeps the best sampled context.
+        scales: By what the slope in each column of the unit cube is multiplied, not
+            negative, ``d_c``; None for one. With ``r_j`` the slope is that per radius
+            ``r_j`` of the column, in widths of its bounds.
         seed: Seed of the scrambled Sobol set, which is drawn once.
 
     Raises:
@@ -101,6 +110,7 @@ class LipschitzConstant(Module):
     bounds: Tensor
     candidates: Tensor
     widths: Tensor
+    scales: Tensor
     stencil: Tensor
     stencil_offsets: Tensor
     positions: Tensor
@@ -113,11 +123,19 @@ class LipschitzConstant(Module):
         num_sobol: int | None = None,
         num_starts: int | None = None,
         num_ascent_steps: int | None = None,
+        scales: Tensor | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
         bounds = check_bounds(context_bounds, "context_bounds").detach().clone()
         d_c = bounds.shape[-1]
+        scales = bounds.new_ones(d_c) if scales is None else scales.detach().to(bounds)
+        if scales.shape != (d_c,):
+            raise BotorchTensorDimensionError(
+                f"`scales` must have one entry for each of {d_c} columns, got shape "
+                f"{tuple(scales.shape)}."
+            )
+        check_nonnegative(scales, "scales")
         given = (num_sobol, num_starts, num_ascent_steps)
         defaults = _DEFAULTS.get(d_c, _DEFAULTS[3])
         counts = [
@@ -145,6 +163,7 @@ class LipschitzConstant(Module):
         self.register_buffer("candidates", torch.cat(parts))
         derived = {
             "widths": bounds[1] - bounds[0],
+            "scales": scales,
             "stencil": torch.tensor(_STENCIL, dtype=torch.double).to(bounds),
             "stencil_offsets": torch.arange(len(_STENCIL)) - len(_STENCIL) // 2,
         }
@@ -153,7 +172,7 @@ class LipschitzConstant(Module):
         derived["positions"] = (self.num_sobol - 1) * unit_points.squeeze(-1)
         for name, tensor in derived.items():
             self.register_buffer(name, tensor, persistent=False)
-        self.climb = SlopeClimb(d_c)
+        self.climb = SlopeClimb(d_c, scales)
 
     def forward(self, slopes: Slopes) -> Tensor:
         r"""Evaluate ``L(x)``.
@@ -276,4 +295,5 @@ class LipschitzConstant(Module):
 
     def _norm(self, gradient: Tensor) -> Tensor:
         """Norm in the unit cube; its derivative at zero is zero, not NaN."""
-        return torch.linalg.vector_norm(gradient * self.widths.to(gradient), dim=-1)
+        widths = self.widths.to(gradient) * self.scales.to(gradient)
+        return torch.linalg.vector_norm(gradient * widths, dim=-1)

@@ -21,6 +21,7 @@ from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.posterior import check_level
 from botorch_drbo.problem import History, Round
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import ModelBasedRecipe
@@ -133,7 +134,7 @@ def design_of(configuration: Configuration) -> InitialDesign:
 
 
 def recommended(
-    run: Run, candidates: Tensor | None, this_round: Round
+    run: Run, candidates: Tensor | None, this_round: Round, level: float
 ) -> Recommendation:
     """The decision to implement now, its values in the user's sign.
 
@@ -141,7 +142,9 @@ def recommended(
         run: The record so far; it is not changed.
         candidates: The decisions to choose from, ``m x d_x``; None for the whole box.
         this_round: What is known about this round alone.
+        level: Of the intervals of what is promised.
     """
+    level = check_level(level)
     configuration = run.configuration
     best = configuration.algorithm.recommend(
         _history_to_maximise(run),
@@ -150,10 +153,12 @@ def recommended(
         candidates=candidates,
         this_round=this_round,
     )
+    best = replace(best, level=level)
     if configuration.maximize:
         return best
     return replace(
         best,
+        promise=best.promise and best.promise.mirrored(),
         objective=-best.objective,
         expected_value=-best.expected_value,
         worst_case_value=-best.worst_case_value,

@@ -23,8 +23,12 @@ from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import OwnFunctions
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
 from botorch_drbo.surrogate import ModelMaker
@@ -177,7 +181,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[False] = False,
     ) -> pd.DataFrame: ...
@@ -190,7 +194,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: Literal[True],
     ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -203,7 +207,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]: ...
@@ -215,7 +219,7 @@ class NamedOptimizer:
         *,
         actions: Table | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
         choose_context: bool = False,
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
@@ -227,7 +231,9 @@ class NamedOptimizer:
             actions: The round's action set, in place of ``candidates``.
             context_set: The distribution of this round's context, for example from
                 ``Space.context_set``.
-            radius: That of this round's ambiguity set.
+            radius: That of this round's ambiguity set: a number, or for a Wasserstein
+                ball ``"spread"``, ``"sd"``, or a radius for each column that may move,
+                in your units, such as ``{"temp": 6, "weather": 0.1}``.
             context: What is known of this round's context, by name.
             choose_context: Whether to choose the context too.
 
@@ -323,16 +329,18 @@ class NamedOptimizer:
         candidates: Table | None = None,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
+        level: float = LEVEL,
     ) -> NamedRecommendation:
         r"""The decision to implement now; see ``RobustOptimizer.recommend``.
 
         Args:
             candidates: The decisions to choose from; None for all.
             context_set: The distribution of the context.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
             context: What is known of the context, by name.
+            level: Of the intervals of what is promised, a probability.
 
         Returns:
             The decision and what to expect of it, in your units.
@@ -348,6 +356,7 @@ class NamedOptimizer:
             context_set=_checked(context_set),
             radius=radius,
             context=self._known(context),
+            level=level,
         )
         return NamedRecommendation.of(found, self.named_space)
 
@@ -356,14 +365,14 @@ class NamedOptimizer:
         contexts: Table,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
     ) -> pd.DataFrame:
         r"""The decision to implement in each of many contexts.
 
         Args:
             contexts: A table with the columns that are known.
             context_set: The distribution of what is not known.
-            radius: That of the ambiguity set.
+            radius: That of the ambiguity set, as for ``ask``.
 
         Returns:
             The contexts, and beside them the decisions.
@@ -383,7 +392,7 @@ class NamedOptimizer:
         """The model that recommendations are judged by, of what recipes see, a copy."""
         return self._tensors.model
 
-    def predict(self, x: Table, c: Table) -> tuple[Tensor, Tensor]:
+    def predict(self, x: Table, c: Table) -> pd.DataFrame:
         r"""What the model believes of the outcome, noise not included.
 
         Args:
@@ -391,16 +400,25 @@ class NamedOptimizer:
             c: Contexts, one row for each decision; one row serves all.
 
         Returns:
-            Mean and variance, a number for each row, in your sign and units.
+            A table of the decisions and contexts, with the mean of the outcome and its
+            standard deviation beside them, ``mean`` and ``sd``, in your sign and units.
+            A column whose name is that of a variable gets an underscore.
 
         Raises:
             InputDataError: There is no outcome yet, or a value is wrong.
             BotorchTensorDimensionError: Other numbers of rows.
+
+        Example:
+            >>> opt = NamedOptimizer("erbo", Space({"x": (0, 1)}, {"c": (0, 1)}))
+            >>> opt.tell({"x": [0.0, 1.0]}, {"c": [0.2, 0.4]}, [1.0, 2.0])
+            >>> opt.predict({"x": 0.5}, {"c": [0.0, 1.0]}).columns.tolist()
+            ['x', 'c', 'mean', 'sd']
         """
         tables = self._tables
-        return self._tensors.predict(
-            tables.read_decisions(x, "x"), tables.read_contexts(c, "c")
-        )
+        decisions = tables.read_decisions(x, "x")
+        contexts = tables.read_contexts(c, "c")
+        moments = self._tensors.predict(decisions, contexts)
+        return tables.predictions(decisions, contexts, *moments)
 
     def robustness_profile(
         self,
@@ -411,7 +429,7 @@ class NamedOptimizer:
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Table | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
@@ -420,7 +438,8 @@ class NamedOptimizer:
             x: The decision, one row: for example ``opt.recommend().x``.
             other: A decision to compare with.
             target: A value that the decision should reach, in your sign.
-            radii: Where to evaluate, ``k``, ascending.
+            radii: Where to evaluate, ``k``, ascending; of a radius by column they are
+                multiples.
             ambiguity_set: Another set around the same contexts than the recipe's own.
             context_set: The distribution of this round's context.
             radius: That from which ``radii`` follow.
@@ -457,6 +476,7 @@ class NamedOptimizer:
         journal: str | os.PathLike[str] | None = None,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -466,6 +486,7 @@ class NamedOptimizer:
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -479,7 +500,7 @@ class NamedOptimizer:
             has_names=True,
             journal=journal,
             space=space,
-            model=model,
+            functions=OwnFunctions(model=model, objective=objective),
             device=device,
         )
         return cls._of_run(run)
@@ -491,6 +512,7 @@ class NamedOptimizer:
         *,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -501,6 +523,7 @@ class NamedOptimizer:
                 this problem. It has to be given if a constraint is a function, which no
                 journal can hold: its name is checked, not what it computes.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -510,7 +533,13 @@ class NamedOptimizer:
             InputDataError: As ``RobustOptimizer.resume``, or a journal without names.
             OSError: The file cannot be read.
         """
-        run = resumed(path, has_names=True, space=space, model=model, device=device)
+        run = resumed(
+            path,
+            has_names=True,
+            space=space,
+            functions=OwnFunctions(model=model, objective=objective),
+            device=device,
+        )
         return cls._of_run(run)
 
     @classmethod

@@ -34,10 +34,14 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.posterior import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
 
@@ -229,7 +233,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: Literal[False] = False,
     ) -> Tensor: ...
@@ -242,7 +246,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...
@@ -255,7 +259,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: bool,
     ) -> Tensor | tuple[Tensor, Tensor]: ...
@@ -267,7 +271,7 @@ class RobustOptimizer:
         *,
         actions: Tensor | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
         choose_context: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -301,8 +305,10 @@ class RobustOptimizer:
             actions: The round's action set, ``m x d_x``, in place of ``candidates``.
             context_set: The distribution of this round's context; None for the
                 algorithm's own.
-            radius: That of this round's ambiguity set, in the algorithm's units; None
-                for its own.
+            radius: That of this round's ambiguity set: a number in the algorithm's
+                units; for a Wasserstein ball also a name, ``"spread"`` or ``"sd"``, or
+                a radius for each column that may move, in its own units, such as
+                ``{"c1": 6.0}``. None for its own.
             context: This round's context, ``d_c``, NaN in columns that are not known;
                 None if none is.
             choose_context: Whether to choose the context too.
@@ -496,8 +502,9 @@ class RobustOptimizer:
         candidates: Tensor | None = None,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
+        level: float = LEVEL,
     ) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
@@ -507,32 +514,34 @@ class RobustOptimizer:
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             context_set: The distribution of the context; None for the algorithm's own.
-            radius: That of the ambiguity set, in the algorithm's units; None for its
-                own.
+            radius: That of the ambiguity set, as for ``ask``; None for its own.
             context: What is known of the context, ``d_c``, NaN in columns that are not
                 known; None if nothing is.
+            level: Of the intervals of what is promised, a probability.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
-            contexts and weights of the worst case. Both values are the model's; see
+            contexts and weights of the worst case. Both values are the model's, and
+            have intervals, ``expected_interval`` and ``worst_case_interval``; see
             ``Recommendation`` for the distributions that the worst case is over.
 
         Raises:
             InputDataError: There is no outcome yet, the list is empty or leaves the
-                bounds, a context set or a context does, or the radius is negative.
+                bounds, a context set or a context does, the radius is negative, or
+                the level is not between 0 and 1.
             BotorchTensorDimensionError: A list that is no matrix of decisions, or
                 other numbers of context columns.
             UnsupportedError: The algorithm can make nothing of what is known.
         """
         this_round = Round(context_set, radius, context)
-        return recommended(self._run, candidates, this_round)
+        return recommended(self._run, candidates, this_round, level)
 
     def policy(
         self,
         contexts: Tensor,
         *,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
     ) -> Tensor:
         r"""The decision to implement in each of many contexts: a table to look up.
 
@@ -636,7 +645,7 @@ class RobustOptimizer:
         radii: Tensor | None = None,
         ambiguity_set: AmbiguitySet | None = None,
         context_set: ContextSet | None = None,
-        radius: float | None = None,
+        radius: RoundRadius | None = None,
         context: Tensor | None = None,
     ) -> RobustnessProfile:
         r"""How much any decision is still worth if the contexts shift, by radius.
@@ -649,7 +658,8 @@ class RobustOptimizer:
             other: A decision to compare with, ``d_x``.
             target: A value that the decision should reach, in your sign.
             radii: Where to evaluate, ``k``, ascending; None for 25 equal steps from
-                zero to four times the recipe's own radius.
+                zero to four times the recipe's own radius. Of a radius by column they
+                are multiples.
             ambiguity_set: Another set around the same contexts than the recipe's own,
                 which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
             context_set: As for ``recommend``: the distribution of this round's context.
@@ -699,6 +709,7 @@ class RobustOptimizer:
         *,
         journal: str | os.PathLike[str] | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -707,6 +718,7 @@ class RobustOptimizer:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -718,7 +730,11 @@ class RobustOptimizer:
         """
         return cls.of_run(
             of_state(
-                state, has_names=False, journal=journal, model=model, device=device
+                state,
+                has_names=False,
+                journal=journal,
+                functions=OwnFunctions(model=model, objective=objective),
+                device=device,
             )
         )
 
@@ -730,6 +746,7 @@ class RobustOptimizer:
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -741,6 +758,7 @@ class RobustOptimizer:
             context_bounds: The same for the contexts.
             model: The function that makes the model, if the run had one: a journal
                 cannot hold it, and cannot know whether it still is the same.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -751,7 +769,7 @@ class RobustOptimizer:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
                 problem or version, of named variables, or of a run with a ``model``
-                that is not given. It is left as it is.
+                or ``objective`` that is not given. It is left as it is.
             OSError: The file cannot be read.
         """
         return cls.of_run(
@@ -760,7 +778,7 @@ class RobustOptimizer:
                 has_names=False,
                 bounds=bounds,
                 context_bounds=context_bounds,
-                model=model,
+                functions=OwnFunctions(model=model, objective=objective),
                 device=device,
             )
         )

@@ -19,6 +19,8 @@ from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.events import Ask, CheckedTell, Event, Tell, Withdraw
 from botorch_drbo.problem import Round
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.schedules import as_radius
 
 
 def write_event(event: Event, number: int) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def _write_ask(event: Ask) -> dict[str, Any]:
     if round_.context_set is not None:
         fields["context_set"] = encode(round_.context_set, "context_set")
     if round_.radius is not None:
-        fields["radius"] = round_.radius
+        fields["radius"] = encode(round_.radius, "radius")
     if round_.known_context is not None:
         values = round_.known_context.tolist()
         fields["context"] = [None if math.isnan(v) else v for v in values]
@@ -192,6 +194,16 @@ def _number(value: object, name: str) -> float:
     return _vector([value], name).item()
 
 
+def _radius(value: object, name: str) -> RoundRadius:
+    """A number, the name of a rule, or a radius by column."""
+    if isinstance(value, str):
+        as_radius(value, name)
+        return value
+    return (
+        decode(value, dict, name) if isinstance(value, dict) else _number(value, name)
+    )
+
+
 def _flag(value: object, name: str) -> bool:
     """True or false."""
     if not isinstance(value, bool):
@@ -242,7 +254,7 @@ _KINDS: dict[str, dict[str, _Field]] = {
         "x": _Field(_matrix),
         "actions": _Field(_matrix, required=False),
         "context_set": _Field(_context_set, required=False),
-        "radius": _Field(_number, required=False),
+        "radius": _Field(_radius, required=False),
         "context": _Field(_known_context, required=False),
         "chosen_contexts": _Field(_matrix, required=False),
         "dtypes": _Field(_dtypes, required=False),

@@ -83,6 +83,22 @@ class Tables:
         parts = [self.contexts(contexts), self.decisions(decisions)]
         return pd.concat(parts, axis=1)
 
+    def predictions(
+        self, x: Tensor, c: Tensor, mean: Tensor, variance: Tensor
+    ) -> pd.DataFrame:
+        """Mean and standard deviation beside decisions and contexts."""
+        import pandas as pd
+
+        num = len(mean)
+        parts = [
+            self.decisions(x.expand(num, -1)),
+            self.contexts(c.expand(num, -1)),
+        ]
+        table = pd.concat(parts, axis=1)
+        _add(table, "mean", mean.tolist())
+        _add(table, "sd", variance.sqrt().tolist())
+        return table
+
     def history(self, trials: Sequence[Trial]) -> pd.DataFrame:
         """A row for each trial whose context is known, labelled by its number."""
         known = [t for t in trials if t.c is not None and t.status != "withdrawn"]
@@ -138,10 +154,15 @@ def _with_details(
         ]
     further["status"] = [t.status for t in trials]
     for name, column in further.items():
-        while name in table.columns:  # a variable has this name
-            name += "_"
-        table[name] = column
+        _add(table, name, column)
     return table
+
+
+def _add(table: pd.DataFrame, name: str, column: Sequence[object]) -> None:
+    """Add a column on the right, under a name that no variable has."""
+    while name in table.columns:
+        name += "_"
+    table[name] = column
 
 
 def _numbered(values: Tensor, letter: str) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from torch import Tensor
 
 from botorch_drbo.plotting.columns import Column, column_of
 from botorch_drbo.plotting.style import COLOURS, as_array, given_or_new
@@ -21,10 +20,10 @@ _REFERENCE, _WORST = "0.85", "0.35"  # greys that stay apart in print
 
 
 class Predicts(Protocol):
-    """What says how an outcome depends on the context: a ``RobustOptimizer``."""
+    """What says how an outcome depends on the context: an optimizer of either kind."""
 
-    def predict(self, x: Any, c: Any) -> tuple[Tensor, Tensor]:
-        """Mean and variance of the outcome."""
+    def predict(self, x: Any, c: Any) -> Any:
+        """Mean and variance of the outcome, or a table that ends with mean and sd."""
         ...
 
 
@@ -73,7 +72,7 @@ def plot_worst_case(
     """
     contexts, before, after = _distributions(recommendation)
     shown = column_of(contexts, column, "context c", "contexts")
-    mean, variance = optimizer.predict(recommendation.x, contexts)
+    mean, deviation = _moments(optimizer.predict(recommendation.x, contexts))
     ax = given_or_new(ax)
     bars = ax.twinx()
     bars.set_zorder(ax.get_zorder() - 1)  # behind the outcome
@@ -83,7 +82,7 @@ def plot_worst_case(
     bars.set_yticks([tick for tick in bars.get_yticks() if tick <= tallest])
     bars.set_ylabel("weight of the context")
     one = contexts.shape[-1] == 1 and shown.categories is None
-    _draw_outcomes(ax, shown, as_array(mean), as_array(variance), joined=one)
+    _draw_outcomes(ax, shown, mean, deviation, joined=one)
     lines = {
         "expected value": (recommendation.expected_value, "-"),
         "worst-case value": (recommendation.worst_case_value, (0, (6, 2))),
@@ -122,16 +121,24 @@ def _distributions(
     return reference.points, as_array(reference.weights), worst
 
 
+def _moments(found: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation, of tensors or of the last columns of a table."""
+    if isinstance(found, tuple):
+        mean, variance = found
+        return as_array(mean), as_array(variance.sqrt())
+    return found.iloc[:, -2].to_numpy(), found.iloc[:, -1].to_numpy()
+
+
 def _draw_outcomes(
     ax: Axes,
     shown: Column,
     mean: NDArray[np.float64],
-    variance: NDArray[np.float64],
+    deviation: NDArray[np.float64],
     *,
     joined: bool,
 ) -> None:
     """Means with two deviations: a line in a band, or dots with bars."""
-    label, spread = "outcome of the decision (± 2 sd)", 2.0 * np.sqrt(variance)
+    label, spread = "outcome of the decision (± 2 sd)", 2.0 * deviation
     if not joined:
         bars = spread if shown.categories is not None else None
         ax.errorbar(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
+from botorch_drbo.adversaries.ground_metric import GroundMetric
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.policies.exploration import (
@@ -33,8 +34,8 @@ class LipschitzPenalty(Policy):
 
     A lower bound of the worst case over the Wasserstein ball of radius
     :math:`\epsilon_s`, which is its adversary, in units of the context box scaled to
-    ``[0, 1]^d_c``. A recommendation maximises the penalised expectation of the
-    posterior mean, and is judged by the ball itself.
+    ``[0, 1]^d_c``, or in a radius by column. A recommendation maximises the penalised
+    expectation of the posterior mean, and is judged by the ball itself.
 
     Args:
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
@@ -94,6 +95,7 @@ class LipschitzPenalty(Policy):
             state.contexts(),
             self._radius(state, adversary),
             state.space.context_bounds,
+            context_radii=self._metric(state, adversary).radii,
             misspecification=self.misspecification,
             X_pending=X_pending,
         )
@@ -108,9 +110,16 @@ class LipschitzPenalty(Policy):
             state.contexts(),
             self._radius(state, adversary),
             state.space.context_bounds,
+            context_radii=self._metric(state, adversary).radii,
         )
 
     def _radius(self, state: FittedRound, adversary: Adversary) -> float:
+        return state.radius(self._ball(adversary).radius)
+
+    def _metric(self, state: FittedRound, adversary: Adversary) -> GroundMetric:
+        return GroundMetric.of(self._ball(adversary).radius, state.space)
+
+    def _ball(self, adversary: Adversary) -> WassersteinBall:
         self.check(adversary)
         assert isinstance(adversary, WassersteinBall)
-        return state.radius(adversary.radius)
+        return adversary

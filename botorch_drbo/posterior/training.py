@@ -55,7 +55,8 @@ def training_system(model: SingleTaskGP) -> TrainingSystem:
         prior = model.forward(Z)
         noisy = cast(MultivariateNormal, model.likelihood(prior, [Z]))
         covariance = noisy.covariance_matrix.double()  # t x t
-        noise = (covariance - prior.covariance_matrix.double()).diagonal()
+        modelled = prior.covariance_matrix.double()
+        noise = (covariance - modelled).diagonal(dim1=-2, dim2=-1)
         residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
         root = psd_safe_cholesky(covariance)
     return TrainingSystem(Z, noise, covariance, root, residual)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -10,7 +12,11 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_inside, check_nonnegative
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.column_radii import ColumnRadii, checked, in_widths
 from botorch_drbo.problem.search_space import SearchSpace, check_values
+
+RoundRadius: TypeAlias = float | str | ColumnRadii
+"""A number in the recipe's own units, the name of a rule, or a radius by column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +26,8 @@ class Round:
     Attributes:
         context_set: The reference distribution of this round, such as a forecast, in
             place of what the recipe learns from the contexts seen.
-        radius: That of the ambiguity set around it, in the units of the recipe's own.
+        radius: That of the ambiguity set around it: a number in the units of the
+            recipe's own, a name such as ``"sd"``, or a radius by column.
         known_context: What is known of the context before the decision, ``d_c``; NaN
             in the columns that are not known.
 
@@ -36,7 +43,7 @@ class Round:
     """
 
     context_set: ContextSet | None = None
-    radius: float | None = None
+    radius: RoundRadius | None = None
     known_context: Tensor | None = None
 
     def __post_init__(self) -> None:
@@ -49,7 +56,9 @@ class Round:
                 f"{type(self.context_set).__name__}. See ContextSet.from_distribution "
                 "and ContextSet.empirical."
             )
-        if self.radius is not None:
+        if isinstance(self.radius, Mapping):
+            object.__setattr__(self, "radius", checked(self.radius))
+        elif self.radius is not None and not isinstance(self.radius, str):
             radius = check_nonnegative(self.radius, "radius")
             if radius.numel() != 1:
                 raise BotorchTensorDimensionError(
@@ -73,6 +82,8 @@ class Round:
             InputDataError: A context outside the bounds.
         """
         box, contexts, known = space.context_bounds, self.context_set, None
+        if isinstance(self.radius, Mapping):
+            in_widths(self.radius, space)  # refuses what is no column of contexts
         if contexts is not None:
             if contexts.dim != space.d_c:
                 raise BotorchTensorDimensionError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import torch
@@ -53,6 +53,8 @@ class SearchSpace:
             feasible where they are not negative.
         perturbation: Whether the context perturbs the decision: outcomes are those of
             the sum ``x + c``, and a model knows no more.
+        context_names: What the user calls the context columns; empty for none.
+        context_logarithms: Context columns that are logarithms of what the user knows.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -76,6 +78,8 @@ class SearchSpace:
     inequality_constraints: tuple[tuple[Tensor, Tensor, float], ...] = ()
     nonlinear_inequality_constraints: tuple[Callable[[Tensor], Tensor], ...] = ()
     perturbation: bool = False
+    context_names: tuple[str, ...] = ()
+    context_logarithms: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the bounds and the kinds of the columns."""
@@ -110,6 +114,11 @@ class SearchSpace:
     def d_c(self) -> int:
         """The number of context variables."""
         return self.context_bounds.shape[-1]
+
+    @property
+    def context_columns(self) -> tuple[str, ...]:
+        """The names of the context columns, ``c1, c2, ...`` if they have none."""
+        return self.context_names or tuple(f"c{j + 1}" for j in range(self.d_c))
 
     @property
     def context_support(self) -> Tensor:
@@ -329,7 +338,7 @@ def _check_kinds(
         if isinstance(allowed, range):
             rising = allowed.step == 1
         else:
-            rising = all(a < b for a, b in zip(allowed, allowed[1:], strict=False))
+            rising = all(a < b for a, b in pairwise(allowed))
         if not rising or not torch.equal(ends, bounds[:, j]):
             raise InputDataError(
                 f"The values of column {j} must increase from its lower bound to its "

@@ -15,15 +15,15 @@ from botorch_drbo.recipes.robust_recipe import RobustRecipe
 
 __all__ = [
     "RECIPES",
-    "Recipe",
     "BalancingState",
     "Description",
     "ModelBasedRecipe",
     "PhasedState",
     "PhasedUncertaintySampling",
     "RandomSearch",
+    "Recipe",
     "RegretBalancing",
     "RobustRecipe",
-    "recipe_from_dict",
     "make_recipe",
+    "recipe_from_dict",
 ]

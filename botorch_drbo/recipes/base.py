@@ -25,7 +25,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import FunctionName, encode, tag_of
+from botorch_drbo.codec import encode, tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
@@ -37,6 +37,7 @@ from botorch_drbo.recipes.options import (
     parts_of,
     with_options,
 )
+from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
 
@@ -368,7 +369,7 @@ class Recipe(ABC):
             self.check_uses_contexts("context")
             space = replace(space, known_context=this_round.known_context)
         if this_round.radius is not None:
-            recipe.check_radius(space, this_round.radius)
+            recipe.check_radius(space)
         if this_round.known_context is None:
             return recipe, history, space
         seen = space.with_known(history.contexts)
@@ -451,6 +452,8 @@ class Recipe(ABC):
                 decisions fill no box and the recipe needs one, or contexts perturb
                 the decision and the recipe does not look at them.
         """
+        if self.adversary is not None:
+            self.adversary.check_space(space)
         if space.perturbation:
             self.check_uses_contexts("perturbation")
         if space.context_categories and self.context_order is not None:
@@ -482,21 +485,20 @@ class Recipe(ABC):
             return None
         return adversary.diameter(space)
 
-    def check_radius(self, space: SearchSpace, radius: float | None = None) -> None:
-        r"""Warn of a radius beyond which there is nothing.
+    def check_radius(self, space: SearchSpace) -> None:
+        r"""Warn of a radius beyond which there is nothing, if it is known.
 
         Args:
             space: The decisions and the contexts.
-            radius: The radius; None for the recipe's own, if that is a number.
 
         Warns:
             InputDataWarning: It exceeds the largest distance there is.
         """
         if self.adversary is None:
             return
-        radius = self.adversary.fixed_radius if radius is None else radius
+        radius = self.adversary.fixed_radius
         if radius is not None:
-            warn_beyond(radius, self.diameter(space), self.adversary.radius_unit)
+            warn_beyond(radius, self.diameter(space), self.adversary.unit)
 
     def check_takes_constraints(self) -> None:
         r"""Refuse outcome constraints where they would not be heeded.
@@ -538,11 +540,9 @@ class Recipe(ABC):
         Raises:
             InputDataError: An option that cannot be stored.
         """
-        options = {**parts_of(self), **own_values(self)}
-        if callable(model := options.get("model")):
-            options["model"] = FunctionName(
-                getattr(model, "__qualname__", type(model).__name__)
-            )
+        names = names_of_functions(self.options)
+        plain = self.with_options(**dict.fromkeys(names)) if names else self
+        options = {**parts_of(plain), **own_values(plain), **names}
         return {
             "name": self.name,
             "class": tag_of(type(self)),

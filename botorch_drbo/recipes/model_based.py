@@ -35,6 +35,7 @@ from botorch_drbo.recommendation.chance_constraint import (
     best_feasible,
 )
 from botorch_drbo.recommendation.profile import profile
+from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.recommendation.rivals import against_rivals
 from botorch_drbo.recommendation.worst_case import Score, worst_case
@@ -300,7 +301,7 @@ class ModelBasedRecipe(Recipe):
                 if ambiguity_set is not None:
                     diameter = ambiguity_set.diameter
                 elif recipe.adversary is not None:
-                    unit = recipe.adversary.radius_unit
+                    unit = recipe.adversary.unit
                 warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
                 problem = recipe.worst_case_problem(state)
@@ -372,6 +373,7 @@ class ModelBasedRecipe(Recipe):
             reference = problem.contexts
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(problem, mean, seed=seed)
+        of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warnings.warn(
@@ -407,6 +409,7 @@ class ModelBasedRecipe(Recipe):
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),
+            promise=Promise.of(joint, x, reference, of_worst),
         )
 
     def _best(

@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
 
@@ -66,6 +67,10 @@ class Recommendation:
         num_outcomes: How many outcomes the model has learnt from.
         held: In how many of the trials told the outcome constraints held; None without
             constraints.
+        promise: What the model believes of both values, from which intervals of any
+            level are taken: ``promise.expected.interval(0.5)``. None if a recipe of
+            your own states nothing.
+        level: Of ``expected_interval`` and ``worst_case_interval``.
     """
 
     x: Tensor
@@ -82,6 +87,21 @@ class Recommendation:
     searched: str = ""
     num_outcomes: int | None = None
     held: Held | None = None
+    promise: Promise | None = None
+    level: float = LEVEL
+
+    @property
+    def expected_interval(self) -> tuple[float, float] | None:
+        """What holds the expectation under the reference with ``level``, by the model.
+
+        Its lower and upper end in your sign and units; None without a ``promise``.
+        """
+        return self.promise and self.promise.expected.interval(self.level)
+
+    @property
+    def worst_case_interval(self) -> tuple[float, float] | None:
+        """The same of the expectation under the worst distribution found."""
+        return self.promise and self.promise.worst_case.interval(self.level)
 
     def report(
         self,
@@ -125,6 +145,8 @@ class Recommendation:
             searched=self.searched,
             num_outcomes=self.num_outcomes,
             held=self.held,
+            promise=self.promise,
+            level=self.level,
             stability=self.stability,
             rival=rival,
         )

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.adversaries import WorstCaseProblem
-from botorch_drbo.adversaries.filling import filling
+from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.recommendation.stability import Stability, overtaken
@@ -54,7 +54,7 @@ def against_rivals(
         return None
     points, weights = found.points, found.weights
     if problem.box is not None and not problem.fills_box:
-        sample = filling(problem.box, problem.values, seed)
+        sample = listed(problem, seed)[problem.contexts.num_points :]
         points = torch.cat([points, sample])
         weights, ball = pad(weights, (0, len(sample))), problem.ball(points)
     d = x.shape[-1] + points.shape[-1]
@@ -69,7 +69,7 @@ def against_rivals(
     compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
     others = values[1:][best].double()
     stability = overtaken(ball, weights, values[0], others, rivals[best])
-    return replace(stability, compared=compared)
+    return replace(stability, compared=compared, by_column=problem.by_column)
 
 
 def _most_dangerous(values: Tensor, weights: Tensor) -> Tensor:

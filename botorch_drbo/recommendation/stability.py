@@ -34,6 +34,8 @@ class Stability(Generic[_Row]):
             there is none.
         num_rivals: How many decisions were compared.
         compared: Which ones, in words. Any other decision may be better earlier.
+        by_column: Whether the radius is given by column, so that it is one, and the
+            others are multiples of it.
     """
 
     radius: float
@@ -42,6 +44,7 @@ class Stability(Generic[_Row]):
     rival: _Row | None
     num_rivals: int
     compared: str = ""
+    by_column: bool = False
 
     def words(self, rival: str) -> str:
         r"""Say it in a line.
@@ -52,11 +55,18 @@ class Stability(Generic[_Row]):
         Returns:
             What the report of a recommendation says.
         """
+        if self.by_column:
+            now, beyond = "that radius", f"{self.searched:.3g} times that radius"
+            until = f"{self.until or 0.0:.3g} times that radius"
+        else:
+            now = f"radius {self.radius:.3g}"
+            beyond = f"radius {self.searched:.3g} (now {self.radius:.3g})"
+            until = f"radius {self.until or 0.0:.3g} (now {self.radius:.3g})"
         if self.until is None:
-            return f"beyond radius {self.searched:.3g} (now {self.radius:.3g})"
+            return f"beyond {beyond}"
         if self.until == self.radius:
-            return f"not at radius {self.radius:.3g} itself: {rival} has it better"
-        return f"up to radius {self.until:.3g} (now {self.radius:.3g}), then {rival}"
+            return f"not at {now} itself: {rival} has it better"
+        return f"up to {until}, then {rival}"
 
 
 def overtaken(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from botorch_drbo.posterior import GaussianMixture
 from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 
 _NUM_CONTEXTS = 3
@@ -28,6 +31,8 @@ def summary(
     feasibility: float | None = None,
     feasible: bool | None = None,
     held: Held | None = None,
+    promise: Promise | None = None,
+    level: float = LEVEL,
     stability: Stability[Any] | None = None,
     rival: Mapping[str, object] | None = None,
 ) -> str:
@@ -47,6 +52,8 @@ def summary(
         feasibility: The worst probability of meeting the outcome constraints, if any.
         feasible: Whether it is enough.
         held: In how many trials told the constraints held.
+        promise: What the model believes of both values.
+        level: Of the intervals of them that are shown.
         stability: How far the contexts may shift before another decision is better.
         rival: The values of that decision by name; None if there is none.
     """
@@ -58,11 +65,18 @@ def summary(
         if gains[i] > 1e-6
     ]
     note = "" if exact else " (a bound: the solver did not converge)"
+    if promise is None:
+        of_expected, of_worst = " (no interval: the recipe states none)", ""
+    else:
+        share = f"{100 * level:.3g}%"
+        within = f"{share}: {_interval(promise.expected, level)}"
+        of_expected = f" ({within}, {promise.words()})"
+        of_worst = f" ({share}: {_interval(promise.worst_case, level)})"
     rows = {
         "decision": [_row(decision)],
         "model": _ignorance(num_outcomes),
-        f"expected {outcome}": [_shown(expected)],
-        f"worst-case {outcome}": [f"{_shown(worst_case)}{note}"],
+        f"expected {outcome}": [f"{_shown(expected)}{of_expected}"],
+        f"worst-case {outcome}": [f"{_shown(worst_case)}{of_worst}{note}"],
         "searched": [searched] if searched else [],
         "feasible": _feasible(feasibility, feasible, held),
         "answer holds": [stability.words(_row(rival or {}))] if stability else [],
@@ -92,6 +106,17 @@ def _feasible(
     shortage = "" if enough else ", TOO LITTLE: nothing better was found"
     measured = "" if held is None else f"; {held.words()}"
     return [f"with probability {size}{shortage}{measured}"]
+
+
+def _interval(belief: GaussianMixture, level: float) -> str:
+    """Both ends, to two significant digits of the width."""
+    low, high = belief.interval(level)
+    width = high - low
+    if not width > 0.0:
+        return f"{_shown(low)} to {_shown(high)}"
+    digits = 1 - math.floor(math.log10(width))
+    ends = [round(end, digits) + 0.0 for end in (low, high)]  # no minus zero
+    return " to ".join(f"{end:.{max(digits, 0)}f}" for end in ends)
 
 
 def _row(values: Mapping[str, object]) -> str:

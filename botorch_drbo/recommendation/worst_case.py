@@ -123,7 +123,7 @@ def _improving_columns(
     costs = cost(sample, sampled)  # K x m
     num_starts = max(1, _NUM_STARTS // len(costs))
     is_continuous = torch.ones_like(side)
-    is_continuous[list(problem.categories)] = 0.0  # categories have no slope
+    is_continuous[[*problem.categories, *problem.fixed]] = 0.0  # no slope, or no way
     starts = costs.topk(
         min(num_starts, costs.shape[-1]), largest=False
     ).indices  # K x s

@@ -22,21 +22,27 @@ from botorch_drbo.schedules.radii import (
     MMDRadius,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.spread import SpreadRadius
+from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
+from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
 
 __all__ = [
+    "RADII",
     "BOCUBeta",
     "Constant",
     "ContextRule",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
+    "Radius",
     "Rule",
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
+    "StandardDeviationRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
+    "as_radius",
     "as_rule",
     "as_schedule",
+    "as_size",
 ]

@@ -73,11 +73,60 @@ class SpreadRadius(ContextRule):
         Returns:
             The radius, in the same units.
         """
-        t, d_c = contexts.shape
-        if weights is not None:
-            size = effective_size(weights)
-            known = size > 1.0 + 1e-9  # else one context has all the weight
-            trace = weighted_variance(contexts, weights).sum().item()
-            return self.scale * math.sqrt((trace if known else 0.25 * d_c) / size)
-        trace = contexts.double().var(0).sum().item() if t > 1 else 0.25 * d_c
-        return self.scale * math.sqrt(trace / t)
+        trace, size = _trace_and_size(contexts, weights)
+        return self.scale * math.sqrt(trace / size)
+
+
+@final
+@dataclass(frozen=True)
+class StandardDeviationRadius(ContextRule):
+    r"""A Wasserstein radius of one standard deviation of the contexts seen.
+
+    .. math:: \epsilon_t = a \sqrt{\operatorname{tr} \hat\Sigma_t}
+
+    with :math:`\hat\Sigma_t` the covariance (divisor ``t - 1``) of the ``t`` contexts,
+    in units of the context box; ``a`` is ``scale``. It does not shrink with the data:
+    it is a shift of the world that is feared, and not what ``t`` contexts do not tell.
+    One context has no spread, and counts as the widest, as for ``SpreadRadius``.
+
+    Args:
+        scale: ``a``, not negative.
+
+    Raises:
+        InputDataError: Not a number, not finite or negative.
+
+    Example:
+        >>> import torch
+        >>> seen = torch.tensor([[0.2], [0.4], [0.6], [0.8]])
+        >>> round(StandardDeviationRadius().of(seen), 4), round(seen.std().item(), 4)
+        (0.2582, 0.2582)
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        set_nonnegative(self, "scale")
+
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
+        r"""The formula of the class.
+
+        Args:
+            contexts: The contexts seen, in units of the context box, ``t x d_c``.
+            weights: By how much each counts, ``t``, summing to one.
+
+        Returns:
+            The radius, in the same units.
+        """
+        return self.scale * math.sqrt(_trace_and_size(contexts, weights)[0])
+
+
+def _trace_and_size(contexts: Tensor, weights: Tensor | None) -> tuple[float, float]:
+    """The trace of the covariance, and the effective number of contexts."""
+    t, d_c = contexts.shape
+    if weights is None:
+        return (contexts.double().var(0).sum().item() if t > 1 else 0.25 * d_c), t
+    size = effective_size(weights)
+    known = size > 1.0 + 1e-9  # else one context has all the weight
+    trace = weighted_variance(contexts, weights).sum().item()
+    return (trace if known else 0.25 * d_c), size

@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.problem.history import Held
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
 from botorch_drbo.space.space import Space
@@ -47,6 +48,8 @@ class NamedRecommendation:
         searched: Over which distributions the worst case was searched, in words.
         num_outcomes: How many outcomes the model has learnt from.
         held: In how many of the trials told the outcome constraints held, or None.
+        promise: What the model believes of both values, or None.
+        level: Of ``expected_interval`` and ``worst_case_interval``.
     """
 
     x: pd.DataFrame
@@ -62,6 +65,21 @@ class NamedRecommendation:
     searched: str = ""
     num_outcomes: int | None = None
     held: Held | None = None
+    promise: Promise | None = None
+    level: float = LEVEL
+
+    @property
+    def expected_interval(self) -> tuple[float, float] | None:
+        """What holds the expectation under the reference with ``level``, by the model.
+
+        Its lower and upper end in your units; None without a ``promise``.
+        """
+        return self.promise and self.promise.expected.interval(self.level)
+
+    @property
+    def worst_case_interval(self) -> tuple[float, float] | None:
+        """The same of the expectation under the worst distribution found."""
+        return self.promise and self.promise.worst_case.interval(self.level)
 
     @property
     def rival(self) -> pd.DataFrame | None:
@@ -94,6 +112,8 @@ class NamedRecommendation:
             searched=found.searched,
             num_outcomes=found.num_outcomes,
             held=found.held,
+            promise=found.promise,
+            level=found.level,
         )
 
     def __repr__(self) -> str:
@@ -121,6 +141,8 @@ class NamedRecommendation:
             searched=self.searched,
             num_outcomes=self.num_outcomes,
             held=self.held,
+            promise=self.promise,
+            level=self.level,
             stability=self.stability,
             rival=None if self.rival is None else _rows(self.rival)[0],
         )

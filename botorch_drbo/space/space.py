@@ -122,6 +122,12 @@ class Space:
             context_categories=context_categories,
             inequality_constraints=linear,
             nonlinear_inequality_constraints=functions,
+            context_names=tuple(self.contexts),
+            context_logarithms=tuple(
+                j
+                for j, variable in enumerate(self.contexts.values())
+                if variable.logarithmic
+            ),
         )
 
     def context_set(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
@@ -15,7 +14,6 @@ from botorch.models.model import Model
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo.codec import FunctionName
 from botorch_drbo.posterior import ExactPosterior
 from botorch_drbo.posterior.models import only_model, some_inputs
 
@@ -90,35 +88,6 @@ def make_model(
             "first, contexts last."
         )
     return model.eval()
-
-
-def recalled(
-    options: Mapping[str, Any], model: ModelMaker | None = None
-) -> dict[str, Any]:
-    """Restored options of a recipe, with the function back in its place.
-
-    Args:
-        options: As they were stored, but restored.
-        model: The function, if there was one.
-
-    Raises:
-        InputDataError: There was one and it is missing, or there was none.
-    """
-    check_model_maker(model)
-    stored = options.get("model")
-    if isinstance(stored, FunctionName):
-        if model is None:
-            raise InputDataError(
-                f"the run has a model of yours, made by the function `{stored.name}`, "
-                "which cannot be saved. Pass it again: `model=...`."
-            )
-        return {**options, "model": model}
-    if model is not None:
-        raise InputDataError(
-            "the run was made without a `model`. Leave it out; to go on with another "
-            "model start a new run and tell it the same outcomes."
-        )
-    return dict(options)
 
 
 def check_exact(model: SingleTaskGP, name: str) -> SingleTaskGP:

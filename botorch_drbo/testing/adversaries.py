@@ -17,6 +17,7 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.recipes import RobustRecipe
+from botorch_drbo.testing.parametrize import run_for_each
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem, state_against
 
 KNOWN = torch.tensor([10.5, math.nan], dtype=torch.double)
@@ -89,8 +90,7 @@ class AdversaryContract:
         Args:
             metafunc: A test of the contract.
         """
-        if "case" in metafunc.fixturenames:
-            metafunc.parametrize("case", self.cases, ids=lambda case: case.name)
+        run_for_each(metafunc, case=self.cases)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_what_is_searched_is_well_formed(
@@ -168,9 +168,7 @@ class AdversaryContract:
         if adversary.uses_model_kernel:  # each atom at its nearest grid point
             assert (contexts.weights > 0).sum() == len(REFERENCE.points)
             return
-        if not (contexts.weights > 0).sum() == len(
-            REFERENCE.points
-        ):  # two moments of it
+        if (contexts.weights > 0).sum() != len(REFERENCE.points):  # two moments of it
             assert contexts.mean == pytest.approx(REFERENCE.mean, abs=0.1)
             return
         carried = contexts.weights > 0
@@ -185,7 +183,7 @@ class AdversaryContract:
             state, history=replace(state.history, contexts=torch.empty(0, 2))
         )
         for ask in (adversary.search_problem, adversary.worst_case_problem):
-            with pytest.raises(InputDataError, match="no context yet.*`reference`"):
+            with pytest.raises(InputDataError, match=r"no context yet.*`reference`"):
                 ask(unseen)
 
     def test_it_is_stored_and_restored(self, case: AdversaryCase) -> None:

@@ -145,7 +145,7 @@ def test_wrong_pending_decisions_change_nothing(make):
     acqf, P, X = make(small_model()), uniform(2, 2, seed=4), uniform(4, 1, 2)
     acqf.X_pending = P
     before = acqf(X)
-    with pytest.raises(BotorchTensorDimensionError, match="X_pending.*2 columns"):
+    with pytest.raises(BotorchTensorDimensionError, match=r"X_pending.*2 columns"):
         acqf.X_pending = uniform(2, 3)
     with pytest.raises(InputDataError, match="X_pending"):
         acqf.X_pending = [[0.1, 0.2]]

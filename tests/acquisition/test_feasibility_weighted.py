@@ -207,7 +207,7 @@ def test_bad_input() -> None:
         FeasibilityWeighted(3, feasibility(), reference=0.0)
     with pytest.raises(InputDataError, match="RobustFeasibility, got"):
         FeasibilityWeighted(ucb(), BALL, reference=0.0)
-    with pytest.raises(InputDataError, match="may be negative.*`reference`"):
+    with pytest.raises(InputDataError, match=r"may be negative.*`reference`"):
         FeasibilityWeighted(ucb(), feasibility())
     with pytest.raises(InputDataError, match="NaN"):
         FeasibilityWeighted(ucb(), feasibility(), reference=math.nan)

@@ -217,7 +217,7 @@ def test_a_log_transform_goes_by_its_moments(scale):
         mean, sigma = 0.5 + scale * mean, abs(scale) * sigma
     expected = (mean + math.sqrt(BETA) * sigma).amin(-1)
     torch.testing.assert_close(acqf(X), expected, rtol=1e-6, atol=1e-8)
-    with pytest.raises(UnsupportedError, match="TransformedPosterior.*one decision"):
+    with pytest.raises(UnsupportedError, match=r"TransformedPosterior.*one decision"):
         acqf.X_pending = X[0]
 
 

@@ -441,7 +441,7 @@ def test_a_model_without_paths(kind):
     Z, Y = data()
     model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=2)
     with pytest.raises(
-        UnsupportedError, match="has none: .* DistributionallyRobustUCB takes"
+        UnsupportedError, match=r"has none: .* DistributionallyRobustUCB takes"
     ):
         make(kind, model=model)
 

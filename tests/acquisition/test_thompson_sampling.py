@@ -262,7 +262,7 @@ def no_paths(kind: str):
 
 @pytest.mark.parametrize("kind", ["ensemble", "outputs", "kernel"])
 def test_model_without_paths(kind: str) -> None:
-    with pytest.raises(UnsupportedError, match="sample paths.*SingleTaskGP"):
+    with pytest.raises(UnsupportedError, match=r"sample paths.*SingleTaskGP"):
         ts("so", no_paths(kind))
 
 

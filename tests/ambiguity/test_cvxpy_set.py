@@ -227,7 +227,7 @@ def test_bad_descriptions(builder, message):
 
 
 def test_bad_arguments():
-    with pytest.raises(InputDataError, match="function of .q, p, radius."):
+    with pytest.raises(InputDataError, match=r"function of .q, p, radius."):
         CvxpyAmbiguity([1], 0.1)
     for step in (0.0, -1.0, float("nan")):
         with pytest.raises(InputDataError, match="step"):

@@ -96,7 +96,7 @@ def test_is_exact_where_all_mass_reaches_the_lowest_score(make):
 
 def test_is_the_closed_form_of_a_small_kernel_ball():
     """With a regular kernel and no weight near zero ``q >= 0`` does not matter."""
-    points, values, weights = problems(n=8, zeros=False)
+    _points, values, weights = problems(n=8, zeros=False)
     matrix = torch.eye(8).double() + 0.1
     ball = MaximumMeanDiscrepancy(1e-3, matrix)
     centred = values - values.mean(-1, keepdim=True)  # sums to zero: K is the identity

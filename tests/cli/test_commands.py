@@ -271,3 +271,36 @@ def test_two_dollars_in_a_name_are_no_formula(data: Path) -> None:
     words = [w.replace("price", "p$_$").replace("profit", "y $\\foo$") for w in COLUMNS]
     code, shown = call("plot", data, *words)
     assert code == 0, shown
+
+
+def test_a_radius_by_column_in_the_units_of_the_file(data: Path) -> None:
+    words = ["wdrbo_exact" if w == "dro" else w for w in COLUMNS]
+    code, shown = call("recommend", data, *words, "--radius", "weather=0.1")
+    assert code == 0, shown
+    assert "within another weather for 0.1 of the weight (Wasserstein)" in shown
+    code, shown = call("suggest", data, *words, "--radius", "sd", "--dry-run")
+    assert code == 0, shown
+    code, shown = call("suggest", data, *words, "--radius", "0.2", "--dry-run")
+    assert code == 0, shown
+
+
+@pytest.mark.parametrize(
+    ("radius", "words"),
+    [
+        (["wheather=0.1"], "Did you mean `weather`?"),
+        (["weather=lots"], "Write NAME=SIZE"),
+        (["weather=.1", "weather=.2"], "once for each context"),
+        (["weather=.1", "sd"], "Write NAME=SIZE"),
+        (["weather=10"], "0.1 for a tenth"),
+        (["far"], "must be a number, one of ['sd', 'spread']"),
+    ],
+)
+def test_radii_that_cannot_be_read(radius: list[str], words: str, data: Path) -> None:
+    names = ["wdrbo_exact" if w == "dro" else w for w in COLUMNS]
+    code, shown = call("recommend", data, *names, "--radius", *radius)
+    assert code == 2 and words in shown, shown
+
+
+def test_a_radius_by_column_is_for_distances(data: Path) -> None:
+    code, shown = call("recommend", data, *COLUMNS, "--radius", "weather=0.1")
+    assert code == 2 and "Recipes that take a radius by column" in shown

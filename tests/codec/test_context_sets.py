@@ -100,5 +100,5 @@ def test_weights_of_a_record_sum_to_one_also_where_they_are_exact():
 def test_record_with_a_missing_entry():
     record = encode(ContextSet(torch.zeros(1, 1)))
     del record["arguments"]["points"]
-    with pytest.raises(InputDataError, match="missing 1 required.*'points'"):
+    with pytest.raises(InputDataError, match=r"missing 1 required.*'points'"):
         decode(record, ContextSet)

@@ -7,6 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.objectives import RobustSatisficing
 from botorch_drbo.recipes import RECIPES
 from botorch_drbo.space import (
     Category,
@@ -321,7 +323,7 @@ def test_a_forgotten_context_closes_its_trial_unless_it_comes_later() -> None:
         assert robust.tell(client, index, {}) == index
     index = robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
     assert robust.optimizer(client).history["cost"].tolist() == [1.0]
-    forgotten, decision = ask(client)
+    forgotten, _decision = ask(client)
     client.complete_trial(forgotten, {"cost": 2.0})  # the context was never told
     with pytest.warns(InputDataWarning, match=f"Trial {forgotten} .*not its context"):
         ask(client)
@@ -771,7 +773,7 @@ def test_a_wrong_tell_records_nothing(arguments: dict[str, Any], match: str) -> 
 def test_another_context_for_what_happened_is_refused() -> None:
     client = make()
     index = robust.tell(client, ask(client)[0], {"c": 11.0})
-    with pytest.raises(InputDataError, match="has the context {'c': 11.0} already"):
+    with pytest.raises(InputDataError, match=r"has the context {'c': 11.0} already"):
         robust.tell(client, index, {"c": 11.5}, {"cost": 1.0})
 
 
@@ -788,6 +790,12 @@ def test_a_client_without_our_strategy_is_refused() -> None:
     ("make_it", "match"),
     [
         (lambda: robust.generation_strategy("c"), "Write them in brackets"),
+        (
+            lambda: robust.generation_strategy(
+                ["c"], objective=partial(RobustSatisficing, target=1.0)
+            ),
+            "`objective` is the function `RobustSatisficing`",
+        ),
         (lambda: robust.generation_strategy([]), "must be a list of names"),
         (lambda: robust.generation_strategy(["c", "c"]), "must differ"),
         (lambda: robust.generation_strategy(["c"], "wdrb"), "Did you mean"),

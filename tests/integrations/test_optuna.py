@@ -356,7 +356,7 @@ def test_without_a_search_space_the_first_trial_is_random_then_all_are_modelled(
     assert "botorch_drbo:a" not in study.trials[0].system_attrs
     assert "botorch_drbo:a" in study.trials[1].system_attrs
     trial = study.ask()
-    with pytest.raises(UnsupportedError, match="'extra'.*leaves none to chance"):
+    with pytest.raises(UnsupportedError, match=r"'extra'.*leaves none to chance"):
         trial.suggest_float("extra", 0.0, 1.0)
 
 
@@ -605,7 +605,7 @@ def test_trials_with_nothing_in_common_are_not_left_to_chance() -> None:
     for name in SPACE:
         trial = study.ask({name: SPACE[name]}) if name == "a" else study.ask()
         if name == "b":
-            with pytest.raises(UnsupportedError, match="'b'.*leaves none to chance"):
+            with pytest.raises(UnsupportedError, match=r"'b'.*leaves none to chance"):
                 trial.suggest_float("b", -1.0, 1.0)
             continue
         tell(study, trial, {"c": 1.0}, 0.0)
@@ -617,7 +617,7 @@ def test_trials_with_nothing_in_common_are_not_left_to_chance() -> None:
             user_attrs={"c": 1.0},
         )
     )
-    with pytest.raises(UnsupportedError, match="'a'.*leaves none to chance"):
+    with pytest.raises(UnsupportedError, match=r"'a'.*leaves none to chance"):
         study.ask({"a": SPACE["a"]})
 
 

@@ -336,5 +336,5 @@ def test_recommend_refuses() -> None:
     made = generator()
     with pytest.raises(InputDataError, match="no outcome yet"):
         made.recommend()
-    with pytest.raises(InputDataError, match="no context 'warmt'.*Did you mean"):
+    with pytest.raises(InputDataError, match=r"no context 'warmt'.*Did you mean"):
         made.recommend({"warmt": 1.0})

@@ -110,12 +110,12 @@ def test_a_step_that_led_downwards_is_taken_back() -> None:
         return (-0.5 * (30 * (c - 0.5)).square()).exp()
 
     start = torch.tensor([[[0.46]]], dtype=torch.double)
-    ends, best, highest = SlopeClimb(1)(bells, start, 12, 0.5)
+    ends, _, highest = SlopeClimb(1)(bells, start, 12, 0.5)
     torch.testing.assert_close(ends.item(), 0.5, rtol=0, atol=1e-6)
     torch.testing.assert_close(highest.item(), 1.0)
     heights = []
     for steps in range(1, 8):
-        ends, best, highest = SlopeClimb(1)(bells, start, steps, 0.5)
+        _, _, highest = SlopeClimb(1)(bells, start, steps, 0.5)
         heights.append(highest.item())
     assert heights == sorted(heights)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -330,6 +331,28 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize(
     "options", [{"num_starts": 0}, {"num_sobol": 0}, {"num_ascent_steps": -1}]
 )
-def test_search_options_are_checked(options: dict[str, int]) -> None:
+def test_search_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(InputDataError, match=next(iter(options))):
         LipschitzConstant(UNIT, **options)
+
+
+@pytest.mark.parametrize("scales", [(0.3, 0.05), (0.02, 0.4), (0.2, 0.0)])
+def test_slopes_per_radius_are_those_of_a_dense_grid(
+    scales: tuple[float, float],
+) -> None:
+    """Of ``sin(5 u) cos(4 v) + u v``, in a box whose sides are 2 and 10 long."""
+    box = torch.tensor([[1.0, -4.0], [3.0, 6.0]], dtype=torch.double)
+    widths, sizes = box[1] - box[0], torch.tensor(scales).double()
+    made = LipschitzConstant(box, scales=sizes)
+
+    def slopes(contexts: Tensor | None = None) -> Tensor:
+        c = made.candidates if contexts is None else contexts
+        u, v = ((c - box[0]) / widths).unbind(-1)
+        first = 5.0 * (5.0 * u).cos() * (4.0 * v).cos() + v
+        second = -4.0 * (5.0 * u).sin() * (4.0 * v).sin() + u
+        return torch.stack([first, second], -1) / widths
+
+    line = torch.linspace(0.0, 1.0, 2001, dtype=torch.double)
+    grid = box[0] + widths * torch.cartesian_prod(line, line)
+    largest = (slopes(grid) * widths * sizes).norm(dim=-1).max()
+    assert made(slopes).item() == pytest.approx(largest.item(), rel=1e-5)

@@ -64,7 +64,7 @@ def test_damaged_last_line_is_refused_and_untouched(finished: Path, case: str) -
 def test_advice_after_damage_holds(toy: Any, finished: Path, tmp_path: Path) -> None:
     lines = finished.read_bytes().splitlines(keepends=True)
     finished.write_bytes(b"".join([*lines[:5], lines[5].upper(), *lines[6:]]))
-    with pytest.raises(InputDataError, match="Line 6 .*copy the first 5 lines"):
+    with pytest.raises(InputDataError, match=r"Line 6 .*copy the first 5 lines"):
         RobustOptimizer.resume(finished)
     before = tmp_path / "before.jsonl"
     before.write_bytes(b"".join(lines[:5]))

@@ -238,9 +238,9 @@ def test_nesting_without_end_is_a_damaged_line(
     with pytest.raises(InputDataError, match="journal"):
         RobustOptimizer.resume(path)
     path.write_text(f"{header}\n{deep}\n")
-    with pytest.raises(InputDataError, match="Line 2|Line 1"):
+    with pytest.raises(InputDataError, match=r"Line 2|Line 1"):
         RobustOptimizer.resume(path)
     seed: Any = nested(depth, 0)
     state["config"]["seed"] = seed
-    with pytest.raises(InputDataError, match="too deeply|checksum"):
+    with pytest.raises(InputDataError, match=r"too deeply|checksum"):
         RobustOptimizer.from_state_dict(state)

@@ -44,11 +44,11 @@ def test_continuation_of_version_1_protects_what_was_there(path: Path) -> None:
             opt.tell(opt.pending[:1], torch.tensor([[5.0]]).double(), 1.0)
     content = path.read_bytes()
     path.write_bytes(content.replace(b"-0.688837", b"-0.688836"))
-    with pytest.raises(InputDataError, match="Line 15 .* checksum"):
+    with pytest.raises(InputDataError, match=r"Line 15 .* checksum"):
         RobustOptimizer.resume(path)
     lines = content.splitlines()  # and no line without a checksum after one with
     path.write_bytes(content + b'{"event": "ask", "x": [[0.0, 0.0]], "number": 15}\n')
-    with pytest.raises(InputDataError, match="Line 16 .* checksum"):
+    with pytest.raises(InputDataError, match=r"Line 16 .* checksum"):
         RobustOptimizer.resume(path)
     assert len(lines) == 15
 
@@ -63,5 +63,5 @@ def test_torn_end_of_version_1(path: Path) -> None:
         whole = end == len(content) - 1
         assert path.read_bytes() == (content if whole else content[:kept])
     path.write_bytes(content[:-10] + b"\n")
-    with pytest.raises(InputDataError, match="Line 14 .* not JSON"):
+    with pytest.raises(InputDataError, match=r"Line 14 .* not JSON"):
         RobustOptimizer.resume(path)

@@ -203,9 +203,9 @@ def test_the_two_optimizers_go_on_with_runs_of_their_own(tmp_path: Path) -> None
         RobustOptimizer.resume(named)
     with pytest.raises(InputDataError, match=r"`RobustOptimizer\.resume\(path\)`"):
         NamedOptimizer.resume(boxes)
-    with pytest.raises(InputDataError, match="NamedOptimizer.from_state_dict"):
+    with pytest.raises(InputDataError, match=r"NamedOptimizer.from_state_dict"):
         RobustOptimizer.from_state_dict(of_names)
-    with pytest.raises(InputDataError, match="RobustOptimizer.from_state_dict"):
+    with pytest.raises(InputDataError, match=r"RobustOptimizer.from_state_dict"):
         NamedOptimizer.from_state_dict(of_boxes)
     assert (named.read_bytes(), boxes.read_bytes()) == contents
     NamedOptimizer.resume(named).close()  # unlocked after the refusal

@@ -215,11 +215,17 @@ def test_a_laboratory_is_sent_to_a_context_that_exists(tmp_path: Path) -> None:
 def test_predictions_and_profiles_take_names() -> None:
     opt = make("dro", radius=0.3)
     c = {"demand": [1.0, 4.0], "weather": ["rain", "snow"]}
-    mean, variance = opt.predict({"stock": 3, "supplier": "B"}, c)
+    table = opt.predict({"stock": 3, "supplier": "B"}, c)
+    assert table.drop(columns=["mean", "sd"]).to_dict("list") == {
+        "stock": [3, 3],
+        "supplier": ["B", "B"],
+        **c,
+    }
     inputs = torch.tensor([[3.0, 1.0, 1.0, 1.0], [3.0, 1.0, 4.0, 2.0]]).double()
     expected = opt.model.posterior(inputs)
-    assert torch.allclose(mean, expected.mean.squeeze(-1))
-    assert torch.allclose(variance, expected.variance.squeeze(-1))
+    assert table["mean"].tolist() == pytest.approx(expected.mean.flatten().tolist())
+    deviations = expected.variance.sqrt().flatten().tolist()
+    assert table["sd"].tolist() == pytest.approx(deviations)
     best = opt.recommend()
     other = {"stock": 0, "supplier": "A"}
     radii = torch.tensor([0.0, 0.3], dtype=torch.double)
@@ -234,10 +240,21 @@ def test_predictions_are_in_the_units_of_the_user() -> None:
     space = Space({"dose": Log(1e-3, 1.0)}, {"weather": Category(WEATHERS)})
     opt = NamedOptimizer("erbo", space, hyperparameters=PRIOR)
     opt.tell({"dose": [0.01, 0.5]}, {"weather": ["sun", "rain"]}, [1.0, 2.0])
-    mean, _ = opt.predict({"dose": 0.1}, {"weather": "sun"})
+    table = opt.predict({"dose": 0.1}, {"weather": "sun"})
     inputs = torch.tensor([[0.1, 0.0]], dtype=torch.double)
     inputs[:, 0] = inputs[:, 0].log()
-    assert torch.allclose(mean, opt.model.posterior(inputs).mean.squeeze(-1))
+    expected = opt.model.posterior(inputs).mean.item()
+    assert table["mean"].item() == pytest.approx(expected)
+
+
+def test_variables_may_be_called_mean_and_sd() -> None:
+    opt = NamedOptimizer(
+        "erbo", Space({"mean": (0, 1)}, {"sd": (0, 1)}), hyperparameters=PRIOR
+    )
+    opt.tell({"mean": [0.1, 0.5]}, {"sd": [0.2, 0.9]}, [1.0, 2.0])
+    table = opt.predict({"mean": [0.1, 0.5]}, {"sd": [0.2, 0.9]})
+    assert table.columns.tolist() == ["mean", "sd", "mean_", "sd_"]
+    assert table["mean_"].tolist() == pytest.approx([1.0, 2.0], abs=0.05)
 
 
 def test_a_radius_between_named_distributions_has_a_closed_form() -> None:
@@ -337,7 +354,7 @@ def test_a_round_has_one_context_and_a_context_set() -> None:
     opt = make()
     with pytest.raises(BotorchTensorDimensionError, match="policy"):
         opt.ask(context={"weather": ["sun", "rain"]})
-    with pytest.raises(InputDataError, match="space.context_set"):
+    with pytest.raises(InputDataError, match=r"space.context_set"):
         opt.recommend(context_set=table())
     between = ContextSet(torch.tensor([[1.0, 0.5]], dtype=torch.double))
     with pytest.raises(InputDataError, match="takes the values"):

@@ -90,7 +90,7 @@ def test_rounds_survive_resume(tmp_path: Path) -> None:
     partly = torch.tensor([0.4, torch.nan], dtype=torch.double)
 
     def play(opt: RobustOptimizer, first: int, last: int) -> list[Tensor]:
-        X, C, Y = rows(6)
+        _X, C, Y = rows(6)
         kinds: list[dict[str, Any]] = [
             {"context_set": FORECAST, "radius": 0.1},
             {"context": partly},

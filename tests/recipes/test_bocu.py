@@ -203,7 +203,7 @@ def test_each_decision_follows_a_path_of_its_own() -> None:
             assert (paths[i] - paths[j]).abs().max() > 0.01
     found = recipe.propose(history(), SPACE, q=2, candidates=LIST, seed=0)
     assert torch.equal(found[0], LIST[paths[0].argmax()])
-    first = (LIST == found[0]).squeeze(-1)
+    first = (found[0] == LIST).squeeze(-1)
     assert torch.equal(found[1], LIST[paths[1].masked_fill(first, -9e9).argmax()])
 
 

@@ -69,7 +69,7 @@ def test_ei_wdrbo_takes_the_decision_of_the_largest_expected_improvement() -> No
         "ei_wdrbo", radius=RADIUS, hyperparameters=PRIOR, num_paths=512
     )
     x = recipe.propose(data, SPACE, candidates=LISTED)
-    assert gain[(LISTED == x).squeeze().nonzero()] >= 0.85 * gain.max() > 0.0
+    assert gain[(x == LISTED).squeeze().nonzero()] >= 0.85 * gain.max() > 0.0
     assert gain.max() > 1.5 * np.median(gain)
 
 

@@ -395,7 +395,7 @@ def test_bad_outcomes_and_too_many() -> None:
     recipe = RegretBalancing(**OPTIONS)
     rewards = [0.5] * 6
     rewards[4] = 1.25
-    with pytest.raises(InputDataError, match="outcome 5 of 6.* is 5.5"):
+    with pytest.raises(InputDataError, match=r"outcome 5 of 6.* is 5.5"):
         recipe.propose(history(6, 0, rewards), SPACE)
     with pytest.raises(InputDataError, match="41 plays, more than"):
         recipe.state(history(DESIGN + HORIZON + 1), SPACE)

@@ -268,7 +268,7 @@ def test_radii_count_contexts_not_outcomes(recipe) -> None:
     more = torch.cat([data.C, data.C[:7]])  # 16 contexts, 9 outcomes
     waiting = History(X=data.X, C=data.C, Y=data.Y, contexts=more)
     algorithm = recipe(radius=InverseSquareRoot(0.8))
-    contexts, ball = robust_set(algorithm, joint_model(data), waiting, SPACE, 4)
+    _contexts, ball = robust_set(algorithm, joint_model(data), waiting, SPACE, 4)
     assert ball.radius.item() == pytest.approx(0.2)
     other = product("dro", radius=InverseSquareRoot(0.8))
     _, ball = robust_set(other, joint_model(data), waiting, SPACE, 4)

@@ -210,7 +210,9 @@ def test_known_columns_and_listed_ones_together_are_a_list() -> None:
 
 
 def test_contexts_complete_is_yes_or_no() -> None:
-    with pytest.raises(InputDataError, match="contexts_complete.*True or False.*'yes'"):
+    with pytest.raises(
+        InputDataError, match=r"contexts_complete.*True or False.*'yes'"
+    ):
         make_recipe("dro", contexts_complete="yes")
 
 

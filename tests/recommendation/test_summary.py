@@ -35,7 +35,7 @@ def test_a_report_is_a_few_lines() -> None:
     lines = str(recommendation()).splitlines()
     assert lines == [
         "decision            x1 = 12.35, x2 = 3",
-        "expected value      2.718",
+        "expected value      2.718 (no interval: the recipe states none)",
         "worst-case value    -1.5",
         "contexts that hurt  c1 = 0.4: weight 0.700, 0.500 in the reference",
         "                    c1 = 0.9: weight 0.300, 0.250 in the reference",

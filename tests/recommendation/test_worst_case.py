@@ -178,7 +178,7 @@ def kernel_ball(p: np.ndarray, K: np.ndarray, f: np.ndarray, radius: float) -> f
 def oracle(name: str, d_c: int, best: Recommendation) -> tuple[float, float]:
     """The worst case on a dense grid, and the range of the scores on it."""
     kind, options = SETS[name]
-    radius = options["radius"] if "radius" in options else 0.3
+    radius = options.get("radius", 0.3)
     carried = best.context_set.weights > 0
     atoms, p = best.context_set.points[carried], best.context_set.weights[carried]
     sizes = {"transport": (401, 31), "tv": (4001, 101), "mmd": (101, 14)}
@@ -222,7 +222,7 @@ def test_the_worst_case_is_attained_inside_the_ball(name: str, d_c: int) -> None
     assert q @ f == pytest.approx(best.worst_case_value, rel=1e-6, abs=1e-7)
     assert p @ f == pytest.approx(best.expected_value, rel=1e-6, abs=1e-7)
     kind, options = SETS[name]
-    radius = options["radius"] if "radius" in options else 0.3
+    radius = options.get("radius", 0.3)
     if kind == "tv":
         distance = np.abs(p - q).sum()
     elif kind == "mmd":

@@ -74,7 +74,7 @@ def test_a_box_full_of_pending_decisions_leaves_the_widest_gap() -> None:
     side = torch.linspace(0.0, 1.0, 60, dtype=torch.double)  # .0085 from the widest gap
     unit = torch.cartesian_prod(side, side)
     pending = BOX[0] + unit * (BOX[1] - BOX[0])
-    x, gap = chosen(pending[:2], pending)
+    _x, gap = chosen(pending[:2], pending)
     assert 0.0075 < gap < SEPARATION
 
 

@@ -62,7 +62,7 @@ def test_a_thin_wedge_of_linear_constraints_is_sampled() -> None:
         LinearConstraint({"a": 1.0, "b": 1.0, "c": 1.0}, upper=0.02),
         LinearConstraint({"a": 1.0, "b": -1.0}, lower=0.0),
     ]
-    box = {name: (0.0, 1.0) for name in "abc"}
+    box = dict.fromkeys("abc", (0.0, 1.0))
     space = Space(box, {"w": (0.0, 1.0)}, constraints=wedge).search_space
     X = sample(space, 64, seed=0)
     assert X.shape == (64, 3) and (X.sum(-1) <= 0.021).all()

@@ -164,7 +164,7 @@ def test_broken_files(
     with pytest.raises(InputDataError, match="NaN"):
         covid_testing(path=tmp_path / "nan.npz")
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="BOTORCH_DRBO_DATA.*Tay et al"):
+    with pytest.raises(FileNotFoundError, match=r"BOTORCH_DRBO_DATA.*Tay et al"):
         covid_testing()
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(small_file.parent))
     assert covid_testing().d_c == 3

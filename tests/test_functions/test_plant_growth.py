@@ -126,7 +126,7 @@ def test_broken_files(
     with pytest.raises(InputDataError, match="must be positive"):
         plant_growth(path=tmp_path / "zero.npz")
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="BOTORCH_DRBO_DATA.*Tay et al"):
+    with pytest.raises(FileNotFoundError, match=r"BOTORCH_DRBO_DATA.*Tay et al"):
         plant_growth()
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(small_file.parent))
     assert plant_growth().d_c == 1

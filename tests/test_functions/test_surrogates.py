@@ -151,9 +151,9 @@ def test_where_the_file_is_looked_for(
     by_path = portfolio(path=small_file)
     torch.testing.assert_close(by_variable.evaluate(x, c), by_path.evaluate(x, c))
     monkeypatch.setenv("BOTORCH_DRBO_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="BOTORCH_DRBO_DATA.*sbokde"):
+    with pytest.raises(FileNotFoundError, match=r"BOTORCH_DRBO_DATA.*sbokde"):
         portfolio()
-    with pytest.raises(FileNotFoundError, match="nowhere.npz"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere.npz"):
         portfolio(path=tmp_path / "nowhere.npz")
 
 

@@ -46,7 +46,7 @@ def test_the_shifted_interval_lies_one_to_three_deviations_below_the_mean():
 
 
 def test_the_diagonal_has_ten_points():
-    contexts, ball = robust_set(DRBO_MMD_DIAGONAL, MODEL, HISTORY, SPACE, 0)
+    contexts, _ball = robust_set(DRBO_MMD_DIAGONAL, MODEL, HISTORY, SPACE, 0)
     along = torch.linspace(0, 1, 10).double().unsqueeze(-1)
     torch.testing.assert_close(contexts.points, along.expand(-1, 2))
     assert contexts.weights.sum().item() == 1.0

@@ -79,5 +79,5 @@ def test_a_level_that_needs_certainty_leaves_the_inner_disc() -> None:
 def test_bad_input() -> None:
     with pytest.raises(InputDataError, match="flood_share"):
         Reservoir(flood_share=-0.1)
-    with pytest.raises(InputDataError, match="1.5"):
+    with pytest.raises(InputDataError, match=r"1.5"):
         Reservoir(flood_share=1.5)

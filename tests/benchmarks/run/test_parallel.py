@@ -49,7 +49,7 @@ def test_a_cluster_of_one_worker_does_the_work_and_not_this_process():
     with LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None
     ) as cluster:
-        tasks = {number: os.getpid for number in range(3)}
+        tasks = dict.fromkeys(range(3), os.getpid)
         address = cluster.scheduler_address
         outcomes = dict(in_parallel(tasks, workers=2, dask=address))
     assert len(outcomes) == 3 and os.getpid() not in outcomes.values()

@@ -76,7 +76,7 @@ def test_rows_come_back_exactly(tmp_path: Path):
 
 
 def test_only_what_is_not_there_is_missing(tmp_path: Path):
-    headers = {key: HEADER for key in KEYS}
+    headers = dict.fromkeys(KEYS, HEADER)
     assert missing(headers, tmp_path) == KEYS
     save(RUN, run_file(tmp_path, KEYS[0]))
     assert missing(headers, tmp_path) == KEYS[1:]
@@ -100,7 +100,7 @@ def test_a_folder_of_another_version_or_config_is_refused_with_what_differs(
 
 def test_a_folder_with_runs_that_the_config_does_not_name_is_refused(tmp_path: Path):
     save(RUN, run_file(tmp_path, KEYS[0]))
-    with pytest.raises(ConfigError, match="of another config.*--out"):
+    with pytest.raises(ConfigError, match=r"of another config.*--out"):
         missing({RunKey("newsvendor", "erbo", 0): HEADER}, tmp_path)
 
 

@@ -41,7 +41,7 @@ def test_disagreement_stops_the_measurement():
     with pytest.raises(AssertionError, match="not close"):
         measure_problem(other, repeats=1, turns=1)
     value, gradient = PROBLEMS[0].ours(3)
-    with pytest.raises(AssertionError, match="gradients differ by 0.01 "):
+    with pytest.raises(AssertionError, match=r"gradients differ by 0.01 "):
         gradient_error(PROBLEMS[0], (value, gradient + 0.01))
     one_wrong = gradient.clone()
     one_wrong[1, 2] += 0.25  # in one row only: reported, not refused

@@ -194,8 +194,8 @@ def test_histories_differ_by_seed_only():
     torch.testing.assert_close(first.X, again.X)
     torch.testing.assert_close(first.Y, again.Y)
     assert not torch.equal(first.X, other.X)
-    assert (first.X >= space.bounds[0]).all()
-    assert (first.X <= space.bounds[1]).all()
+    assert (space.bounds[0] <= first.X).all()
+    assert (space.bounds[1] >= first.X).all()
 
 
 def test_growth_measures_each_job_once(monkeypatch):

@@ -1,0 +1,90 @@
+"""What a model believes of an expectation over contexts, which it models jointly."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from botorch_drbo.posterior.mixture import GaussianMixture
+
+_MOST_CONTEXTS = 1024  # of a joint posterior, whose covariance is n x n
+_NUM_SAMPLES = 1024  # of a posterior that is not Gaussian
+
+
+def posterior_of_expectation(
+    model: Model, x: Tensor, contexts: Tensor, weights: Tensor
+) -> GaussianMixture:
+    r"""What is believed of the expected outcome of a decision.
+
+    .. math:: \sum_i w_i f(x, c_i) \sim
+        \mathcal N\big( w^\top \mu(x, C),\; w^\top \Sigma(x, C)\, w \big)
+
+    with :math:`\Sigma` the *joint* posterior covariance over the contexts: errors of
+    the model at different contexts are correlated, and do not average out as
+    independent ones would. Each model of an ensemble makes one Gaussian of the mixture.
+    Where the posterior is not Gaussian (an outcome transform such as ``Log``), 1024
+    joint samples stand in the place of the Gaussians.
+
+    Of more than 1024 contexts the mean takes all, and the variance 1024 that are drawn
+    systematically in proportion to their weights, which makes it larger by about a
+    thousandth of the variance at a single context.
+
+    Args:
+        model: A BoTorch model of ``[x, c]`` with one output.
+        x: The decision, ``d_x``.
+        contexts: ``n x d_c``.
+        weights: Those of the distribution, ``n``; they sum to one.
+
+    Returns:
+        The mixture, in the units of the model's outcome. Samples are drawn by torch's
+        global generator.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
+        >>> weights = torch.full((5,), 0.2, dtype=torch.double)
+        >>> posterior_of_expectation(model, Z[0, :1], Z[:, 1:], weights).means.shape
+        torch.Size([1])
+    """
+    has_mass = weights > 0
+    contexts, weights = contexts[has_mass], weights[has_mass]
+    some, shares = _thinned(contexts, weights)
+    with torch.no_grad():
+        posterior = model.posterior(_joined(x, some))
+        normal = getattr(posterior, "distribution", None)
+        if not isinstance(posterior, GPyTorchPosterior) or not isinstance(
+            normal, MultivariateNormal
+        ):
+            samples = posterior.rsample(torch.Size([_NUM_SAMPLES]))
+            means = samples.flatten(0, -3).squeeze(-1) @ shares.to(samples)
+            return GaussianMixture(means, torch.zeros_like(means))
+        shares = shares.to(normal.mean)
+        covariance = normal.covariance_matrix  # (S x) n x n
+        variances = (covariance @ shares) @ shares
+        means = normal.mean @ shares
+        if len(some) < len(contexts):  # n (x S) x 1 x 1
+            alone = model.posterior(_joined(x, contexts).unsqueeze(-2))
+            each = cast(GPyTorchPosterior, alone).mean.flatten(1)
+            means = weights.to(each) @ each
+    deviations = variances.clamp_min(0.0).sqrt()
+    return GaussianMixture(means.reshape(-1), deviations.reshape(-1))
+
+
+def _joined(x: Tensor, contexts: Tensor) -> Tensor:
+    return torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+
+
+def _thinned(contexts: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """At most 1024 contexts, systematically: of equal weight if there were more."""
+    if len(contexts) <= _MOST_CONTEXTS:
+        return contexts, weights
+    steps = (torch.arange(_MOST_CONTEXTS).to(weights) + 0.5) / _MOST_CONTEXTS
+    places = torch.searchsorted(weights.cumsum(-1), steps * weights.sum())
+    places = places.clamp_max(len(contexts) - 1)
+    return contexts[places], weights.new_full((len(places),), 1.0 / len(places))

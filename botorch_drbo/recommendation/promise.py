@@ -1,0 +1,82 @@
+"""How sure a model is of what a recommendation promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import GaussianMixture, posterior_of_expectation
+from botorch_drbo.surrogate.leave_one_out import leave_one_out, overconfidence
+
+LEVEL = 0.9
+"""Of the intervals that are shown where no other is asked for."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Promise:
+    r"""What the model believes of the two values of a recommendation.
+
+    Each is a mixture of Gaussians, of the expectation under one distribution of the
+    context, from the model's joint posterior over contexts: see
+    ``posterior_of_expectation``. If leaving outcomes out proves the model overconfident
+    both are stretched around their mean: see ``overconfidence``. That the distributions
+    are what they are said to be, and that the decision was chosen because it looked
+    good, is not part of them.
+
+    Attributes:
+        expected: Under the reference distribution.
+        worst_case: Under the worst distribution found.
+        widening: By what both were stretched; None if the model has no closed form to
+            leave outcomes out, so that it is not known.
+    """
+
+    expected: GaussianMixture
+    worst_case: GaussianMixture
+    widening: float | None
+
+    @classmethod
+    def of(
+        cls, model: Model, x: Tensor, reference: ContextSet, worst: ContextSet
+    ) -> Promise:
+        r"""Ask a model.
+
+        Args:
+            model: Of ``[x, c]``, fitted.
+            x: The decision, ``d_x``.
+            reference: The distribution of the context.
+            worst: The worst distribution found.
+        """
+        widening = widening_of(model)
+        expected, worst_case = (
+            posterior_of_expectation(model, x, contexts.points, contexts.weights)
+            for contexts in (reference, worst)
+        )
+        factor = 1.0 if widening is None else widening
+        return cls(expected.widened(factor), worst_case.widened(factor), widening)
+
+    def mirrored(self) -> Promise:
+        """The same of minus the outcome."""
+        expected, worst_case = self.expected.mirrored(), self.worst_case.mirrored()
+        return Promise(expected, worst_case, self.widening)
+
+    def words(self) -> str:
+        """Whose word the intervals are."""
+        if self.widening is None:
+            return "by the model, unchecked"
+        if self.widening == 1.0:
+            return "by the model"
+        return f"by the model, widened {self.widening:.2g} times"
+
+
+def widening_of(model: Model) -> float | None:
+    """By what intervals of a model are stretched; None if that cannot be known."""
+    try:
+        return overconfidence(leave_one_out(model).standardised)
+    except UnsupportedError:
+        return None

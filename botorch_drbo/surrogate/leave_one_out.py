@@ -1,0 +1,170 @@
+"""Every outcome as predicted from all others: in closed form, nothing is refitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast, final
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
+from gpytorch.models import ExactGP
+from scipy.stats import binom
+from torch import Tensor
+
+from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.posterior.training import training_system
+
+_LEVEL = 0.95  # of the intervals whose misses are counted
+_SIGNIFICANCE = 0.05  # a calibrated model misses as often with no more probability
+_WIDENED_LEVEL = 0.9  # of the residual that the widened interval reaches
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    r"""What a model would have said of each outcome had it not seen it.
+
+    .. math:: \mu_{-i} = y_i - \frac{[K^{-1} r]_i}{[K^{-1}]_{ii}}, \qquad
+        \sigma_{-i}^2 = \frac{1}{[K^{-1}]_{ii}}
+
+    with ``K`` the covariance of the outcomes, noise included, and ``r`` the outcomes
+    less the prior mean [RasmussenWilliams2006]_, section 5.4.2. The hyper-parameters
+    stay those of the fit to all outcomes. Models of an ensemble are mixed.
+
+    Attributes:
+        outcomes: As the model sees them, ``t``: in the user's units, unless an outcome
+            transform is not affine.
+        predicted: The mixture for each outcome, noise included, in the same units.
+        in_units: From these units to the user's, element by element.
+    """
+
+    outcomes: Tensor
+    predicted: GaussianMixture
+    in_units: Callable[[Tensor], Tensor]
+
+    @property
+    def standardised(self) -> Tensor:
+        r"""Residuals, ``t``, in deviations: standard normal if the model is right.
+
+        :math:`\Phi^{-1}` of the mixture's distribution function at the outcome; of one
+        model :math:`(y_i - \mu_{-i}) / \sigma_{-i}`. At most 37 in size.
+        """
+        means, deviations = self.predicted.means, self.predicted.deviations
+        z = (self.outcomes - means) / deviations
+        # By the nearer tail: far out the other probability rounds to one.
+        tiny = torch.finfo(z.dtype).tiny
+        lower = torch.special.ndtr(z).mean(0).clamp_min(tiny)
+        upper = torch.special.ndtr(-z).mean(0).clamp_min(tiny)
+        nearer = torch.special.ndtri(torch.minimum(lower, upper))
+        return torch.where(lower < upper, nearer, -nearer)
+
+
+def leave_one_out(model: Model) -> LeaveOneOut:
+    r"""Predict every outcome that a model was fitted to from all others.
+
+    Args:
+        model: An exact Gaussian process with a Gaussian likelihood, or an ensemble of
+            those: BoTorch's ``SingleTaskGP``, its fully Bayesian models and others.
+
+    Returns:
+        The predictions.
+
+    Raises:
+        UnsupportedError: A model without a closed form.
+
+    Example:
+        >>> Z = torch.rand(6, 2, dtype=torch.double)
+        >>> left_out = leave_one_out(SingleTaskGP(Z, Z.sum(-1, True)))
+        >>> left_out.standardised.shape
+        torch.Size([6])
+    """
+    exact = closed_form(model)
+    system = training_system(exact)
+    precision = torch.cholesky_inverse(system.root).diagonal(dim1=-2, dim2=-1)
+    errors = torch.atleast_2d(system.alpha.squeeze(-1) / precision)  # y_i - mu_i
+    targets = torch.atleast_2d(exact.train_targets.to(errors))  # 1 or S x t
+    deviations = torch.atleast_2d(precision.rsqrt())
+    transform = getattr(exact, "outcome_transform", None)
+    if isinstance(transform, Standardize):
+        unit = transform.stdvs.to(errors).reshape(-1, 1)
+        targets = transform.means.to(errors).reshape(-1, 1) + unit * targets
+        errors, deviations, transform = unit * errors, unit * deviations, None
+    predicted = GaussianMixture(targets - errors, deviations)
+    if transform is None:
+        return LeaveOneOut(targets[0], predicted, lambda values: values)
+
+    def in_units(values: Tensor) -> Tensor:
+        with torch.no_grad():
+            untransformed, _ = cast(OutcomeTransform, transform).untransform(
+                values.unsqueeze(-1)
+            )
+        return untransformed.squeeze(-1)
+
+    return LeaveOneOut(targets[0], predicted, in_units)
+
+
+def closed_form(model: Model) -> SingleTaskGP:
+    """The exact Gaussian process that a model is, or the ensemble of those.
+
+    Raises:
+        UnsupportedError: Another model: leaving one out has no closed form.
+    """
+    model = only_model(model)
+    likelihood = getattr(model, "likelihood", None)
+    if (
+        not isinstance(model, ExactGP)
+        or type(likelihood) not in (GaussianLikelihood, FixedNoiseGaussianLikelihood)
+        or not type(model).posterior.__module__.startswith("botorch.")
+    ):
+        raise UnsupportedError(
+            "Leaving one outcome out has a closed form for exact Gaussian processes of "
+            f"BoTorch with Gaussian noise, got a {type(model).__name__} with "
+            f"{type(likelihood).__name__}. Compare the model with outcomes that it was "
+            "not told, or return a SingleTaskGP from the function `model`."
+        )
+    return cast(SingleTaskGP, model)
+
+
+def overconfidence(standardised: Tensor) -> float:
+    r"""By what the intervals of a model have to be stretched; one if it is not proved.
+
+    A model is found overconfident if so many outcomes lie outside their 95% intervals
+    that a calibrated model had at most a chance of 5% to miss as often (a binomial test
+    of the count). Then the deviations are multiplied by
+
+    .. math:: \max\big(1,\; |z|_{(k)} / \Phi^{-1}(0.95) \big),
+        \qquad k = \min\{ \lceil 0.9\, (t + 1) \rceil, t \}
+
+    the 90% quantile of the absolute residuals, as in split conformal prediction, over
+    that of a standard normal.
+
+    Args:
+        standardised: Leave-one-out residuals in deviations, ``t``.
+
+    Returns:
+        The factor, at least one.
+
+    Example:
+        >>> overconfidence(torch.tensor([0.3, -1.2, 0.8, -0.1, 1.7]))
+        1.0
+        >>> round(overconfidence(torch.tensor([0.3, -4.0, 0.8, -0.1, 6.0])), 2)
+        3.65
+    """
+    t, sizes = len(standardised), standardised.abs().sort().values
+    missed = int((sizes > _two_sided(_LEVEL)).sum())
+    if binom.sf(missed - 1, t, 1.0 - _LEVEL) > _SIGNIFICANCE:
+        return 1.0
+    rank = min(math.ceil(_WIDENED_LEVEL * (t + 1)), t)
+    return max(1.0, sizes[rank - 1].item() / _two_sided(_WIDENED_LEVEL))
+
+
+def _two_sided(level: float) -> float:
+    """What a standard normal exceeds in size with the rest of a probability."""
+    return torch.special.ndtri(torch.tensor(0.5 + 0.5 * level).double()).item()

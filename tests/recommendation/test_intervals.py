@@ -1,0 +1,323 @@
+"""Intervals of what is promised, against the joint posterior of the model itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models import SingleTaskGP, SingleTaskVariationalGP
+from botorch.models.model import Model
+from botorch.models.transforms import Log, Normalize
+from scipy.stats import norm
+from torch import Tensor
+
+from botorch_drbo import (
+    Category,
+    ContextSet,
+    Integer,
+    NamedOptimizer,
+    RobustOptimizer,
+    Space,
+)
+from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
+from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.promise import Promise
+from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate.leave_one_out import leave_one_out
+from tests.models import UNIT, ensemble, uniform
+
+BUDGET = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 10}
+PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=0.01, outputscale=2.0)
+X, C = uniform(14, 1, seed=1), uniform(14, 1, seed=2)
+Y = 3.0 * (4 * X).sin() * (1.0 - C) + 0.1 * (uniform(14, 1, seed=3) - 0.5)
+
+
+def told(name: str = "wdrbo_exact", **options: Any) -> RobustOptimizer:
+    settings = {"hyperparameters": PRIOR, **BUDGET, **options}
+    opt = RobustOptimizer(name, UNIT, UNIT, **settings)
+    opt.tell(X, C, Y, closes_pending=False)
+    return opt
+
+
+def by_hand(
+    model: Model, x: Tensor, contexts: Tensor, weights: Tensor
+) -> tuple[float, float]:
+    """Mean and deviation of an expectation, from the model's joint posterior."""
+    Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+    with torch.no_grad():
+        joint = model.posterior(Z)
+    variance = weights @ joint.distribution.covariance_matrix @ weights
+    return (weights @ joint.mean.squeeze(-1)).item(), variance.sqrt().item()
+
+
+def check(opt: RobustOptimizer, best: Recommendation) -> None:
+    """Both intervals of a run whose model is one Gaussian process."""
+    model, sign = opt.model, 1.0 if opt._run.configuration.maximize else -1.0
+    known = best.context_set
+    pairs = [
+        (known.weights, best.expected_value, best.expected_interval),
+        (best.worst_case_weights, best.worst_case_value, best.worst_case_interval),
+    ]
+    assert best.promise is not None and best.promise.widening is not None
+    for weights, value, interval in pairs:
+        mean, deviation = by_hand(model, best.x, known.points, weights)
+        assert value == pytest.approx(sign * mean, abs=1e-6)
+        wide = norm.ppf(0.5 + best.level / 2) * deviation * best.promise.widening
+        expected = (sign * mean - wide, sign * mean + wide)
+        assert interval == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("wdrbo_exact", {}),
+        ("wdrbo_exact", {"half_life": 3.0}),
+        ("wdrbo_exact", {"maximize": False}),
+        ("erbo", {}),
+        ("dro", {"ambiguity_set": KullbackLeibler(0.3), "radius": None}),
+        ("dro", {"ambiguity_set": FullSimplex(), "radius": None, "maximize": False}),
+        ("drbo_kde", {"num_contexts": 32, "num_outside": 32}),
+        ("stable_opt", {"num_contexts": 16}),
+        ("gp_ucb", {}),
+        ("random", {}),
+        ("ts_bocu", {}),
+    ],
+)
+def test_intervals_are_those_of_the_joint_posterior(
+    name: str, options: dict[str, Any]
+) -> None:
+    options = {k: v for k, v in options.items() if v is not None}
+    opt = told(name, **options)
+    best = opt.recommend()
+    check(opt, best)
+    low, high = best.expected_interval or (0.0, 0.0)
+    assert high - low > 0.01
+
+
+def test_every_recipe_states_them() -> None:
+    from botorch_drbo.recipes import RECIPES
+
+    special = {
+        "regret_balancing": {"reward_range": (-9.0, 9.0), "horizon": 8},
+        "phased_gp_us": {"num_decisions": 16},
+    }
+    skipped = {"drbo_mmd", "drbo_mmd_minimax", "ts_drbo_mmd"}  # as `dro`, but slow
+    for name in set(RECIPES) - skipped:
+        best = told(name, **special.get(name, {})).recommend()
+        assert best.expected_interval is not None, name
+        assert best.worst_case_interval is not None, name
+        assert "by the model" in str(best)
+
+
+def test_a_forecast_and_a_level_are_heeded() -> None:
+    opt = told()
+    forecast = ContextSet(torch.tensor([[0.1], [0.9]]).double(), uniform(2, seed=5))
+    best = opt.recommend(context_set=forecast, radius=0.2, level=0.5)
+    check(opt, best)
+    assert "(50%: " in str(best)
+    wide = opt.recommend(context_set=forecast, radius=0.2, level=0.99)
+    check(opt, wide)
+    assert wide.expected_value == best.expected_value
+    assert best.promise is not None
+    assert best.promise.expected.interval(0.99) == wide.expected_interval
+
+
+def test_a_known_context_leaves_one_outcome() -> None:
+    opt = told()
+    best = opt.recommend(context=torch.tensor([0.25]).double())
+    here = torch.tensor([[best.x.item(), 0.25]]).double()
+    with torch.no_grad():
+        there = opt.model.posterior(here)
+    assert best.promise is not None and best.promise.widening is not None
+    half = norm.ppf(0.95) * there.variance.sqrt().item() * best.promise.widening
+    middle = there.mean.item()
+    assert best.expected_interval == pytest.approx((middle - half, middle + half))
+    assert best.worst_case_interval == pytest.approx((middle - half, middle + half))
+
+
+def test_to_minimise_is_to_maximise_the_mirror_image() -> None:
+    up = told().recommend()
+    down = RobustOptimizer(
+        "wdrbo_exact", UNIT, UNIT, maximize=False, hyperparameters=PRIOR, **BUDGET
+    )
+    down.tell(X, C, -Y, closes_pending=False)
+    best = down.recommend()
+    assert up.expected_interval is not None and up.worst_case_interval is not None
+    low, high = up.expected_interval
+    assert best.expected_interval == pytest.approx((-high, -low))
+    low, high = up.worst_case_interval
+    assert best.worst_case_interval == pytest.approx((-high, -low))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e5])
+def test_units_of_the_outcome_do_not_matter(scale: float) -> None:
+    def best(scale: float, level: float) -> Recommendation:
+        opt = RobustOptimizer("erbo", UNIT, UNIT, num_restarts=2, raw_samples=32)
+        opt.tell(X, C, level + scale * Y, closes_pending=False)
+        return opt.recommend(torch.tensor([[0.3], [0.8]]).double())
+
+    one, other = best(1.0, 0.0), best(scale, 7.0 * scale)
+    assert one.expected_interval is not None
+    expected = tuple(scale * (end + 7.0) for end in one.expected_interval)
+    assert other.expected_interval == pytest.approx(expected, rel=1e-4)
+
+
+def test_constraints_leave_the_intervals_to_the_outcome() -> None:
+    opt = told("dro", radius=0.2, feasibility=0.5)
+    other = told("dro", radius=0.2, feasibility=0.5)
+    opt.tell(X, C, Y, constraints=1.0 + X, closes_pending=False)
+    other.tell(X, C, Y, closes_pending=False)
+    check(opt, opt.recommend())
+    lists = torch.tensor([[0.4]]).double()
+    constrained, free = opt.recommend(lists), other.recommend(lists)
+    assert constrained.feasible
+    assert constrained.expected_interval == pytest.approx(free.expected_interval)
+
+
+def test_errors_of_execution_are_averaged() -> None:
+    box = torch.tensor([[-0.1], [0.1]], dtype=torch.double)
+    opt = RobustOptimizer(
+        "erbo", UNIT, box, perturbation=True, hyperparameters=PRIOR, **BUDGET
+    )
+    errors = 0.2 * C - 0.1
+    opt.tell(X, errors, (5 * (X + errors)).sin(), closes_pending=False)
+    check(opt, opt.recommend())
+
+
+def test_mixed_columns_in_the_units_of_the_user() -> None:
+    space = Space(
+        {"stock": Integer(0, 40), "supplier": Category(["A", "B", "C"])},
+        {"demand": (0.0, 50.0), "weather": Category(["sun", "rain"])},
+        outcome="profit",
+    )
+    opt = NamedOptimizer("wdrbo_exact", space, hyperparameters=None, **BUDGET)
+    rows = torch.cat(
+        [
+            (41 * X).floor(),
+            (3 * C).floor(),
+            50 * uniform(14, 1, seed=7),
+            (2 * uniform(14, 1, seed=8)).floor(),
+        ],
+        dim=-1,
+    )
+    profit = 9 * torch.minimum(rows[:, 0], rows[:, 2]) - 5 * rows[:, 0] + rows[:, 3]
+    opt.tell(rows[:, :2], rows[:, 2:], profit, closes_pending=False)
+    named, plain = opt.recommend(level=0.8), opt.tensors.recommend(level=0.8)
+    check(opt.tensors, plain)
+    assert named.expected_interval == plain.expected_interval
+    assert named.worst_case_interval == plain.worst_case_interval
+    assert named.level == 0.8
+
+
+def test_an_ensemble_is_a_mixture() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        return ensemble(X, Y)
+
+    opt = told("wdrbo_exact", hyperparameters=None, model=make)
+    best = opt.recommend()
+    Z = torch.cat(
+        [best.x.expand(best.context_set.num_points, -1), best.context_set.points], -1
+    )
+    torch.manual_seed(0)
+    with torch.no_grad():
+        drawn = opt.model.posterior(Z).rsample(torch.Size([40_000])).squeeze(-1)
+    assert best.promise is not None and best.promise.widening is not None
+    for weights, interval, value in (
+        (best.context_set.weights, best.expected_interval, best.expected_value),
+        (best.worst_case_weights, best.worst_case_interval, best.worst_case_value),
+    ):
+        values = (drawn @ weights).flatten()
+        assert interval is not None
+        assert value == pytest.approx(
+            values.mean().item(), abs=0.02 * values.std().item()
+        )
+        for end, probability in zip(interval, (0.05, 0.95), strict=True):
+            quantile = values.quantile(probability).item()
+            stretched = value + best.promise.widening * (quantile - value)
+            assert end == pytest.approx(stretched, abs=0.03 * values.std().item())
+
+
+def test_a_model_of_the_logarithm_keeps_to_what_is_possible() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        transform = Normalize(2, bounds=bounds)
+        return SingleTaskGP(X, Y, input_transform=transform, outcome_transform=Log())
+
+    opt = RobustOptimizer("erbo", UNIT, UNIT, model=make, **BUDGET)
+    opt.tell(X, C, (2.0 * Y - 5.0).exp(), closes_pending=False)
+    best = opt.recommend()
+    assert best.expected_interval is not None and best.promise is not None
+    low, high = best.expected_interval
+    assert low < best.expected_value < high
+    if best.promise.widening == 1.0:
+        assert low > 0.0
+    again = opt.recommend()
+    assert again.expected_interval == best.expected_interval  # drawn under the seed
+
+
+def test_a_model_that_is_found_overconfident_is_widened() -> None:
+    sure = FixedHyperparameters(lengthscale=2.0, noise_variance=1e-3, outputscale=1.0)
+    opt = told("erbo", hyperparameters=sure)
+    best = opt.recommend()
+    z = leave_one_out(opt.model).standardised.abs().sort().values
+    factor = (z[13] / norm.ppf(0.95)).item()  # 14 residuals: rank min(ceil(13.5), 14)
+    assert (z > 1.96).sum() >= 4
+    assert best.promise is not None
+    assert best.promise.widening == pytest.approx(factor)
+    check(opt, best)
+    assert f"by the model, widened {factor:.2g} times)" in str(best)
+
+
+def test_a_model_that_cannot_be_checked_says_so() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        return SingleTaskVariationalGP(X, Y, inducing_points=5)
+
+    best = told("erbo", hyperparameters=None, model=make).recommend()
+    assert best.promise is not None and best.promise.widening is None
+    assert "by the model, unchecked)" in str(best)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 90, "high"])
+def test_a_level_that_is_no_probability_is_refused(level: Any) -> None:
+    with pytest.raises(InputDataError, match="`level` must be a number between 0 and"):
+        told().recommend(level=level)
+
+
+def promise(**changes: Any) -> Promise:
+    def one(mean: float, deviation: float) -> GaussianMixture:
+        return GaussianMixture(
+            torch.tensor([mean]).double(), torch.tensor([deviation]).double()
+        )
+
+    return replace(Promise(one(376.2, 149.0), one(282.4, 164.0), 1.0), **changes)
+
+
+def test_how_it_prints() -> None:
+    space = Space({"stock": (0, 9)}, {"demand": (0, 9)}, outcome="profit")
+    opt = NamedOptimizer("erbo", space, hyperparameters=PRIOR, **BUDGET)
+    opt.tell({"stock": [1.0, 5.0]}, {"demand": [2.0, 3.0]}, [1.0, 2.0])
+    best = replace(
+        opt.recommend(),
+        expected_value=376.2,
+        worst_case_value=282.4,
+        promise=promise(),
+    )
+    lines = str(best).splitlines()
+    assert "expected profit     376.2 (90%: 130 to 620, by the model)" in lines
+    assert "worst-case profit   282.4 (90%: 10 to 550)" in lines
+    lines = str(replace(best, level=0.999)).splitlines()
+    assert any(line.startswith("worst-case profit   282.4 (99.9%: -") for line in lines)
+    text = str(replace(best, promise=promise(widening=2.345)))
+    assert "by the model, widened 2.3 times)" in text
+    nothing = str(replace(best, promise=None))
+    assert "376.2 (no interval: the recipe states none)\n" in nothing
+    assert not re.search(r"\d%", nothing)
+    small = GaussianMixture(torch.zeros(1).double(), torch.full((1,), 1e-3).double())
+    text = str(replace(best, promise=promise(expected=small)))
+    assert "(90%: -0.0016 to 0.0016, by the model)" in text
+    sure = GaussianMixture(torch.ones(1).double(), torch.zeros(1).double())
+    assert "(90%: 1 to 1, by" in str(replace(best, promise=promise(expected=sure)))
