@@ -3,13 +3,21 @@
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
+from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.acquisition.best_robust_value import best_robust_value
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.disagreement_penalized import (
+    DisagreementPenalizedUCB,
+    PenaltyOver,
+)
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
+from botorch_drbo.acquisition.expectation_improvement import (
+    LogExpectedImprovementOfExpectation,
+)
 from botorch_drbo.acquisition.feasibility import RobustFeasibility
 from botorch_drbo.acquisition.feasibility_weighted import FeasibilityWeighted
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
@@ -22,6 +30,7 @@ from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunctio
 from botorch_drbo.acquisition.options import (
     ConfidenceBoundOptions,
     ContextOptions,
+    MomentOptions,
     PathOptions,
     PosteriorOptions,
 )
@@ -32,14 +41,19 @@ __all__ = [
     "ConfidenceBoundOptions",
     "ContextOptions",
     "DecisionAcquisitionFunction",
+    "DisagreementPenalizedUCB",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
     "FeasibilityWeighted",
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
+    "LogExpectedImprovementOfExpectation",
+    "MomentOptions",
     "OverJointInputs",
     "PathOptions",
     "PathwiseBatchAcquisitionFunction",
+    "PenaltyOver",
+    "PosteriorAcquisitionFunction",
     "PosteriorOptions",
     "RobustAcquisitionFunction",
     "RobustFeasibility",

@@ -34,9 +34,11 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
     DecisionAcquisitionFunction,
+    DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
+    LogExpectedImprovementOfExpectation,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
@@ -56,6 +58,8 @@ ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
+    LogExpectedImprovementOfExpectation,
+    DisagreementPenalizedUCB,
 )
 """The classes that have a constructor."""
 

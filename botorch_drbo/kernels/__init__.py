@@ -12,7 +12,11 @@ from botorch_drbo.kernels.components import (
 from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
 from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
 from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
-from botorch_drbo.kernels.stationary import StationaryKernel, stationary_kernel
+from botorch_drbo.kernels.stationary import (
+    StationaryKernel,
+    is_stationary,
+    stationary_kernel,
+)
 
 __all__ = [
     "ContextKernel",
@@ -25,6 +29,7 @@ __all__ = [
     "correlation",
     "correlation_and_slope",
     "curvature_at_zero",
+    "is_stationary",
     "kernel_components",
     "stationary_kernel",
 ]

@@ -6,6 +6,7 @@ this module, so the library works without matplotlib.
 
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
+from botorch_drbo.plotting.model_check import plot_model_check
 from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile
 from botorch_drbo.plotting.regret import plot_regret
@@ -22,6 +23,7 @@ __all__ = [
     "Predicts",
     "plot_context_set",
     "plot_history",
+    "plot_model_check",
     "plot_policy",
     "plot_regret",
     "plot_robustness_profile",

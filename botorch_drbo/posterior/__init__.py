@@ -5,6 +5,12 @@ only ``view.py`` is spoken to.
 """
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.ensemble import (
+    EnsemblePosterior,
+    ModelEnsemble,
+    each_member,
+    members_of,
+)
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.expectation import posterior_of_expectation
 from botorch_drbo.posterior.factory import Method, marginal_posterior
@@ -26,6 +32,7 @@ from botorch_drbo.posterior.view import (
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "AddedPerturbation",
+    "EnsemblePosterior",
     "ExactPosterior",
     "GaussianMixture",
     "GenericPosterior",
@@ -33,13 +40,16 @@ __all__ = [
     "LocalMoments",
     "MarginalPosterior",
     "Method",
+    "ModelEnsemble",
     "MomentSlopes",
     "ProductPosterior",
     "View",
     "check_level",
+    "each_member",
     "in_blocks",
     "joint_moments",
     "marginal_posterior",
+    "members_of",
     "only_model",
     "posterior_of_expectation",
     "prior_variance",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -19,7 +20,6 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.exceptions.warnings import InputDataWarning
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -40,14 +40,17 @@ from botorch_drbo.recipes.options import (
 from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 
 # Said to those whose recipe cannot; a test compares it with the registry.
 _TAKE_CATEGORIES = (
     "dro",
     "wdrbo_exact",
     "erbo",
+    "edrbo",
     "ts_erbo",
     "ei_erbo",
+    "ei_integral",
     "ts_wdrbo",
     "ei_wdrbo",
     "ts_bocu",
@@ -85,6 +88,8 @@ class Recipe(ABC):
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
+    default_surrogate: ClassVar[str] = DEFAULT_SURROGATE
+    """What outcomes are modelled by, if no option says it."""
     adversary: ClassVar[Adversary | None] = None
     """Whose contexts, and what may become of them; None if nothing may."""
 
@@ -299,7 +304,7 @@ class Recipe(ABC):
 
     def fitted_model(
         self, history: History, space: SearchSpace, *, seed: int = 0
-    ) -> SingleTaskGP:
+    ) -> Model:
         r"""The model of ``[x, c]`` by which recommendations are judged.
 
         Args:
@@ -416,7 +421,7 @@ class Recipe(ABC):
         """Recommend a decision, a row of the list; runs under ``seed``."""
 
     @abstractmethod
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def _fit(self, history: History, space: SearchSpace) -> Model:
         """Fit the model of ``[x, c]`` that recommendations are judged by."""
 
     def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
@@ -426,7 +431,7 @@ class Recipe(ABC):
     @abstractmethod
     def _decide(
         self,
-        model: SingleTaskGP,
+        model: Model,
         constraints: Model | None,
         history: History,
         space: SearchSpace,
@@ -543,11 +548,20 @@ class Recipe(ABC):
         names = names_of_functions(self.options)
         plain = self.with_options(**dict.fromkeys(names)) if names else self
         options = {**parts_of(plain), **own_values(plain), **names}
+        if "surrogate" in options and not says_how_to_model(options):
+            # By name: another default of a later version is no matter to a journal.
+            options["surrogate"] = self.default_surrogate
         return {
             "name": self.name,
             "class": tag_of(type(self)),
             "options": {name: encode(value, name) for name, value in options.items()},
         }
+
+
+def says_how_to_model(options: Mapping[str, object]) -> bool:
+    """Whether one of the options says how outcomes are modelled."""
+    names = ("surrogate", "model", "hyperparameters")
+    return any(options.get(name) is not None for name in names)
 
 
 def warn_beyond(

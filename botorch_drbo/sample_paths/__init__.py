@@ -3,7 +3,14 @@
 Knows models; knows nothing of robustness.
 """
 
+from botorch_drbo.sample_paths.mixture import MixturePaths, SamplePaths, sample_paths
 from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
 from botorch_drbo.sample_paths.support import supports_paths
 
-__all__ = ["PosteriorPaths", "supports_paths"]
+__all__ = [
+    "MixturePaths",
+    "PosteriorPaths",
+    "SamplePaths",
+    "sample_paths",
+    "supports_paths",
+]

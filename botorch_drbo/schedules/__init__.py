@@ -23,7 +23,7 @@ from botorch_drbo.schedules.radii import (
     WassersteinConfidenceRadius,
 )
 from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
-from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
+from botorch_drbo.schedules.spread import SpreadRadius, deviations
 
 __all__ = [
     "RADII",
@@ -38,11 +38,11 @@ __all__ = [
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
-    "StandardDeviationRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
     "as_radius",
     "as_rule",
     "as_schedule",
     "as_size",
+    "deviations",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
@@ -16,9 +18,29 @@ from torch import Tensor
 
 from botorch_drbo.posterior import ExactPosterior
 from botorch_drbo.posterior.models import only_model, some_inputs
+from botorch_drbo.surrogate.base import ModelData, Surrogate
 
 ModelMaker = Callable[[Tensor, Tensor, Tensor | None, Tensor], Model]
 """From ``train_X``, ``train_Y``, ``train_Yvar`` and ``bounds`` to a fitted model."""
+
+
+@final
+@dataclass(frozen=True)
+class GivenModel(Surrogate):
+    r"""A function that makes the model.
+
+    Args:
+        function: It is called with ``train_X``, ``train_Y``, ``train_Yvar`` and
+            ``bounds``, and returns a fitted BoTorch model of one output.
+    """
+
+    function: ModelMaker
+
+    def fit(self, data: ModelData) -> Model:
+        r"""Call the function, and look at what it returns."""
+        return make_model(
+            self.function, data.inputs, data.outcomes, data.Yvar, data.bounds
+        )
 
 
 def check_model_maker(model: object) -> None:
@@ -90,14 +112,16 @@ def make_model(
     return model.eval()
 
 
-def check_exact(model: SingleTaskGP, name: str) -> SingleTaskGP:
+def check_exact(model: Model, name: str) -> SingleTaskGP:
     """Return a model whose kernel, mean and noise can be put to other data.
 
     Raises:
         UnsupportedError: Another one.
     """
-    if not ExactPosterior.supports(model, None) or not isinstance(
-        model.likelihood, GaussianLikelihood
+    if (
+        not isinstance(model, SingleTaskGP)
+        or not ExactPosterior.supports(model, None)
+        or not isinstance(model.likelihood, GaussianLikelihood)
     ):
         likelihood = getattr(model, "likelihood", None)
         raise UnsupportedError(

@@ -18,16 +18,21 @@ from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.policies import POLICIES, Policy
 from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
-from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
+from botorch_drbo.testing.rounds import PRIOR, SMALL, nothing_fitted, problem
 
 # Fewer of everything than by default, so that a test takes no time.
 FEWER = {"num_contexts": 16, "num_outside": 8, "num_features": 32, "num_paths": 4}
 PAIRS = [(adversary, policy) for adversary in ADVERSARIES for policy in POLICIES]
-# The one policy that bounds the worst case over one kind of ball.
+# Policies that do not take any adversary: those that they do take.
+TAKEN_BY = {
+    "lipschitz_penalty": ["wasserstein"],
+    "ei_integral": ["empirical", "kernel_density"],
+}
 REFUSED = {
-    (adversary, "lipschitz_penalty")
+    (adversary, policy)
+    for policy, taken in TAKEN_BY.items()
     for adversary in ADVERSARIES
-    if adversary != "wasserstein"
+    if adversary not in taken
 }
 TAKEN = [pair for pair in PAIRS if pair not in REFUSED]
 
@@ -40,11 +45,16 @@ def smaller(part: Part) -> Part:
     return replace(part, **{key: n for key, n in FEWER.items() if key in names})
 
 
+def an_adversary(policy: str) -> str:
+    """One that the policy takes."""
+    return TAKEN_BY.get(policy, ["wasserstein"])[0]
+
+
 def made(adversary: str, policy: str) -> RobustRecipe:
     return RobustRecipe(
         adversary=smaller(ADVERSARIES[adversary]),
         policy=smaller(POLICIES[policy]),
-        hyperparameters=PRIOR,
+        **nothing_fitted(POLICIES[policy]),
         **SMALL,
     )
 
@@ -75,7 +85,9 @@ def test_recommendations_promise_a_worst_case(adversary: str, policy: str) -> No
 
 @pytest.mark.parametrize(("adversary", "policy"), TAKEN)
 def test_a_product_is_stored_and_restored(adversary: str, policy: str) -> None:
-    recipe = make_recipe(adversary=adversary, policy=policy, hyperparameters=PRIOR)
+    recipe = make_recipe(
+        adversary=adversary, policy=policy, **nothing_fitted(POLICIES[policy])
+    )
     assert isinstance(recipe, RobustRecipe)
     assert type(recipe.adversary) is type(ADVERSARIES[adversary])
     assert type(recipe.policy) is type(POLICIES[policy])
@@ -88,7 +100,8 @@ def test_a_product_is_stored_and_restored(adversary: str, policy: str) -> None:
 @pytest.mark.parametrize(("adversary", "policy"), sorted(REFUSED))
 def test_a_pair_that_makes_no_sense_is_refused(adversary: str, policy: str) -> None:
     # What to take instead: another adversary, or another policy.
-    message = "adversary `wasserstein`, or the policy `confidence_bound`"
+    instead = " or ".join(f"`{name}`" for name in TAKEN_BY[policy])
+    message = f"adversary {instead}, or the policy `.*takes any"
     with pytest.raises(UnsupportedError, match=message) as caught:
         make_recipe(adversary=adversary, policy=policy)
     assert type(ADVERSARIES[adversary]).__name__ in str(caught.value)
@@ -105,10 +118,10 @@ def test_a_policy_is_stored_and_restored(policy: str) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_pending_decisions_have_a_say(policy: str) -> None:
     history, space = problem()
-    recipe = RobustRecipe(  # against the one adversary that all of them take
-        adversary=ADVERSARIES["wasserstein"],
+    recipe = RobustRecipe(
+        adversary=ADVERSARIES[an_adversary(policy)],
         policy=POLICIES[policy],
-        hyperparameters=PRIOR,
+        **nothing_fitted(POLICIES[policy]),
     )
     model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
     state = recipe.state_of(model, history, space, 0)
@@ -132,7 +145,9 @@ def test_exploiting_does_not_explore(policy: str) -> None:
         prior = replace(
             PRIOR, noise_variance=scale * PRIOR.noise_variance, outputscale=scale
         )
-        recipe = made("wasserstein", policy).with_options(hyperparameters=prior)
+        recipe = made(an_adversary(policy), policy).with_options(
+            **nothing_fitted(POLICIES[policy], prior)
+        )
         model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
         state = recipe.state_of(model, history, space, 0)
         x = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)
