@@ -33,7 +33,7 @@ def options_of(surrogate: str) -> Mapping[str, Any]:
 
     Example:
         >>> dict(options_of("botorch"))
-        {}
+        {'surrogate': 'botorch'}
     """
     if surrogate not in CANDIDATES:
         raise ConfigError(
