@@ -164,7 +164,7 @@ def make_parser() -> argparse.ArgumentParser:
     batches.add_argument(
         "--pending",
         action="store_true",
-        help="how decisions of a batch keep apart, on three problems (in one process)",
+        help="how decisions of a batch keep apart, on three problems",
     )
     batches.add_argument(
         "--out", type=Path, help="report file (results/batches.md or pending.md)"

@@ -20,8 +20,8 @@ from torch import Tensor
 from benchmarks.development.cases import CASES, half_of
 from benchmarks.development.surrogates import options_of
 from benchmarks.development.truth import Truth, truth_of
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import commit
-from benchmarks.run.runner import one_thread
 from benchmarks.run.world import World
 from botorch_drbo.problem import History
 from botorch_drbo.randomness import derive_seed

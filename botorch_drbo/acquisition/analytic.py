@@ -17,16 +17,12 @@ from torch.nn import Module
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import (
-    DEFAULT_MEMORY_BUDGET,
-    MarginalPosterior,
-    Method,
-    in_blocks,
-    marginal_posterior,
-    prior_variance,
-)
+from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.prior import prior_variance
 
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone

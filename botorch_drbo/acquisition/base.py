@@ -19,9 +19,11 @@ from botorch_drbo import _device
 from botorch_drbo._validation import check_nonnegative, check_scalar
 from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
 from botorch_drbo.acquisition.confidence_score import ConfidenceScore
-from botorch_drbo.confidence import noise_precision
+from botorch_drbo.confidence.noise import noise_precision
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method, View
+from botorch_drbo.posterior import View
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior.factory import Method
 
 # Of so many searched contexts one does, to rank decisions by. Odd: of a Sobol set each
 # second or fourth point lies in the same half or quarter of the box.

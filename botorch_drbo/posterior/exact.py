@@ -22,12 +22,8 @@ from gpytorch.means import ConstantMean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo.kernels import (
-    KernelComponent,
-    is_stationary,
-    kernel_components,
-    stationary_kernel,
-)
+from botorch_drbo.kernels.components import KernelComponent, kernel_components
+from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise, keeps_differences

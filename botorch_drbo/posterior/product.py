@@ -16,7 +16,8 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo.kernels import ContextKernel, KernelComponent, context_components
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
 from botorch_drbo.posterior.exact import ExactIntegral, ExactPosterior

@@ -25,16 +25,13 @@ from gpytorch.kernels import (
 )
 from torch import Tensor
 
-from botorch_drbo.posterior import (
-    ExactPosterior,
-    Method,
-    ModelEnsemble,
-    ProductPosterior,
-    marginal_posterior,
-    with_known_columns,
-    with_perturbation,
-)
-from botorch_drbo.posterior.exact import ExactIntegral
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.exact import ExactIntegral, ExactPosterior
+from botorch_drbo.posterior.factory import Method
+from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.perturbation import with_perturbation
+from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs
 from botorch_drbo.testing.view_case import joined
