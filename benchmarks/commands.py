@@ -276,6 +276,20 @@ def development(options: argparse.Namespace) -> int:
     )
 
 
+def calibration(options: argparse.Namespace) -> int:
+    from benchmarks.development.calibrate import calibrate
+
+    out = RESULTS / "development" if options.out is None else options.out
+    work = LOCAL / "development" if options.work is None else options.work
+    return calibrate(
+        work=writable(work, folder=True),
+        out=writable(out, folder=True),
+        halves=["A", "B"] if options.half is None else [options.half],
+        seeds=options.seeds,
+        workers=options.workers,
+    )
+
+
 def _seeds_and_iterations(
     options: argparse.Namespace, sizes: Mapping[str, tuple[int, int]]
 ) -> tuple[int, int]:
