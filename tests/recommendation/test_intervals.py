@@ -24,7 +24,7 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.surrogate import FixedHyperparameters

@@ -13,8 +13,9 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from scipy.stats import binom, norm
 from torch import Tensor
 
-from botorch_drbo.posterior import GaussianMixture, with_perturbation
 from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.surrogate.leave_one_out import (
     LeaveOneOut,
     leave_one_out,

@@ -14,7 +14,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.codec import decode, encode
-from botorch_drbo.posterior import ModelEnsemble, members_of
+from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
 from botorch_drbo.surrogate import (
     SURROGATES,
     EdrboKernel,
