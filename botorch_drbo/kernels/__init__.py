@@ -10,7 +10,12 @@ from botorch_drbo.kernels.components import (
     kernel_components,
 )
 from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
-from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
+from botorch_drbo.kernels.correlations import (
+    RationalQuadratic,
+    correlation,
+    correlation_and_slope,
+    is_smooth,
+)
 from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
 from botorch_drbo.kernels.stationary import StationaryKernel, stationary_kernel
 
@@ -18,6 +23,7 @@ __all__ = [
     "ContextKernel",
     "KernelComponent",
     "KernelSide",
+    "RationalQuadratic",
     "SplitComponent",
     "StationaryFactor",
     "StationaryKernel",
@@ -25,6 +31,7 @@ __all__ = [
     "correlation",
     "correlation_and_slope",
     "curvature_at_zero",
+    "is_smooth",
     "kernel_components",
     "stationary_kernel",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -21,7 +20,12 @@ from gpytorch.means import ConstantMean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo.kernels import KernelComponent, kernel_components, stationary_kernel
+from botorch_drbo.kernels import (
+    KernelComponent,
+    is_smooth,
+    kernel_components,
+    stationary_kernel,
+)
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
@@ -149,7 +153,7 @@ class ExactPosterior(MarginalPosterior):
         mixes = not is_columnwise(getattr(model, "input_transform", None))
         columns = slice(None) if mixes else list(self.context_indices)
         self.smooth = self.components is not None and all(
-            math.isinf(factor.smoothness) or not factor.weights[columns].any()
+            is_smooth(factor.smoothness) or not factor.weights[columns].any()
             for component in self.components
             for factor in component.factors
         )
