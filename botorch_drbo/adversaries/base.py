@@ -26,7 +26,8 @@ from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.problem.column_radii import in_widths
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace, check_values
-from botorch_drbo.schedules import Constant, Radius, as_radius
+from botorch_drbo.schedules import Constant, Radius, as_radius, deviations
+from botorch_drbo.schedules.base import ContextRule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +78,27 @@ class FittedRound:
         check_values(points, space.context_bounds, space.context_values, "reference")
         return ContextSet(points, self.reference.weights.to(space.bounds))
 
+    def column_radii(self, radius: Radius) -> Tensor | None:
+        r"""The radius of each column in widths of its bounds, if it is one by column.
+
+        Args:
+            radius: By name of the columns, ``"sd"``, or anything else.
+
+        Returns:
+            ``d_c``, zero where no mass moves; None for a radius that is one number.
+
+        Raises:
+            InputDataError: A radius that follows from the contexts, and none yet; a
+                column that is no context.
+        """
+        if isinstance(radius, Mapping):
+            return in_widths(radius, self.space)
+        if radius != "sd":
+            return None
+        space = self.space
+        sizes = [space.context_categories.get(j, 1) for j in range(space.d_c)]
+        return deviations(*self._seen(radius), sizes).clamp_max(1.0)
+
     def radius(self, rule: Radius) -> float:
         r"""What a rule for the radius says after the contexts seen, as they count.
 
@@ -90,15 +112,20 @@ class FittedRound:
         rule = as_radius(rule)
         if isinstance(rule, Constant):  # also where the world has shown nothing yet
             return rule.value
+        return rule.of(*self._seen(rule))
+
+    def _seen(self, rule: ContextRule | str) -> tuple[Tensor, Tensor | None]:
+        """The contexts seen in units of their box, and their weights if they differ."""
         if len(self.history.contexts) == 0:
             raise InputDataError(
                 "The world has shown no context yet, so a radius that follows from "
-                f"them, {rule}, has no value. Give `radius` a number."
+                f"them, {rule}, has no value. Give `radius` a number, or one for each "
+                "column."
             )
         seen = self.space.embed_contexts(self.history.contexts)
         if self.half_life is None:
-            return rule.of(seen)
-        return rule.of(seen, half_life_weights(len(seen), self.half_life, seen))
+            return seen, None
+        return seen, half_life_weights(len(seen), self.half_life, seen)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,6 +166,8 @@ class Adversary(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     approximates: ClassVar[bool] = False
     """Whether the search sees something else than the worst case that is promised."""
+    believes_reference: ClassVar[bool] = False
+    """Whether its set holds the reference distribution alone."""
     uses_model_kernel: ClassVar[bool] = False
     """Whether its distance is made of the kernel of the model."""
     radius_unit: ClassVar[str] = "the distance of its set"
@@ -147,7 +176,8 @@ class Adversary(ABC):
     @property
     def unit(self) -> str:
         """What its radius, as it was given, is measured in, in words."""
-        if isinstance(getattr(self, "radius", None), Mapping):
+        radius = getattr(self, "radius", None)
+        if isinstance(radius, Mapping) or radius == "sd":
             return "multiples of the radius by column"
         return self.radius_unit
 

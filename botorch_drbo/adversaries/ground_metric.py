@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from botorch_drbo.problem.column_radii import in_widths, in_words
+from botorch_drbo.problem.column_radii import in_words
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import Radius
 
 _IMMOVABLE = 1e6  # a width of a column that may not move, in radii
 _LEAST = 8  # contexts to which the mass of a fibre may go
@@ -35,21 +34,6 @@ class GroundMetric:
 
     space: SearchSpace
     radii: Tensor | None = None
-
-    @classmethod
-    def of(cls, radius: Radius, space: SearchSpace) -> GroundMetric:
-        r"""The metric of a ball whose radius a user has given.
-
-        Args:
-            radius: By column, or anything else.
-            space: The contexts.
-
-        Raises:
-            InputDataError: A column that is no context, or a radius that it cannot
-                have.
-        """
-        given = isinstance(radius, Mapping)
-        return cls(space, in_widths(radius, space) if given else None)
 
     @property
     def fixed(self) -> tuple[int, ...]:

@@ -35,6 +35,7 @@ class KernelDensity(Adversary):
     """
 
     context_order: ClassVar[str | None] = _DENSITY
+    believes_reference: ClassVar[bool] = True
 
     num_contexts: int = 1024
 

@@ -15,7 +15,7 @@ from botorch_drbo.adversaries.ground_metric import GroundMetric, on_fibres
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.column_radii import checked
+from botorch_drbo.problem.column_radii import checked, in_widths
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import Radius, SpreadRadius, as_radius
@@ -44,11 +44,11 @@ class WassersteinBall(Adversary):
     Args:
         radius: A number, a schedule in the number of contexts seen, or a rule in the
             contexts themselves, in units of the context box scaled to ``[0, 1]^d_c``;
-            ``"spread"`` (the default) or ``"sd"``, the rules ``SpreadRadius`` and
-            ``StandardDeviationRadius``; or a dictionary with a radius for each column
+            ``"spread"`` for the default; or a dictionary with a radius for each column
             that may move, in its own units: of a category the share of the weight that
             may change it, of a logarithmic variable a factor. Columns without names are
-            ``c1, c2, ...``.
+            ``c1, c2, ...``. ``"sd"`` is a radius by column too, one standard deviation
+            of the contexts seen in each.
         num_candidates: Sobol contexts in the context bounds to which probability may
             move, beside the contexts of the distribution itself. Where a column does
             not move there are at least eight for each of its values.
@@ -71,12 +71,22 @@ class WassersteinBall(Adversary):
 
     def diameter(self, space: SearchSpace) -> float | None:
         r"""The diagonal of the context box, in its sides or in the radius by column."""
-        return GroundMetric.of(self.radius, space).diameter
+        if isinstance(self.radius, Mapping):
+            return GroundMetric(space, in_widths(self.radius, space)).diameter
+        return None if self.radius == "sd" else space.context_diameter
+
+    def ground_metric(self, state: FittedRound) -> GroundMetric:
+        r"""The distance between contexts, in a round.
+
+        Args:
+            state: The round.
+        """
+        return GroundMetric(state.space, state.column_radii(self.radius))
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The data, the Sobol contexts with weight zero, and the ball."""
         space, data = state.space, state.contexts()
-        fixed = GroundMetric.of(self.radius, space).fixed
+        fixed = self.ground_metric(state).fixed
         num = self.num_candidates  # none cannot be drawn, only left out
         drawn = max(_MOST_ON_A_FIBRE if fixed else 1, num)
         candidates = sobol_in_box(drawn, space.context_support, state.seed)
@@ -99,7 +109,7 @@ class WassersteinBall(Adversary):
 
     def _around(self, contexts: ContextSet, state: FittedRound) -> WorstCaseProblem:
         space, radius = state.space, state.radius(self.radius)
-        metric = GroundMetric.of(self.radius, space)
+        metric = self.ground_metric(state)
 
         def ball(points: Tensor) -> Wasserstein:
             return Wasserstein(radius, metric.distances(points, points))

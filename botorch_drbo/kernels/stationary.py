@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from gpytorch.kernels import (
+    AdditiveKernel,
+    Kernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
 from torch import Tensor
 from torch.nn import Module
 
@@ -15,6 +24,35 @@ from botorch_drbo.kernels.correlations import (
     correlation_and_slope,
     is_rbf,
 )
+
+# GPyTorch's own ``is_stationary`` says so of every kernel with a lengthscale, also of
+# BoTorch's exponential decay.
+_STATIONARY = (
+    AdditiveKernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
+
+
+def is_stationary(kernel: Kernel) -> bool:
+    r"""Whether a kernel is known to depend on the difference of its inputs alone.
+
+    Args:
+        kernel: Any kernel of GPyTorch.
+
+    Returns:
+        True for sums and products of RBF, Matern and rational quadratic kernels; False
+        also for kernels that this package does not know.
+
+    Example:
+        >>> is_stationary(ScaleKernel(RQKernel()))
+        True
+    """
+    parts = [part for part in kernel.modules() if isinstance(part, Kernel)]
+    return all(type(part) in _STATIONARY for part in parts)
 
 
 class StationaryKernel(Module):

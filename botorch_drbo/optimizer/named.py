@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.configuration import Configuration
@@ -28,6 +29,7 @@ from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
+from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
@@ -419,6 +421,22 @@ class NamedOptimizer:
         contexts = tables.read_contexts(c, "c")
         moments = self._tensors.predict(decisions, contexts)
         return tables.predictions(decisions, contexts, *moments)
+
+    def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
+        r"""Look how far the model can be believed; see ``RobustOptimizer.check``.
+
+        Args:
+            context_set: The contexts that the model is going to be asked for.
+
+        Returns:
+            The check, in your sign and units; ``print`` shows it.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a value is wrong.
+            UnsupportedError: A model of your own without a closed form.
+        """
+        check = self._tensors.check(context_set=_checked(context_set))
+        return replace(check, context_names=tuple(self.named_space.contexts))
 
     def robustness_profile(
         self,

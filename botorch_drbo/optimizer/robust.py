@@ -15,11 +15,12 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm, as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import (
+    checked,
     design_of,
     fitted,
     next_decisions,
@@ -35,12 +36,12 @@ from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.policies.objective import ObjectiveMaker
-from botorch_drbo.posterior import joint_moments
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
-from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
@@ -627,6 +628,35 @@ class RobustOptimizer:
         with torch.no_grad():
             mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
+
+    def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
+        r"""Look how far the model can be believed: print what this returns.
+
+        Every outcome is predicted from all others, in closed form; nothing is recorded.
+
+        Args:
+            context_set: The contexts that the model is going to be asked for; None for
+                the recipe's ``reference``, or else those that the world has shown.
+
+        Returns:
+            How much of the outcomes the model explains that it has not seen, how many
+            lie outside their 95% intervals, which rows surprise most, whether outcomes
+            look noisier than modelled, and whether the contexts lie outside those seen.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a context outside the bounds.
+            BotorchTensorDimensionError: Contexts of another number of columns.
+            UnsupportedError: A model of your own without a closed form.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit)
+            >>> X, C = torch.rand(2, 12, 1).double()
+            >>> opt.tell(X, C, -(X - C).square())
+            >>> len(opt.check().worst)
+            3
+        """
+        return checked(self._run, self._fitted_model(), context_set)
 
     def _fitted_model(self) -> Model:
         """Fitted once for each state of the run."""

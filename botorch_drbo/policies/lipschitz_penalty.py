@@ -11,7 +11,6 @@ from torch import Tensor
 
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
-from botorch_drbo.adversaries.ground_metric import GroundMetric
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.policies.exploration import (
@@ -95,7 +94,7 @@ class LipschitzPenalty(Policy):
             state.contexts(),
             self._radius(state, adversary),
             state.space.context_bounds,
-            context_radii=self._metric(state, adversary).radii,
+            context_radii=self._column_radii(state, adversary),
             misspecification=self.misspecification,
             X_pending=X_pending,
         )
@@ -110,14 +109,14 @@ class LipschitzPenalty(Policy):
             state.contexts(),
             self._radius(state, adversary),
             state.space.context_bounds,
-            context_radii=self._metric(state, adversary).radii,
+            context_radii=self._column_radii(state, adversary),
         )
 
     def _radius(self, state: FittedRound, adversary: Adversary) -> float:
         return state.radius(self._ball(adversary).radius)
 
-    def _metric(self, state: FittedRound, adversary: Adversary) -> GroundMetric:
-        return GroundMetric.of(self._ball(adversary).radius, state.space)
+    def _column_radii(self, state: FittedRound, adversary: Adversary) -> Tensor | None:
+        return state.column_radii(self._ball(adversary).radius)
 
     def _ball(self, adversary: Adversary) -> WassersteinBall:
         self.check(adversary)

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn import ModuleList
 
 from botorch_drbo.posterior.view import (
+    Integral,
     LocalMoments,
     MarginalPosterior,
     MomentSlopes,
@@ -211,6 +212,26 @@ class EnsemblePosterior(MarginalPosterior):
 
     def _over(self, contexts: Tensor) -> View:
         return EnsembleView([each._over(contexts) for each in self.posteriors])
+
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        return _EnsembleIntegral(
+            [each._integral(contexts, weights) for each in self.posteriors]
+        )
+
+
+class _EnsembleIntegral(Integral):
+    """That of each member, which works in blocks of its own."""
+
+    def __init__(self, members: Sequence[Integral]) -> None:
+        super().__init__(members[0].dtype, members[0].memory_budget)
+        self.members = tuple(members)
+
+    def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        mean, variance = zip(*(member(X) for member in self.members), strict=True)
+        return torch.stack(mean, -1), torch.stack(variance, -1)  # b x S
+
+    def _bytes_per_row(self) -> int:
+        return 1
 
 
 class EnsembleView(View):

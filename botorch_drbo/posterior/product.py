@@ -16,10 +16,11 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo.kernels import ContextKernel, KernelComponent, context_components
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
-from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
 from botorch_drbo.posterior.separable import (
     SeparableKernel,
     SkeletonSystem,
@@ -28,6 +29,7 @@ from botorch_drbo.posterior.separable import (
 )
 from botorch_drbo.posterior.skeleton import Skeleton, find_skeleton
 from botorch_drbo.posterior.view import (
+    Integral,
     LocalMoments,
     MarginalPosterior,
     MomentSlopes,
@@ -42,6 +44,7 @@ _MIN_PAIRS = 2000
 _MAX_SHARE = 0.5  # of the contexts: a larger skeleton does not pay
 _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
 _BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
+_TEMPORARIES = 12  # of m x t, in the integral of one decision
 _FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
 
 
@@ -174,6 +177,9 @@ class ProductPosterior(MarginalPosterior):
             return self.at_every_context(contexts)
         return ProductView(self, contexts, skeleton, transformed[skeleton.chosen])
 
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        return _ProductIntegral(self, contexts, weights)
+
     def at_every_context(self, contexts: Tensor) -> View:
         """Without a skeleton: one stationary factor is as fast as a product of two."""
         if self.exact.system is not None:
@@ -228,12 +234,11 @@ class ProductPosterior(MarginalPosterior):
         if self.context_affine is not None:
             affine = self.context_affine
             return affine(contexts), affine.slope.expand_as(contexts)
-        row = get_train_inputs(self.gp, transformed=False)[0][:1]
-        columns = range(row.shape[-1])
-        decision = row[:, [i for i in columns if i not in self.context_indices]]
+        decision = self.exact.some_decision()
         with torch.enable_grad():
             leaf = contexts.detach().requires_grad_()
-            Z = self.gp.transform_inputs(self.join(decision, leaf.to(row)))[0]  # n x d
+            joint = self.join(decision, leaf.to(decision))
+            Z = self.gp.transform_inputs(joint)[0]  # n x d
             transformed = Z[:, list(self.context_indices)].double()
             (slope,) = torch.autograd.grad(transformed.sum(), leaf)
         return transformed.detach(), slope
@@ -254,6 +259,39 @@ class ProductPosterior(MarginalPosterior):
             self.gp.eval()
         Z = self.gp.transform_inputs(self.join(X, context).squeeze(-2))  # b x d
         return Z[:, self.separable.columns[: X.shape[-1]]]
+
+
+class _ProductIntegral(RowsIntegral):
+    """With the sum over the contexts drawn to their side of the kernel, once."""
+
+    def __init__(
+        self, posterior: ProductPosterior, contexts: Tensor, weights: Tensor
+    ) -> None:
+        super().__init__(posterior.exact, contexts, weights)
+        self.product = posterior
+        inside, _ = posterior.contexts_inside(contexts)
+        separable, t = posterior.separable, len(posterior.exact.alpha)
+        step = max(1, _BLOCK_ELEMENTS // t)
+        self.context_side = sum(
+            (
+                part @ separable.context_side(points.to(contexts))
+                for part, points in zip(
+                    weights.split(step), inside.split(step), strict=True
+                )
+            ),
+            start=weights.new_zeros(()),
+        )  # m x t
+
+    def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The sum ``sum_m A_m(x) (w' B_m)``."""
+        inside = self.product.decisions_inside(X, self.contexts[:1])
+        sides = self.product.separable.decision_side(inside)  # m x b x t
+        rows = (sides * self.context_side.unsqueeze(1)).sum(0)
+        mean = self.posterior.prior_mean * self.weights.sum()
+        return mean.expand(len(X)), rows
+
+    def _bytes_per_row(self) -> int:
+        return _TEMPORARIES * self.context_side.numel() * self.contexts.element_size()
 
 
 class ProductView(View):

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_drbo.kernels import KernelComponent, SplitComponent
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.split_kernel import SplitComponent
 
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS

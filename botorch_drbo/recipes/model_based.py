@@ -23,7 +23,7 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import joint_moments
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
@@ -35,6 +35,7 @@ from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     best_feasible,
 )
+from botorch_drbo.recommendation.model_check import check_if_closed
 from botorch_drbo.recommendation.profile import profile
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
@@ -366,6 +367,7 @@ class ModelBasedRecipe(Recipe):
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(problem, mean, seed=seed)
         of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
+        check = check_if_closed(joint, history, space, reference)
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warnings.warn(
@@ -401,7 +403,8 @@ class ModelBasedRecipe(Recipe):
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),
-            promise=Promise.of(joint, x, reference, of_worst),
+            promise=Promise.of(joint, x, reference, of_worst, check and check.widening),
+            model_check=check,
         )
 
     def _best(

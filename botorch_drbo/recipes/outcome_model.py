@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
@@ -20,8 +20,8 @@ from botorch_drbo.surrogate.given_model import check_model_maker
 class ModelsOutcomes(Protocol):
     """What a recipe that models outcomes has."""
 
-    default_surrogate: ClassVar[str]
-
+    @property
+    def default_surrogate(self) -> str: ...
     @property
     def surrogate(self) -> Surrogate | str | ModelMaker | None: ...
     @property
@@ -100,4 +100,27 @@ def check_single_model(recipe: ModelsOutcomes, name: str) -> None:
         f"`{name}` puts the kernel and the noise of one model to other data, and "
         f"takes no ensemble, got `surrogate={recipe.surrogate!r}`. It takes "
         f"{', '.join(map(repr, single))}."
+    )
+
+
+def check_ensemble(recipe: ModelsOutcomes, name: str) -> None:
+    r"""Refuse a single model; what a function makes is seen when it is made.
+
+    Args:
+        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
+        name: That of the recipe.
+
+    Raises:
+        UnsupportedError: Its surrogate is one model.
+    """
+    if recipe.model is not None or surrogate_of(recipe).is_ensemble:
+        return
+    given = "`hyperparameters`"
+    if recipe.hyperparameters is None:
+        given = f"`surrogate={recipe.surrogate!r}`"
+    several = sorted(key for key, known in SURROGATES.items() if known.is_ensemble)
+    raise UnsupportedError(
+        f"`{name}` needs several models, whose disagreement it penalises, got {given}, "
+        f"which is one. It takes {', '.join(map(repr, several))}, or `EnsembleOf` with "
+        "surrogates of your choice. For one model take `policy='confidence_bound'`."
     )

@@ -10,7 +10,9 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import decode, encode, make, tag_of
+from botorch_drbo.codec import decode, encode
+from botorch_drbo.codec.objects import make
+from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.recipes.base import Recipe, says_how_to_model
@@ -21,6 +23,7 @@ from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from botorch_drbo.surrogate.given_model import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
@@ -207,6 +210,8 @@ def _of_then(recipe: Recipe, old: bool) -> Recipe:
     """A recipe that was stored before there were surrogates had BoTorch's own."""
     options = recipe.options
     if not old or says_how_to_model(options) or "surrogate" not in options:
+        return recipe
+    if recipe.default_surrogate != DEFAULT_SURROGATE:  # one of its own, then as now
         return recipe
     return recipe.with_options(surrogate="botorch")
 

@@ -16,13 +16,12 @@ from botorch_drbo.schedules.base import (
     as_rule,
     as_schedule,
 )
-from botorch_drbo.schedules.spread import SpreadRadius, StandardDeviationRadius
+from botorch_drbo.schedules.spread import SpreadRadius
 
-RADII: dict[str, ContextRule] = {
-    "spread": SpreadRadius(),
-    "sd": StandardDeviationRadius(),
-}
-"""Radii by name, of sets that measure how far contexts move."""
+RADII: dict[str, ContextRule] = {"spread": SpreadRadius(), "sd": Constant(1.0)}
+"""Radii by name, of sets that measure how far contexts move.
+
+``"sd"`` is a radius by column, the standard deviation of the contexts seen in each."""
 
 Radius: TypeAlias = ContextRule | float | str | ColumnRadii
 """What the radius of a Wasserstein ball may be."""
@@ -37,7 +36,8 @@ def as_radius(value: Radius, name: str = "radius") -> ContextRule:
 
     Args:
         value: A rule or a number, in widths of the context box; a key of ``RADII``; or
-            a radius for each column by name, whose ball has the radius one.
+            a radius for each column by name. Of a radius by column, ``"sd"`` among
+            them, the ball has the radius one.
         name: How the user knows it; it opens the error message.
 
     Returns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -73,60 +74,48 @@ class SpreadRadius(ContextRule):
         Returns:
             The radius, in the same units.
         """
-        trace, size = _trace_and_size(contexts, weights)
+        trace, size = _trace_and_size(contexts, weights, 0.25 * contexts.shape[1])
         return self.scale * math.sqrt(trace / size)
 
 
-@final
-@dataclass(frozen=True)
-class StandardDeviationRadius(ContextRule):
-    r"""A Wasserstein radius of one standard deviation of the contexts seen.
+def deviations(
+    contexts: Tensor, weights: Tensor | None, sizes: Sequence[int]
+) -> Tensor:
+    r"""The standard deviation of each column of the contexts seen.
 
-    .. math:: \epsilon_t = a \sqrt{\operatorname{tr} \hat\Sigma_t}
+    .. math:: r_j = \sqrt{\operatorname{tr} \hat\Sigma_j}
 
-    with :math:`\hat\Sigma_t` the covariance (divisor ``t - 1``) of the ``t`` contexts,
-    in units of the context box; ``a`` is ``scale``. It does not shrink with the data:
-    it is a shift of the world that is feared, and not what ``t`` contexts do not tell.
-    One context has no spread, and counts as the widest, as for ``SpreadRadius``.
+    with :math:`\hat\Sigma_j` the covariance of the entries that stand for the column
+    ``j``: one for a number, and as many as there are categories for one of these. Of
+    one context alone it counts as the widest, one half.
 
     Args:
-        scale: ``a``, not negative.
+        contexts: The contexts seen, in units of the context box, ``t x e``.
+        weights: By how much each counts, ``t``, summing to one; None for equally.
+        sizes: How many entries each column has, ``d_c`` with the sum ``e``.
 
-    Raises:
-        InputDataError: Not a number, not finite or negative.
+    Returns:
+        In the same units, ``d_c``.
 
     Example:
         >>> import torch
         >>> seen = torch.tensor([[0.2], [0.4], [0.6], [0.8]])
-        >>> round(StandardDeviationRadius().of(seen), 4), round(seen.std().item(), 4)
-        (0.2582, 0.2582)
+        >>> deviations(seen, None, [1]), seen.std()
+        (tensor([0.2582]), tensor(0.2582))
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        set_nonnegative(self, "scale")
-
-    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
-        r"""The formula of the class.
-
-        Args:
-            contexts: The contexts seen, in units of the context box, ``t x d_c``.
-            weights: By how much each counts, ``t``, summing to one.
-
-        Returns:
-            The radius, in the same units.
-        """
-        return self.scale * math.sqrt(_trace_and_size(contexts, weights)[0])
+    parts = contexts.split(list(sizes), dim=-1)
+    traces = [_trace_and_size(part, weights, 0.25)[0] for part in parts]
+    return contexts.new_tensor(traces).sqrt()
 
 
-def _trace_and_size(contexts: Tensor, weights: Tensor | None) -> tuple[float, float]:
+def _trace_and_size(
+    contexts: Tensor, weights: Tensor | None, unknown: float
+) -> tuple[float, float]:
     """The trace of the covariance, and the effective number of contexts."""
-    t, d_c = contexts.shape
+    t = len(contexts)
     if weights is None:
-        return (contexts.double().var(0).sum().item() if t > 1 else 0.25 * d_c), t
+        return (contexts.double().var(0).sum().item() if t > 1 else unknown), t
     size = effective_size(weights)
     known = size > 1.0 + 1e-9  # else one context has all the weight
     trace = weighted_variance(contexts, weights).sum().item()
-    return (trace if known else 0.25 * d_c), size
+    return (trace if known else unknown), size

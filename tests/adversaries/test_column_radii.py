@@ -31,8 +31,8 @@ from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.schedules import (
     RADII,
     SpreadRadius,
-    StandardDeviationRadius,
     as_radius,
+    deviations,
 )
 from botorch_drbo.schedules.radius import TAKE_COLUMNS
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -336,28 +336,44 @@ def test_dro_takes_it_around_a_wasserstein_ball_without_a_cost() -> None:
         )
 
 
-def test_names_of_rules() -> None:
-    assert as_radius("spread") == SpreadRadius()
-    assert as_radius("sd") == StandardDeviationRadius() == RADII["sd"]
+def test_the_default_has_a_name() -> None:
+    assert as_radius("spread") == SpreadRadius() == RADII["spread"]
     by_name, by_default = optimizer(radius="spread"), optimizer()
     assert by_name.recommend().worst_case_value == (
         by_default.recommend().worst_case_value
     )
+
+
+def test_a_standard_deviation_is_that_of_each_column() -> None:
+    seen, wet = frame()["temp"], (frame()["weather"] == "rain").mean()
+    opt = optimizer(radius="sd")
+    # Of a category: the mean squared distance from the mean, corners one apart.
+    share = math.sqrt(wet * (1 - wet) * len(seen) / (len(seen) - 1))
+    words = f"within {seen.std():.3g} of temp or another weather for {share:.3g} of"
+    assert words in opt.recommend().searched
+    said = opt.recommend(radius={"temp": seen.std(), "weather": share})
+    named = opt.recommend()
+    assert named.worst_case_value == pytest.approx(said.worst_case_value, rel=1e-9)
+    plain = optimizer("wdrbo_exact")
+    sunny = plain.recommend(radius="sd", context={"weather": "sun"})
+    assert f"within {seen.std():.3g} of temp (Wasserstein)" in sunny.searched
+
+
+def test_deviations_forget_and_know_nothing_of_one_context() -> None:
     seen = torch.tensor([0.1, 0.4, 0.9, 0.3]).double()
-    assert as_radius("sd").of(seen[:, None]) == pytest.approx(
-        np.std(seen.numpy(), ddof=1)
-    )
     two = torch.stack([seen, seen.flip(0) / 3], -1)
-    assert as_radius("sd").of(two) == pytest.approx(
-        np.sqrt(np.var(two.numpy(), axis=0, ddof=1).sum())
-    )
-    assert as_radius("sd").of(seen[:1, None]) == 0.5
+    expected = torch.from_numpy(np.std(two.numpy(), axis=0, ddof=1))
+    assert torch.allclose(deviations(two, None, [1, 1]), expected)
+    assert deviations(two[:1], None, [1, 1]).tolist() == [0.5, 0.5]
     heavy = torch.tensor([0.7, 0.1, 0.1, 0.1]).double()
-    mean = (heavy * seen).sum()
-    spread = (heavy * (seen - mean).square()).sum() / (1 - heavy.square().sum())
-    assert as_radius("sd").of(seen[:, None], heavy) == pytest.approx(
-        spread.sqrt().item()
-    )
+    spread = (heavy * (seen - heavy @ seen).square()).sum() / (1 - heavy @ heavy)
+    found = deviations(seen[:, None], heavy, [1])
+    assert found.item() == pytest.approx(spread.sqrt().item())
+    assert deviations(torch.eye(3)[:1].double(), None, [3]).item() == 0.5
+    state = state_against(WassersteinBall(radius="sd"))
+    empty = replace(state, history=replace(state.history, contexts=two[:0]))
+    with pytest.raises(InputDataError, match="them, sd, has no value"):
+        empty.column_radii("sd")
 
 
 def test_the_recipes_that_take_it_are_named() -> None:

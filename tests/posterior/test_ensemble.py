@@ -13,12 +13,10 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Log
 from gpytorch.kernels import MaternKernel, ProductKernel, RQKernel, ScaleKernel
 
-from botorch_drbo.posterior import (
-    ModelEnsemble,
-    joint_moments,
-    marginal_posterior,
-    prior_variance,
-)
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.prior import prior_variance
 from tests.models import ensemble, make_model, observations, uniform
 
 X, CONTEXTS = uniform(4, 2, seed=5), uniform(6, 1, seed=6)
@@ -148,7 +146,7 @@ def test_members_must_be_models_of_one_output() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="one output each"):
         ModelEnsemble([make_model(), two])
     with pytest.raises(InputDataError, match="got a str"):
-        ModelEnsemble(["botorch"])  # pyright: ignore[reportArgumentType]
+        ModelEnsemble(["botorch"])
     with pytest.raises(UnsupportedError, match="Take it alone"):
         ModelEnsemble([ensemble(Z, Y)])
 

@@ -32,7 +32,8 @@ from gpytorch.kernels import (
 )
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
-from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
+from botorch_drbo.sample_paths import PosteriorPaths
+from botorch_drbo.sample_paths.support import supports_paths
 from botorch_drbo.testing.view_case import joined
 from tests import models
 from tests.models import observations

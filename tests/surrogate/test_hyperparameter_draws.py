@@ -121,4 +121,4 @@ def test_there_are_as_many_models_as_draws() -> None:
 )
 def test_options_outside_their_range_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputDataError):
-        HyperparameterDraws(**options)  # pyright: ignore[reportArgumentType]
+        HyperparameterDraws(**options)
