@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.posterior import ModelEnsemble
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import Array
 from botorch_drbo.surrogate.evidence import LogPosterior
