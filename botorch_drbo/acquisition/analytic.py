@@ -206,7 +206,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.to(X.device)
         self._refresh()
         found = self._in_blocks(lambda rows: values(rows) + self._repulsion(rows), X)
-        return (self._over_models(found) if self.ensemble else found).to(X)
+        found = self._over_models(found) if self.ensemble else found
+        return (found - self._paid_by_all(X)).to(X)
 
     def _in_blocks(self, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
         """A function of ``b x d_x`` at ``b x 1 x d_x``, in the dtype of the model."""
@@ -220,6 +221,10 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.memory_budget,
         )
         return found
+
+    def _paid_by_all(self, X: Tensor) -> Tensor:
+        """What each decision of a call ``b x 1 x d_x`` pays for all of them."""
+        return X.new_zeros(())
 
     def _repulsion(self, X: Tensor) -> Tensor:
         """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""

@@ -162,10 +162,3 @@ def test_a_member_without_a_gaussian_posterior_is_refused() -> None:
     positive = SingleTaskGP(Z, Y.exp(), outcome_transform=Log()).eval()
     with pytest.raises(UnsupportedError, match="Gaussian posterior"):
         ModelEnsemble([positive]).posterior(Z)
-
-
-def test_one_point_twice_has_a_posterior() -> None:
-    """Its covariance has no factor."""
-    joint = torch.cat([X, CONTEXTS[:4]], -1)[[0, 0, 0]]
-    posterior = ModelEnsemble(models()).posterior(joint)
-    assert torch.allclose(posterior.variance[:, 0], posterior.variance[:, 2])
