@@ -37,8 +37,12 @@ DEFAULTS = {
     "Policy.check": "it takes any adversary",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
-    "RobustAcquisitionFunction._contexts": "those of the context set",
-    "RobustAcquisitionFunction._ranking": "the values themselves",
+    "Surrogate.is_ensemble": "no: it makes one model",
+    "PosteriorAcquisitionFunction._contexts": "those of the context set",
+    "PosteriorAcquisitionFunction._over_models": "the mean",
+    "PosteriorAcquisitionFunction._paid_by_all": "nothing",
+    "PosteriorAcquisitionFunction._ranking": "the values themselves",
+    "PosteriorAcquisitionFunction._repulsion": "pending decisions repel nothing",
 }
 # Checks of options that a class adds to those of the class above it.
 EXTENDED = {

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 from botorch_drbo.recipes import model_based
 

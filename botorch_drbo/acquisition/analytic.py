@@ -17,16 +17,12 @@ from torch.nn import Module
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import (
-    DEFAULT_MEMORY_BUDGET,
-    MarginalPosterior,
-    Method,
-    in_blocks,
-    marginal_posterior,
-    prior_variance,
-)
+from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.prior import prior_variance
 
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone
@@ -210,7 +206,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.to(X.device)
         self._refresh()
         found = self._in_blocks(lambda rows: values(rows) + self._repulsion(rows), X)
-        return (self._over_models(found) if self.ensemble else found).to(X)
+        found = self._over_models(found) if self.ensemble else found
+        return (found - self._paid_by_all(X)).to(X)
 
     def _in_blocks(self, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
         """A function of ``b x d_x`` at ``b x 1 x d_x``, in the dtype of the model."""
@@ -224,6 +221,10 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.memory_budget,
         )
         return found
+
+    def _paid_by_all(self, X: Tensor) -> Tensor:
+        """What each decision of a call ``b x 1 x d_x`` pays for all of them."""
+        return X.new_zeros(())
 
     def _repulsion(self, X: Tensor) -> Tensor:
         """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""

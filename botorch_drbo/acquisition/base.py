@@ -19,9 +19,11 @@ from botorch_drbo import _device
 from botorch_drbo._validation import check_nonnegative, check_scalar
 from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
 from botorch_drbo.acquisition.confidence_score import ConfidenceScore
-from botorch_drbo.confidence import noise_precision
+from botorch_drbo.confidence.noise import noise_precision
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, Method, View
+from botorch_drbo.posterior import View
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior.factory import Method
 
 # Of so many searched contexts one does, to rank decisions by. Odd: of a Sobol set each
 # second or fourth point lies in the same half or quarter of the box.
@@ -116,6 +118,8 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         )
         self.register_buffer("beta", beta)
         self.register_buffer("misspecification", misspecification)
+        if self.misspecification != 0.0:
+            self._find_precision()  # first of all: a model whose noise is not known
         self.set_X_pending(X_pending)
 
     def _prepare(self, joint: Tensor | None) -> None:
@@ -209,6 +213,13 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         return self._width()
 
     def _width(self) -> Tensor:
+        if (
+            self._precision is None
+            and _device.on_cpu(self.misspecification)  # else a look would wait for it
+            and self.misspecification != 0.0
+        ):
+            with torch.inference_mode(False):  # it is kept
+                self._precision = self._find_precision()
         if self._precision is None:
             return self.beta.sqrt()
         enlargement = self.misspecification.to(self._precision) * self._precision.sqrt()
@@ -220,16 +231,6 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         if not self.ensemble:
             precision = precision[_used_outputs(self.posterior_transform)].sum()
         return precision.detach()
-
-    def _refresh(self) -> None:
-        super()._refresh()
-        if (
-            self._precision is None
-            and _device.on_cpu(self.misspecification)  # else a look would wait for it
-            and self.misspecification != 0.0
-        ):
-            with torch.inference_mode(False):  # it is kept
-                self._precision = self._find_precision()
 
     def _repulsion(self, X: Tensor) -> Tensor:
         if self.X_pending is None:

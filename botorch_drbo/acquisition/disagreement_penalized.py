@@ -2,7 +2,6 @@ r"""EDRBO: a confidence bound of an ensemble, less what its models disagree abou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, Unpack, final, get_args
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -155,9 +154,7 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         # Models that agree have no slope to disagree by.
         return squared.clamp_min(self.min_variance).sqrt().amax(-1)
 
-    def _evaluate(self, values: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
-        found = super()._evaluate(values, X)
+    def _paid_by_all(self, X: Tensor) -> Tensor:
         if self.penalty_over == "decision":
-            return found
-        of_all = self._in_blocks(self.disagreement, X)
-        return found - self.penalty * of_all.max().to(found)
+            return X.new_zeros(())
+        return self.penalty * self._in_blocks(self.disagreement, X).max()

@@ -23,8 +23,10 @@ from botorch_drbo._validation import (
 from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
-from botorch_drbo.posterior import LocalMoments, members_of
+from botorch_drbo.lipschitz import lipschitz_upper_bound
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
+from botorch_drbo.posterior import LocalMoments
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.models import without_inference_tensors
 
 _FINE_GRID = 384  # contexts on a line

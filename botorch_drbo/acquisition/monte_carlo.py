@@ -21,10 +21,11 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, in_blocks, only_model
-from botorch_drbo.posterior.blocks import CACHE_BYTES
+from botorch_drbo.posterior.blocks import CACHE_BYTES, DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.freshness import Snapshot
-from botorch_drbo.sample_paths import sample_paths, supports_paths
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.sample_paths import sample_paths
+from botorch_drbo.sample_paths.support import supports_paths
 
 _BYTES = 8  # of a float64
 _COPIES = 24  # of the values: in the utility and its gradient, sorting included

@@ -9,7 +9,7 @@ from typing import TypedDict
 from botorch.acquisition.objective import PosteriorTransform
 from torch import Tensor
 
-from botorch_drbo.posterior import Method
+from botorch_drbo.posterior.factory import Method
 
 
 class ContextOptions(TypedDict, total=False):

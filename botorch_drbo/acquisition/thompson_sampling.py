@@ -16,9 +16,11 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, only_model
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.freshness import TrainingData
-from botorch_drbo.sample_paths import sample_paths, supports_paths
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.sample_paths import sample_paths
+from botorch_drbo.sample_paths.support import supports_paths
 
 
 class RobustThompsonSampling(DecisionAcquisitionFunction):

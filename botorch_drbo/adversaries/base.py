@@ -26,7 +26,8 @@ from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.problem.column_radii import in_widths
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace, check_values
-from botorch_drbo.schedules import Constant, ContextRule, Radius, as_radius, deviations
+from botorch_drbo.schedules import Constant, Radius, as_radius, deviations
+from botorch_drbo.schedules.base import ContextRule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

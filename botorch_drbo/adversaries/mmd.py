@@ -20,7 +20,7 @@ from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.worst_case_problem import Between, WorstCaseProblem
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import ModelEnsemble
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.schedules import MMDRadius, Schedule, as_size
 

@@ -33,7 +33,6 @@ from botorch.utils.datasets import SupervisedDataset
 
 from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
-    DecisionAcquisitionFunction,
     DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
@@ -44,6 +43,7 @@ from botorch_drbo.acquisition import (
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec import decode
 from botorch_drbo.contexts import ContextSet

@@ -10,7 +10,8 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_count
-from botorch_drbo.codec import decode, decode_arguments, encode
+from botorch_drbo.codec import decode, encode
+from botorch_drbo.codec.objects import decode_arguments
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recipes import Recipe, recipe_from_dict
 from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions

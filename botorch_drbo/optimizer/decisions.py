@@ -22,10 +22,10 @@ from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
-from botorch_drbo.posterior import check_level
+from botorch_drbo.posterior.mixture import check_level
 from botorch_drbo.problem import History, Round
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import ModelBasedRecipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without

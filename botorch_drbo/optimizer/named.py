@@ -14,7 +14,7 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.configuration import Configuration

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm, as_rows
 from botorch_drbo.optimizer.configuration import Configuration
@@ -36,7 +36,7 @@ from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.policies.objective import ObjectiveMaker
-from botorch_drbo.posterior import joint_moments
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe

@@ -16,13 +16,13 @@ from botorch_drbo.confidence import (
     confidence_width,
     maximum_information_gain,
     model_confidence_width,
-    noise_std,
-    with_noise_ratio,
 )
-from botorch_drbo.posterior import each_member, members_of
+from botorch_drbo.confidence.noise import noise_std, with_noise_ratio
+from botorch_drbo.posterior.ensemble import each_member, members_of
 from botorch_drbo.problem.history import History
 from botorch_drbo.sampling import sobol
-from botorch_drbo.schedules import Rule, Schedule, as_schedule
+from botorch_drbo.schedules import Schedule
+from botorch_drbo.schedules.base import Rule, as_schedule
 
 _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, cast, final
 
 import torch
 from botorch.acquisition.objective import (
@@ -22,12 +22,9 @@ from gpytorch.means import ConstantMean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo.kernels import (
-    KernelComponent,
-    is_stationary,
-    kernel_components,
-    stationary_kernel,
-)
+from botorch_drbo.kernels.components import KernelComponent, kernel_components
+from botorch_drbo.kernels.correlations import is_smooth
+from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise, keeps_differences
@@ -158,7 +155,7 @@ class ExactPosterior(MarginalPosterior):
         mixes = not is_columnwise(getattr(model, "input_transform", None))
         columns = slice(None) if mixes else list(self.context_indices)
         self.smooth = self.components is not None and all(
-            math.isinf(factor.smoothness) or not factor.weights[columns].any()
+            is_smooth(factor.smoothness) or not factor.weights[columns].any()
             for component in self.components
             for factor in component.factors
         )
@@ -179,7 +176,7 @@ class ExactPosterior(MarginalPosterior):
         return ExactView(self, contexts)
 
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
-        return ExactIntegral(self, contexts, weights)
+        return _ExactIntegral(self, contexts, weights)
 
     def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the moments of joint inputs.
@@ -301,7 +298,7 @@ class ExactPosterior(MarginalPosterior):
             return kernel(left, right).to_dense()
 
 
-class ExactIntegral(Integral):
+class RowsIntegral(Integral, ABC):
     r"""A weighted sum over contexts, from averaged kernel rows.
 
     .. math:: E[g(x)] = \sum_i w_i m(x, c_i) + B \alpha, \qquad
@@ -326,6 +323,7 @@ class ExactIntegral(Integral):
         self.offset = posterior.mean_offset * weights.sum()
         self.prior = self._prior_of_all()
 
+    @abstractmethod
     def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the prior mean and ``B``, in the model's own units.
 
@@ -335,11 +333,6 @@ class ExactIntegral(Integral):
         Returns:
             ``b`` and ``b x t``.
         """
-        n = len(self.contexts)
-        mean, rows = self.posterior.rows(self._joint(X).flatten(0, 1))
-        return mean.unflatten(0, (-1, n)) @ self.weights, (
-            self.weights @ rows.unflatten(0, (-1, n))
-        )
 
     def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         exact = self.posterior
@@ -349,11 +342,6 @@ class ExactIntegral(Integral):
         mean = mean + (B @ exact.alpha).squeeze(-1)
         scale = exact.mean_scale
         return self.offset + scale * mean, scale.square() * variance
-
-    def _bytes_per_row(self) -> int:
-        n, t = len(self.contexts), len(self.posterior.alpha)
-        pairs = n * t if self.prior is not None else n * (n + t)
-        return _TEMPORARIES * pairs * self.contexts.element_size()
 
     def _joint(self, X: Tensor) -> Tensor:
         return join_columns(X, self.contexts, self.posterior.context_indices)
@@ -379,6 +367,23 @@ class ExactIntegral(Integral):
         points = self.posterior.inside(self._joint(X))  # b x n x d
         K = self.posterior.covariance(points, points)
         return torch.einsum("i,bij,j->b", self.weights, K, self.weights)
+
+
+@final
+class _ExactIntegral(RowsIntegral):
+    """The rows of all contexts are evaluated, decision by decision, and averaged."""
+
+    def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        n = len(self.contexts)
+        mean, rows = self.posterior.rows(self._joint(X).flatten(0, 1))
+        return mean.unflatten(0, (-1, n)) @ self.weights, (
+            self.weights @ rows.unflatten(0, (-1, n))
+        )
+
+    def _bytes_per_row(self) -> int:
+        n, t = len(self.contexts), len(self.posterior.alpha)
+        pairs = n * t if self.prior is not None else n * (n + t)
+        return _TEMPORARIES * pairs * self.contexts.element_size()
 
 
 class ExactView(View):

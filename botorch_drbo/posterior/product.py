@@ -16,10 +16,11 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo.kernels import ContextKernel, KernelComponent, context_components
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
-from botorch_drbo.posterior.exact import ExactIntegral, ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
 from botorch_drbo.posterior.separable import (
     SeparableKernel,
     SkeletonSystem,
@@ -260,7 +261,7 @@ class ProductPosterior(MarginalPosterior):
         return Z[:, self.separable.columns[: X.shape[-1]]]
 
 
-class _ProductIntegral(ExactIntegral):
+class _ProductIntegral(RowsIntegral):
     """With the sum over the contexts drawn to their side of the kernel, once."""
 
     def __init__(
@@ -282,7 +283,7 @@ class _ProductIntegral(ExactIntegral):
         )  # m x t
 
     def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""See ``ExactIntegral``: ``sum_m A_m(x) (w' B_m)``."""
+        r"""The sum ``sum_m A_m(x) (w' B_m)``."""
         inside = self.product.decisions_inside(X, self.contexts[:1])
         sides = self.product.separable.decision_side(inside)  # m x b x t
         rows = (sides * self.context_side.unsqueeze(1)).sum(0)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_drbo.kernels import KernelComponent, SplitComponent
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.split_kernel import SplitComponent
 
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS
@@ -100,7 +101,7 @@ class SeparableKernel:
     def has_slopes(self) -> bool:
         """Whether it has slopes everywhere: Matern-1/2 has not."""
         return all(
-            smoothness > 0.5
+            smoothness != 0.5
             for summand in self.summands
             for smoothness in summand.smoothness
         )
@@ -145,7 +146,7 @@ class SkeletonSystem(NamedTuple):
             elements = min(
                 max_elements, max(_BLOCK_ELEMENTS, _BLOCK_ROWS * len(self.alpha))
             )
-        per_decision = self.context_side[0].numel()
+        per_decision = max(1, self.context_side[0].numel())
         return max(1, elements // per_decision), b * per_decision <= max_elements
 
 

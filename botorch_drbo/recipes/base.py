@@ -25,7 +25,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import encode, tag_of
+from botorch_drbo.codec import encode
+from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round

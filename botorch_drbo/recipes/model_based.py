@@ -23,7 +23,7 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import joint_moments
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round

@@ -9,7 +9,7 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.codec import FunctionName
+from botorch_drbo.codec.objects import FunctionName
 from botorch_drbo.codec.tags import is_storable
 from botorch_drbo.policies.objective import ObjectiveMaker, check_objective_maker
 from botorch_drbo.surrogate.given_model import ModelMaker, check_model_maker

@@ -17,11 +17,9 @@ from torch import Tensor
 
 from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import check_count, check_nonnegative
-from botorch_drbo.confidence import (
-    GreedyVariance,
-    information_gain,
-    nonadaptive_confidence_width,
-)
+from botorch_drbo.confidence import information_gain
+from botorch_drbo.confidence.greedy_variance import GreedyVariance
+from botorch_drbo.confidence.width import nonadaptive_confidence_width
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.problem.history import History

@@ -22,7 +22,8 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.known_prior import KnownPrior
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.schedules import Schedule, as_schedule
+from botorch_drbo.schedules import Schedule
+from botorch_drbo.schedules.base import as_schedule
 
 _RANGE_ROUNDING = 1e-6  # of the reward range, so that float32 outcomes at its ends pass
 

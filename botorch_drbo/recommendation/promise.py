@@ -9,7 +9,8 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import GaussianMixture, posterior_of_expectation
+from botorch_drbo.posterior.expectation import posterior_of_expectation
+from botorch_drbo.posterior.mixture import GaussianMixture
 
 LEVEL = 0.9
 """Of the intervals that are shown where no other is asked for."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.history import Held
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL, Promise

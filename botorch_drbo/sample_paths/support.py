@@ -16,8 +16,9 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_drbo.kernels import kernel_components
-from botorch_drbo.posterior import ExactPosterior, ModelEnsemble
+from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.exact import ExactPosterior
 
 
 def supports_paths(

@@ -8,7 +8,7 @@ from typing import final
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.posterior import ModelEnsemble
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.by_name import as_surrogate
 

@@ -16,7 +16,7 @@ from botorch.models.model import Model
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.models import only_model, some_inputs
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 

@@ -18,6 +18,7 @@ from scipy.special import ndtri_exp
 from scipy.stats import binom
 from torch import Tensor
 
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.training import training_system
@@ -122,11 +123,6 @@ def _of_one(model: SingleTaskGP) -> LeaveOneOut:
         return untransformed.squeeze(-1)
 
     return LeaveOneOut(targets[0], predicted, in_units)
-
-
-def members_of(model: Model) -> list[Model]:
-    """The models of an ensemble, side by side; of any other model itself."""
-    return getattr(model, "members", [model])
 
 
 def unit_of(model: SingleTaskGP) -> Tensor:

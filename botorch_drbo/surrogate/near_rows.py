@@ -9,9 +9,10 @@ import torch
 from botorch.models.model import Model
 from scipy.stats import chi2
 
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.training import training_system
-from botorch_drbo.surrogate.leave_one_out import closed_form, members_of, unit_of
+from botorch_drbo.surrogate.leave_one_out import closed_form, unit_of
 
 _SIGNIFICANCE = 0.05
 

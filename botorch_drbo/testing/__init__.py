@@ -10,6 +10,8 @@ CONTRACTS = (
     "adversaries",
     "ambiguity_sets",
     "functions",
+    "policies",
+    "recipes",
     "view_case",
     "views",
 )
@@ -33,6 +35,11 @@ from botorch_drbo.testing.functions import (  # noqa: E402
     RobustTestFunctionCase,
     RobustTestFunctionContract,
 )
+from botorch_drbo.testing.policies import (  # noqa: E402
+    PolicyCase,
+    PolicyContract,
+)
+from botorch_drbo.testing.recipes import RecipeCase, RecipeContract  # noqa: E402
 from botorch_drbo.testing.view_case import PosteriorViewCase  # noqa: E402
 from botorch_drbo.testing.views import PosteriorViewContract  # noqa: E402
 
@@ -43,8 +50,12 @@ __all__ = [
     "AdversaryContract",
     "AmbiguitySetCase",
     "AmbiguitySetContract",
+    "PolicyCase",
+    "PolicyContract",
     "PosteriorViewCase",
     "PosteriorViewContract",
+    "RecipeCase",
+    "RecipeContract",
     "RobustTestFunctionCase",
     "RobustTestFunctionContract",
 ]

@@ -223,4 +223,7 @@ class AdversaryContract:
         docstring = type(case.adversary).__doc__
         assert docstring
         for field in fields(case.adversary):
-            assert f"{field.name}: " in docstring
+            assert f"{field.name}: " in docstring, (
+                f"{type(case.adversary).__name__} does not say what `{field.name}` "
+                f"is: write `{field.name}: ...` below `Args:` in its docstring."
+            )

@@ -13,12 +13,10 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Log
 from gpytorch.kernels import MaternKernel, ProductKernel, RQKernel, ScaleKernel
 
-from botorch_drbo.posterior import (
-    ModelEnsemble,
-    joint_moments,
-    marginal_posterior,
-    prior_variance,
-)
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.prior import prior_variance
 from tests.models import ensemble, make_model, observations, uniform
 
 X, CONTEXTS = uniform(4, 2, seed=5), uniform(6, 1, seed=6)
@@ -148,7 +146,7 @@ def test_members_must_be_models_of_one_output() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="one output each"):
         ModelEnsemble([make_model(), two])
     with pytest.raises(InputDataError, match="got a str"):
-        ModelEnsemble(["botorch"])  # pyright: ignore[reportArgumentType]
+        ModelEnsemble(["botorch"])
     with pytest.raises(UnsupportedError, match="Take it alone"):
         ModelEnsemble([ensemble(Z, Y)])
 
@@ -164,10 +162,3 @@ def test_a_member_without_a_gaussian_posterior_is_refused() -> None:
     positive = SingleTaskGP(Z, Y.exp(), outcome_transform=Log()).eval()
     with pytest.raises(UnsupportedError, match="Gaussian posterior"):
         ModelEnsemble([positive]).posterior(Z)
-
-
-def test_one_point_twice_has_a_posterior() -> None:
-    """Its covariance has no factor."""
-    joint = torch.cat([X, CONTEXTS[:4]], -1)[[0, 0, 0]]
-    posterior = ModelEnsemble(models()).posterior(joint)
-    assert torch.allclose(posterior.variance[:, 0], posterior.variance[:, 2])

@@ -14,7 +14,8 @@ from botorch.models.transforms.input import (
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_drbo.posterior import ExactPosterior, marginal_posterior
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.testing.view_case import joined, model_moments
 from tests.models import make_inputs, make_model
 

@@ -14,7 +14,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel, RQKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from botorch_drbo.posterior import ModelEnsemble
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.surrogate import EnsembleOf

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.policies import POLICIES
-from botorch_drbo.posterior import ModelEnsemble, members_of
+from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
 from botorch_drbo.recipes import RECIPES, make_recipe, recipe_from_dict
 from botorch_drbo.surrogate import SURROGATES, EnsembleOf, FixedHyperparameters
 from tests.models import UNIT, uniform

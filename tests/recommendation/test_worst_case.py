@@ -35,7 +35,8 @@ from botorch_drbo.ambiguity import (
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RECIPES, ModelBasedRecipe, make_recipe
+from botorch_drbo.recipes import RECIPES, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.worst_case import (
     _descend,

@@ -13,7 +13,9 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from scipy.stats import binom, norm
 from torch import Tensor
 
-from botorch_drbo.posterior import GaussianMixture, with_perturbation
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.surrogate.leave_one_out import (
     LeaveOneOut,
     leave_one_out,
@@ -112,6 +114,21 @@ def test_an_ensemble_mixes_its_members() -> None:
     standardised = (Y.flatten() - level) / unit
     chances = [norm.cdf(standardised, m, v.sqrt()) for m, v in parts]
     z = norm.ppf(sum(chances) / 3)
+    assert found.standardised.numpy() == pytest.approx(z, abs=1e-6)
+
+
+def test_models_side_by_side_are_mixed_as_well() -> None:
+    """Members with units of their own."""
+    Z, Y = data()
+    one = known_model(Z, Y, noise=0.05, outcome_transform=Standardize(1))
+    two = known_model(Z, Y, noise=3.0, lengthscale=0.2, outcome_transform=None)
+    found = leave_one_out(ModelEnsemble([one, two]))
+    parts = [leave_one_out(one), leave_one_out(two)]
+    assert torch.allclose(found.outcomes, Y.flatten())
+    means = torch.cat([part.predicted.means for part in parts])
+    assert torch.equal(found.predicted.means, means)
+    chances = [norm.cdf(part.standardised) for part in parts]
+    z = norm.ppf(sum(chances) / 2)
     assert found.standardised.numpy() == pytest.approx(z, abs=1e-6)
 
 
