@@ -4,6 +4,7 @@ matplotlib comes with the extra ``benchmarks``. ``import botorch_drbo`` does not
 this module, so the library works without matplotlib.
 """
 
+from botorch_drbo.plotting.compare import plot_compare
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
 from botorch_drbo.plotting.policy import plot_policy
@@ -20,6 +21,7 @@ __all__ = [
     "HasHistory",
     "ObservedHistory",
     "Predicts",
+    "plot_compare",
     "plot_context_set",
     "plot_history",
     "plot_policy",

@@ -6,7 +6,10 @@ only ``view.py`` is spoken to.
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.expectation import posterior_of_expectation
+from botorch_drbo.posterior.expectation import (
+    posterior_of_expectation,
+    posterior_of_sums,
+)
 from botorch_drbo.posterior.factory import Method, marginal_posterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.joint import joint_moments
@@ -42,6 +45,7 @@ __all__ = [
     "marginal_posterior",
     "only_model",
     "posterior_of_expectation",
+    "posterior_of_sums",
     "prior_variance",
     "with_known_columns",
     "with_perturbation",
