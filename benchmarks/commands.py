@@ -105,9 +105,9 @@ def run(options: argparse.Namespace) -> int:
     config = config_from_options(options)
     out = LOCAL / config.name / config.size if options.out is None else options.out
     out = writable(out, folder=True)
-    from benchmarks.run.display import run_and_report
+    from benchmarks.run.display import run_config
 
-    return run_and_report(config, out, workers=options.workers, dask=options.dask)
+    return run_config(config, out, workers=options.workers, dask=options.dask)
 
 
 def report(options: argparse.Namespace) -> int:
@@ -184,6 +184,7 @@ def batches(options: argparse.Namespace) -> int:
             seeds=options.seeds,
             rounds=options.rounds,
             q=options.q,
+            workers=options.workers,
         )
     out = RESULTS / "batches.md" if options.out is None else options.out
     return run_batches(
@@ -272,6 +273,20 @@ def development(options: argparse.Namespace) -> int:
         out=writable(out, folder=True),
         workers=options.workers,
         command="python -m benchmarks development",
+    )
+
+
+def calibration(options: argparse.Namespace) -> int:
+    from benchmarks.development.calibrate import calibrate
+
+    out = RESULTS / "development" if options.out is None else options.out
+    work = LOCAL / "development" if options.work is None else options.work
+    return calibrate(
+        work=writable(work, folder=True),
+        out=writable(out, folder=True),
+        halves=["A", "B"] if options.half is None else [options.half],
+        seeds=options.seeds,
+        workers=options.workers,
     )
 
 

@@ -164,7 +164,7 @@ def make_parser() -> argparse.ArgumentParser:
     batches.add_argument(
         "--pending",
         action="store_true",
-        help="how decisions of a batch keep apart, on three problems (in one process)",
+        help="how decisions of a batch keep apart, on three problems",
     )
     batches.add_argument(
         "--out", type=Path, help="report file (results/batches.md or pending.md)"
@@ -275,9 +275,6 @@ def _add_development(kinds: argparse._SubParsersAction) -> None:
     )
     development.set_defaults(command=commands.development)
     development.add_argument(
-        "--half", choices=["A", "B"], help="of the functions (both)"
-    )
-    development.add_argument(
         "--cases", nargs="+", default=[], help="functions of the half (all)"
     )
     development.add_argument(
@@ -295,15 +292,26 @@ def _add_development(kinds: argparse._SubParsersAction) -> None:
     development.add_argument(
         "--report", action="store_true", help="run nothing, report on what is there"
     )
-    development.add_argument(
-        "--out", type=Path, help="folder of table and report (results/development)"
-    )
-    development.add_argument(
-        "--work",
-        type=Path,
-        help="folder of the runs of this machine (results-local/development)",
-    )
     _add_workers(development)
+    calibration = kinds.add_parser(
+        "calibration",
+        help="whether models know what they do not know, of the runs of `development`",
+    )
+    calibration.set_defaults(command=commands.calibration)
+    calibration.add_argument("--seeds", type=int, default=5, help="of promises (5)")
+    for command in (development, calibration):
+        command.add_argument(
+            "--half", choices=["A", "B"], help="of the functions (both)"
+        )
+        command.add_argument(
+            "--out", type=Path, help="folder of tables (results/development)"
+        )
+        command.add_argument(
+            "--work",
+            type=Path,
+            help="folder of the runs of this machine (results-local/development)",
+        )
+    _add_workers(calibration)
 
 
 def _add_size(

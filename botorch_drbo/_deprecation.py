@@ -40,6 +40,38 @@ def renamed_name(module: str, name: str, renamed: Mapping[str, str]) -> object:
     return getattr(import_module(home), new)
 
 
+def moved_name(package: str, name: str, homes: Mapping[str, str]) -> object:
+    r"""A name that a package had and one of its modules has; see ``renamed_name``.
+
+    Args:
+        package: The package, its ``__name__``.
+        name: What was asked for.
+        homes: The modules by name.
+
+    Returns:
+        The object.
+
+    Raises:
+        AttributeError: The package never had the name.
+
+    Warns:
+        DeprecationWarning: Always, with the module.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     moved_name("shapes", "Fraction", {"Fraction": "fractions"})
+        <class 'fractions.Fraction'>
+        >>> print(caught[0].message)
+        `shapes.Fraction` is deprecated: use `fractions.Fraction`.
+    """
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    _warn(f"{package}.{name}", f"{homes[name]}.{name}", depth=2)
+    return getattr(import_module(homes[name]), name)
+
+
 def renamed_attribute(old: str, new: str) -> property:
     r"""An attribute under its old name, to be read only.
 

@@ -12,20 +12,16 @@ _HOMES = {
     "policies": ("ConfidenceWidth",),
     "problem": ("ConstraintData", "History", "Round", "SearchSpace"),
     "randomness": ("derive_seed", "isolated_rng", "standard_dtype"),
-    "recipes": (
-        "BalancingState",
-        "PhasedState",
-        "PhasedUncertaintySampling",
-        "RandomSearch",
-        "RegretBalancing",
-    ),
+    "recipes.phased": ("PhasedState", "PhasedUncertaintySampling"),
+    "recipes.random_search": ("RandomSearch",),
+    "recipes.regret_balancing": ("BalancingState", "RegretBalancing"),
     "recommendation": ("Recommendation",),
     "surrogate": ("FixedHyperparameters", "ModelMaker"),
 }
 _RENAMED = {
     "ALGORITHMS": "botorch_drbo.recipes:RECIPES",
     "Algorithm": "botorch_drbo.recipes:Recipe",
-    "ModelBasedAlgorithm": "botorch_drbo.recipes:ModelBasedRecipe",
+    "ModelBasedAlgorithm": "botorch_drbo.recipes.model_based:ModelBasedRecipe",
     "algorithm_from_dict": "botorch_drbo.recipes:recipe_from_dict",
     "make_algorithm": "botorch_drbo.recipes:make_recipe",
     **{

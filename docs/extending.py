@@ -1,4 +1,4 @@
-"""An ambiguity set, acquisition function, adversary, policy and recipe of one's own."""
+"""A set, objective, acquisition function, adversary, policy, recipe of one's own."""
 
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -21,6 +21,7 @@ from botorch_drbo.ambiguity import AmbiguitySet, Solution
 from botorch_drbo.ambiguity.roots import increasing_root
 from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import Objective
 from botorch_drbo.policies import POLICIES, Policy
 from botorch_drbo.recipes import RECIPES, RobustRecipe
 
@@ -86,6 +87,21 @@ class Hellinger(AmbiguitySet):
         return (p.sqrt() - q.sqrt()).square().sum(-1)
 
 
+# [objective]
+@final
+class HalfWay(Objective):
+    """Half way from the expected score to the worst one over the ambiguity set."""
+
+    def forward(self, values: Tensor, weights: Tensor) -> Tensor:  # ... x n to ...
+        expected = (values * weights).sum(-1)
+        return (expected + self.ambiguity_set.value(values, weights)) / 2
+
+
+def half_way(ambiguity_set: AmbiguitySet) -> HalfWay:
+    """The objective of one round, over the set of that round."""
+    return HalfWay(ambiguity_set)
+
+
 # [acquisition]
 @final
 class MeanLessDeviation(RobustAcquisitionFunction):
@@ -141,7 +157,12 @@ ADVERSARIES["hellinger"] = HellingerBall()
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CautiousMean(Policy):
-    """Maximise the mean less ``gamma`` standard deviations over the contexts."""
+    """Maximise the mean less ``gamma`` standard deviations over the contexts.
+
+    Args:
+        beta: The squared width of the confidence bound whose mean it is.
+        gamma: How many standard deviations, not negative.
+    """
 
     beta: float = 2.25
     gamma: float = 1.0

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from botorch_drbo.surrogate import fit as outcome_fits
+from botorch_drbo.surrogate import botorch_default as outcome_fits
 from tests.fits import Fits
 
 # Processes run in parallel (pytest-xdist); threads on top of them only slow them down.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.models import SingleTaskGP, SingleTaskVariationalGP
-from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
-from botorch.models.model import Model
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor
+
+from botorch_drbo.testing.models import ensemble as ensemble
+from botorch_drbo.testing.models import known_model as known_model
+from botorch_drbo.testing.models import member_of as member_of
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 
@@ -25,79 +25,11 @@ def uniform(*shape: int, seed: int = 0) -> Tensor:
     return torch.rand(*shape, generator=generator, dtype=torch.double)
 
 
-def known_model(
-    Z: Tensor,
-    Y: Tensor,
-    *,
-    lengthscale: float = 0.5,
-    noise: float | None = None,
-    normalise: bool = True,
-    **options: Any,
-) -> SingleTaskGP:
-    """A Gaussian process on given data, with hyper-parameters that nobody fitted.
-
-    Args:
-        Z: Inputs, ``t x d``.
-        Y: Outcomes, ``t x m``.
-        lengthscale: The same for all columns.
-        noise: Its variance in standardised outcomes; by default BoTorch's.
-        normalise: Whether inputs are scaled to the unit box by their range.
-        **options: Of ``SingleTaskGP``.
-    """
-    if normalise:
-        options.setdefault("input_transform", Normalize(Z.shape[-1]))
-    model = SingleTaskGP(Z, Y, **options)
-    model.covar_module.lengthscale = lengthscale
-    if noise is not None:
-        model.likelihood.noise = noise
-    return model.eval()
-
-
 def small_model() -> SingleTaskGP:
     """Ten observations of two decision variables and one context."""
     Z = uniform(10, 3, seed=1)
     Y = (5 * Z[:, :1]).sin() + Z[:, 1:2] * Z[:, 2:]
     return known_model(Z, Y, noise=1e-2)
-
-
-def ensemble(Z: Tensor, Y: Tensor, members: int = 3) -> EnsembleMapSaasSingleTaskGP:
-    """Models of the same data, no two of which have a hyper-parameter in common.
-
-    BoTorch's start out alike: their mean is each of them, and their minimum too.
-
-    Args:
-        Z: Inputs, ``t x d``.
-        Y: Outcomes, ``t x 1``.
-        members: How many models.
-    """
-    model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=members).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            steps = torch.linspace(-0.9, 0.9, members).to(parameter)
-            parameter.add_(steps.reshape(-1, *[1] * (parameter.ndim - 1)))
-    return model
-
-
-def member_of(model: EnsembleMapSaasSingleTaskGP, number: int) -> SingleTaskGP:
-    """One model of an ensemble, as BoTorch's plain one, without transforms.
-
-    Args:
-        model: From ``ensemble``; outcomes are standardised as it does.
-        number: Which.
-    """
-    Z = model.train_inputs[0][number]
-    alone = SingleTaskGP(
-        Z,
-        model.train_targets[number].unsqueeze(-1),
-        covar_module=ScaleKernel(MaternKernel(ard_num_dims=Z.shape[-1])).double(),
-        outcome_transform=None,
-    )
-    kernel, ensembled = alone.covar_module, model.covar_module
-    kernel.outputscale = ensembled.outputscale[number]
-    kernel.base_kernel.lengthscale = ensembled.base_kernel.lengthscale[number]
-    alone.mean_module.constant = model.mean_module.constant[number]
-    alone.likelihood.noise = model.likelihood.noise[number]
-    return alone.eval()
 
 
 def variational_model(Z: Tensor) -> SingleTaskVariationalGP:
@@ -202,28 +134,6 @@ def make_inputs(
         Z[:, -1] = 40 * Z[:, -1] - 10
     others = [i for i in range(d) if i not in columns]
     return Z[:b, others].to(dtype), Z[b:, list(columns)].to(dtype)
-
-
-def join(X: Tensor, contexts: Tensor, columns: Sequence[int]) -> Tensor:
-    """Pairs ``b x k x d``, of contexts ``k x d_c`` or ``b x k x d_c``."""
-    d = X.shape[-1] + len(columns)
-    others = [i for i in range(d) if i not in columns]
-    joint = X.new_empty(len(X), contexts.shape[-2], d)
-    joint[..., others] = X.unsqueeze(-2)
-    joint[..., list(columns)] = contexts.to(X)
-    return joint
-
-
-def botorch_moments(
-    model: Model, joint: Tensor, transform: PosteriorTransform | None = None
-) -> tuple[Tensor, Tensor]:
-    """BoTorch's idiom, each pair a q-batch of one: ``b x k``, or ``b x S x k``."""
-    posterior = model.posterior(joint.unsqueeze(-2), posterior_transform=transform)
-    mean, variance = (
-        found.squeeze(-1).squeeze(-1).movedim(1, -1)
-        for found in (posterior.mean, posterior.variance)
-    )
-    return mean, variance
 
 
 def observations(model: SingleTaskGP) -> tuple[Tensor, Tensor]:

@@ -212,7 +212,7 @@ def certainty() -> list[Row]:
     lines = (RESULTS / "accuracy.md").read_text().splitlines()
     errors = [line.split(" | ")[5:7] for line in lines if re.match(r"\| \d", line)]
     moments = [max(float(row[i]) for row in errors) for i in (0, 1)]
-    return [[], [], [], slopes, [], moments, [], [], [], []]
+    return [[], [], [], slopes, [], moments, [], [], [], [], []]
 
 
 def misspecified() -> list[Row]:

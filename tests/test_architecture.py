@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import botorch_drbo
-from botorch_drbo import ambiguity, posterior
+from botorch_drbo import ambiguity
 from botorch_drbo.ambiguity import AmbiguitySet
 
 PACKAGE = Path(botorch_drbo.__file__).parent
@@ -22,7 +22,12 @@ SETS = {
     and issubclass(kind, AmbiguitySet)
 }
 CONCRETE_SETS = SETS - {"AmbiguitySet"}
-VIEWS = {n for n in posterior.__all__ if inspect.isclass(getattr(posterior, n))}
+VIEWS = {
+    node.name
+    for path in (PACKAGE / "posterior").glob("*.py")
+    for node in ast.parse(path.read_text()).body
+    if isinstance(node, ast.ClassDef)
+}
 CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
 
 

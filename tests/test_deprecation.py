@@ -12,7 +12,23 @@ import torch
 from botorch_drbo import algorithms
 from botorch_drbo._deprecation import renamed_attribute, renamed_name
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.recipes import RECIPES, PhasedState, Recipe, make_recipe
+from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
+from botorch_drbo.recipes.phased import PhasedState
+
+MOVED_FROM = [
+    f"botorch_drbo.{package}"
+    for package in (
+        "acquisition",
+        "confidence",
+        "kernels",
+        "lipschitz",
+        "plotting",
+        "posterior",
+        "sample_paths",
+        "schedules",
+        "test_functions",
+    )
+]
 
 
 @pytest.mark.parametrize("old", sorted(algorithms._RENAMED))
@@ -76,3 +92,27 @@ def test_the_package_uses_no_old_name() -> None:
     filters = tomllib.loads((package.parent / "pyproject.toml").read_text())
     shown = filters["tool"]["pytest"]["ini_options"]["filterwarnings"]
     assert r"error::DeprecationWarning:botorch_drbo\b" in shown
+
+
+MOVED = [
+    (package, name)
+    for package in MOVED_FROM
+    for name in importlib.import_module(package)._MOVED
+]
+
+
+@pytest.mark.parametrize(("package", "name"), MOVED)
+def test_a_name_of_0_2_0_that_left_its_package_is_found_in_its_module(
+    package: str, name: str
+) -> None:
+    module = importlib.import_module(package)
+    home = module._MOVED[name]
+    assert home.startswith(f"{package}.") and name not in module.__all__
+    with pytest.warns(DeprecationWarning) as caught:
+        found = getattr(module, name)
+    assert found is getattr(importlib.import_module(home), name)
+    expected = f"`{package}.{name}` is deprecated: use `{home}.{name}`."
+    assert [str(warning.message) for warning in caught] == [expected]
+    assert caught[0].filename == __file__
+    with pytest.raises(AttributeError, match="no attribute 'never_there'"):
+        _ = module.never_there

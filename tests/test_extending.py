@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import importlib.util
 import itertools
+import os
+import re
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +18,7 @@ import torch
 
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import ADVERSARIES
-from botorch_drbo.ambiguity import CvxpyAmbiguity
+from botorch_drbo.ambiguity import CvxpyAmbiguity, FullSimplex
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.recipes import RECIPES
@@ -71,6 +74,41 @@ class TestHellinger(AmbiguitySetContract):
 
 class TestHellingerBall(AdversaryContract):
     cases = [AdversaryCase("hellinger", yours.HellingerBall())]
+
+
+def test_the_objective_by_hand() -> None:
+    f = torch.tensor([[1.0, 3.0, 2.0], [0.0, 0.0, 6.0]], dtype=torch.double)
+    p = torch.tensor([0.5, 0.25, 0.25], dtype=torch.double)
+    found = yours.half_way(FullSimplex())(f, p)  # the lowest score of all
+    torch.testing.assert_close(found, torch.tensor([1.375, 0.75]).double())
+
+
+def test_the_objective_runs_and_resumes(tmp_path) -> None:
+    journal = tmp_path / "run.jsonl"
+    options = {"num_restarts": 2, "raw_samples": 16, "objective": yours.half_way}
+    with yours.run("wdrbo_exact", rounds=4, journal=journal, **options) as optimizer:
+        state = optimizer.state_dict()
+    with RobustOptimizer.resume(journal, objective=yours.half_way) as again:
+        asked = again.ask()
+    restored = RobustOptimizer.from_state_dict(state, objective=yours.half_way)
+    assert torch.equal(restored.ask(), asked)
+
+
+@pytest.mark.slow
+def test_the_page_s_contracts_pass_from_its_own_folder() -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            *("-m", "pytest", "-q", "-c", os.devnull, "--rootdir=."),
+            *("-p", "no:cacheprovider", "extending_contracts.py"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=FILE.parent,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed and int(passed[1]) > 100
 
 
 def test_the_set_against_cvxpy() -> None:

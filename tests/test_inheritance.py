@@ -36,8 +36,12 @@ DEFAULTS = {
     "PathwiseBatchAcquisitionFunction._shared": "nothing is shared by the paths",
     "Policy.check": "it takes any adversary",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
-    "RobustAcquisitionFunction._contexts": "those of the context set",
-    "RobustAcquisitionFunction._ranking": "the values themselves",
+    "Surrogate.is_ensemble": "no: it makes one model",
+    "PosteriorAcquisitionFunction._contexts": "those of the context set",
+    "PosteriorAcquisitionFunction._over_models": "the mean",
+    "PosteriorAcquisitionFunction._paid_by_all": "nothing",
+    "PosteriorAcquisitionFunction._ranking": "the values themselves",
+    "PosteriorAcquisitionFunction._repulsion": "pending decisions repel nothing",
 }
 # Checks of options that a class adds to those of the class above it.
 EXTENDED = {

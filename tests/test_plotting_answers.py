@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 
 from botorch_drbo import Category, ContextSet, NamedOptimizer, Space
 from botorch_drbo.ambiguity import SolverStatus
-from botorch_drbo.plotting import plot_policy, plot_worst_case
-from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.plotting import plot_model_check, plot_policy, plot_worst_case
+from botorch_drbo.recommendation import ModelCheck, Recommendation
 from tests.models import uniform
 
 
@@ -195,3 +195,31 @@ def test_names_and_categories_come_from_the_problem():
     assert ax.get_ylabel() == "price"
     assert "answer holds" in str(best)
     assert "price = " in str(best).split("answer holds")[1] or best.rival is None
+
+
+def test_a_model_check_shows_each_outcome_and_numbers_the_worst() -> None:
+    check = ModelCheck(
+        trials=(3, 4, 7, 8, 9),
+        outcomes=torch.tensor([1.0, 2.0, 3.0, 4.0, 9.0]).double(),
+        predicted=torch.tensor([1.5, 2.5, 2.5, 4.0, 5.0]).double(),
+        lower=torch.tensor([0.5, 1.5, 1.5, 3.0, 4.0]).double(),
+        upper=torch.tensor([2.5, 3.5, 3.5, 5.0, 6.0]).double(),
+        standardised=torch.tensor([-1.0, -1.1, 0.9, 0.0, 8.0]).double(),
+        near=None,
+        unseen=0.0,
+        unseen_columns=(0.0,),
+        context_names=("c1",),
+    )
+    ax = plot_model_check(check, outcome="profit (EUR)")
+    inside, outside = ax.containers
+    points = [
+        (x, y) for drawn in (inside, outside) for x, y in drawn.lines[0].get_xydata()
+    ]
+    assert points == [(1.5, 1.0), (2.5, 2.0), (2.5, 3.0), (4.0, 4.0), (5.0, 9.0)]
+    assert outside.get_label() == "outside: 1"
+    (bars,) = outside.lines[2]
+    assert bars.get_segments()[0].tolist() == [[4.0, 9.0], [6.0, 9.0]]
+    assert [text.get_text() for text in ax.texts] == ["9", "4", "3"]
+    assert ax.get_ylabel() == "profit (EUR)"
+    diagonal = ax.lines[-1].get_xydata().tolist()
+    assert diagonal == [[1.0, 1.0], [9.0, 9.0]]

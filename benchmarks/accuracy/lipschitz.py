@@ -12,9 +12,9 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
-from benchmarks.run.runner import one_thread
+from benchmarks.run.engine import one_thread
 from botorch_drbo.acquisition.confidence_score import ConfidenceScore
-from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
 from botorch_drbo.posterior.view import ALL
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
-from benchmarks.run.runner import one_thread
+from benchmarks.run.engine import one_thread
 from benchmarks.speed.tables import Section, report_sections, show
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.product import ProductView

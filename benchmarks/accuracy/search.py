@@ -13,8 +13,8 @@ import torch
 from rich.console import Console
 
 from benchmarks.run.config import ProblemConfig
+from benchmarks.run.engine import one_thread
 from benchmarks.run.markdown import markdown_table
-from benchmarks.run.runner import one_thread
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_recipe

@@ -11,8 +11,9 @@ from torch import Tensor
 from benchmarks.development.formulas import PROBLEMS
 from benchmarks.development.samples import CategorySample, PriorSample
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.test_functions import ClosedForm, make_test_function
+from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
+from botorch_drbo.test_functions.closed_form import ClosedForm
 
 HALVES = ("A", "B")
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from benchmarks.development.cases import CASES, half_of
 from benchmarks.development.surrogates import options_of
 from benchmarks.development.truth import Truth, truth_of
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import commit
-from benchmarks.run.runner import one_thread
 from benchmarks.run.world import World
 from botorch_drbo.problem import History
 from botorch_drbo.randomness import derive_seed
@@ -116,11 +116,6 @@ def _go_on(task: Task, rounds: int, row: Row, truth: Truth, fit: RememberedFit) 
     recipe = make_recipe(task.method, **options_of(task.surrogate), **SEARCH)
     low, high = function.bounds
 
-    def history() -> History:
-        X, C = (low.new_tensor(row[name]) for name in ("x", "c"))
-        Y = low.new_tensor(row["y"]).unsqueeze(-1)
-        return History(X=X, C=C, Y=Y, contexts=C)
-
     def recommend(told: History) -> None:
         seed = derive_seed(task.seed, 1, len(told.Y))
         x = recipe.recommend(told, space, seed=seed).x.unsqueeze(0)
@@ -137,7 +132,7 @@ def _go_on(task: Task, rounds: int, row: Row, truth: Truth, fit: RememberedFit) 
             uniforms = (world.initial_decision(step) - low) / (high - low)
             x = case.decisions(function, uniforms)
         else:
-            told = history()
+            told = history_of(row, step)
             start = time.process_time()
             x = recipe.propose(told, space, seed=derive_seed(task.seed, 0, step))
             about["seconds"] = time.process_time() - start
@@ -154,7 +149,20 @@ def _go_on(task: Task, rounds: int, row: Row, truth: Truth, fit: RememberedFit) 
         for name, value in about.items():
             row[name].append(value)
     if rounds in CHECKPOINTS and rounds not in row["told"]:
-        recommend(history())
+        recommend(history_of(row, rounds))
+
+
+def history_of(row: Row, told: int) -> History:
+    """What was told at first in a run.
+
+    Args:
+        row: The run.
+        told: How many outcomes.
+    """
+    X, C, Y = (
+        torch.tensor(row[name][:told], dtype=torch.double) for name in ("x", "c", "y")
+    )
+    return History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C)
 
 
 _ABOUT = ("seconds", "mean", "variance", "log_density")

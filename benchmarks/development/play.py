@@ -13,8 +13,8 @@ from benchmarks.development.learn import METHODS, Row, Task, learn
 from benchmarks.development.report import report
 from benchmarks.development.store import Runs, keep
 from benchmarks.development.surrogates import CANDIDATES
-from benchmarks.experiments.decisions import run_all
 from benchmarks.run.config import ConfigError
+from benchmarks.run.display import run_all
 from botorch_drbo._validation import did_you_mean
 
 REPORT = "report.md"

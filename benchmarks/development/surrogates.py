@@ -7,9 +7,19 @@ from typing import Any
 
 from benchmarks.run.config import ConfigError
 from botorch_drbo._validation import did_you_mean
+from botorch_drbo.surrogate import EnsembleOf, GaussianProcess
 
 BASELINE = "botorch"
-CANDIDATES: Mapping[str, Mapping[str, Any]] = {BASELINE: {}}
+TWO = EnsembleOf(["botorch", GaussianProcess("matern52")])
+THREE = EnsembleOf([TWO, GaussianProcess("rbf")])
+CANDIDATES: Mapping[str, Mapping[str, Any]] = {
+    BASELINE: {"surrogate": BASELINE},
+    "matern": {"surrogate": "matern"},
+    "kernels": {"surrogate": "kernels"},
+    "two": {"surrogate": TWO},
+    "three": {"surrogate": THREE},
+    "four": {"surrogate": EnsembleOf([THREE, GaussianProcess("matern32")])},
+}
 
 
 def options_of(surrogate: str) -> Mapping[str, Any]:
@@ -23,7 +33,7 @@ def options_of(surrogate: str) -> Mapping[str, Any]:
 
     Example:
         >>> dict(options_of("botorch"))
-        {}
+        {'surrogate': 'botorch'}
     """
     if surrogate not in CANDIDATES:
         raise ConfigError(

@@ -32,12 +32,8 @@ from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.policies import Policy
 from botorch_drbo.recipes import RobustRecipe
 from botorch_drbo.sampling import sobol
-from botorch_drbo.schedules import (
-    InverseSquareRoot,
-    MMDRadius,
-    Schedule,
-    as_schedule,
-)
+from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, Schedule
+from botorch_drbo.schedules.base import as_schedule
 
 _NUM_DIAGONAL = 10  # of their 100, where there are two columns or more
 _NUM_CONTEXTS = 1024  # of their Sobol set

@@ -10,24 +10,33 @@ same action sets and the same noise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import pandas as pd
 import torch
-from rich.console import Console
 from torch import Tensor
 
-from benchmarks.experiments.decisions import read_decisions, run_all, run_decisions
-from benchmarks.experiments.misspecified import EPSILONS, KINDS, Found, draw, tables
+from benchmarks.experiments.decisions import decisions
+from benchmarks.experiments.misspecified import (
+    EPSILONS,
+    KINDS,
+    collect,
+    figure,
+    tables,
+)
 from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
-from benchmarks.run.config import ConfigError
-from benchmarks.run.markdown import markdown_table
+from benchmarks.run.config import check_counts
+from benchmarks.run.display import run_experiment
+from benchmarks.run.report import Report, Table
+from benchmarks.run.storage import Row, RunKey, runs_of
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RegretBalancing, make_recipe
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.surrogate import FixedHyperparameters
 
 # One decision variable and a smooth kernel: its information gain is small enough that
@@ -57,6 +66,7 @@ class Task:
     epsilon: float
     seed: int
     rounds: int
+    resumable: ClassVar[bool] = True
 
     @classmethod
     def of(
@@ -68,11 +78,16 @@ class Task:
             method = "gp_ucb" if method == "ec_gp_ucb" else method
         return cls(method, kind, epsilon, seed, rounds)
 
-    def file(self, out: Path) -> Path:
-        """Where its decisions are kept; balancing depends on the number of rounds."""
-        method = self.method.replace(", ", "_").replace(" ", "_")
-        name = f"{method}_{self.kind}_{self.epsilon:g}_seed_{self.seed:04d}.csv"
-        return out / f"runs_{self.rounds}" / name
+    @property
+    def key(self) -> RunKey:
+        """Where its rows are kept."""
+        return RunKey(f"{self.kind} {self.epsilon:g}", self.method, self.seed)
+
+    def header(self) -> dict[str, Any]:
+        """Its name; balancing depends on the number of rounds."""
+        about = {"experiment": "action_sets", **self.key._asdict()}
+        told = self.method in BALANCING
+        return about | ({"rounds": self.rounds} if told else {})
 
     @cached_property
     def bandit(self) -> ActionSetBandit:
@@ -136,87 +151,55 @@ class Task:
         values = self.bandit.function.expected_value(offered)  # T x 20
         return values.amax(-1) - values[range(len(positions)), list(positions)]
 
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """The decisions that are not made yet."""
+        taken: list[int] = []
+        recipe = self.recipe()
 
-def run_task(task: Task, out: Path) -> int:
-    """Run, extend or skip one run.
+        def choose(step: int) -> int:
+            offered = self.actions[NUM_DESIGN + step]
+            row = recipe.propose(
+                self.history(taken),
+                self.space,
+                seed=100_000 * self.seed + step,
+                candidates=offered,
+            )
+            return int((offered == row).all(-1).int().argmax())
 
-    Returns:
-        How many decisions were made now.
-    """
-    taken: list[int] = []
-    recipe = task.recipe()
+        def learn(step: int, position: int) -> None:
+            taken.append(position)
 
-    def choose(step: int) -> int:
-        offered = task.actions[NUM_DESIGN + step]
-        row = recipe.propose(
-            task.history(taken),
-            task.space,
-            seed=100_000 * task.seed + step,
-            candidates=offered,
-        )
-        return int((offered == row).all(-1).int().argmax())
-
-    def learn(step: int, position: int) -> None:
-        taken.append(position)
-
-    return run_decisions(task.file(out), task.rounds, choose=choose, learn=learn)
-
-
-def load(task: Task, out: Path) -> list[int]:
-    """The positions on the disk."""
-    return [d.position for d in read_decisions(task.file(out))]
+        for row in decisions(done, self.rounds, choose=choose, learn=learn):
+            regret = self.regret([*taken, row["position"]])[-1]
+            yield row | {"regret": regret.item()}
 
 
 def run_action_sets(out: Path, *, seeds: int, rounds: int, workers: int = 1) -> int:
     """Run what is not there yet, then report on it.
 
     Returns:
-        The exit status, 0.
+        The exit status: 1 if a run failed.
 
     Raises:
         ConfigError: A count that is not positive.
     """
-    for name, count in (("seeds", seeds), ("iterations", rounds)):
-        if count < 1:
-            raise ConfigError(f"`{name}` must be at least 1, got {count}.")
-    console = Console()
-    work = {}
-    for seed in range(seeds):
-        for kind in KINDS:
-            for epsilon in EPSILONS:
-                for method in METHODS:
-                    task = Task.of(method, kind, epsilon, seed, rounds)
-                    work[task.file(out).stem] = partial(run_task, task, out)
-    run_all(work, workers, console)
-    found = collect(out, seeds, rounds)
-    text = report(found, out, seeds, rounds)
-    (out / "table.md").write_text(text, encoding="utf-8")
-    draw(found, out / "regret.png")
-    console.print(text, markup=False, soft_wrap=True)
-    return 0
+    check_counts(seeds=seeds, iterations=rounds)
+    tasks = [
+        Task.of(method, kind, epsilon, seed, rounds)
+        for seed in range(seeds)
+        for kind in KINDS
+        for epsilon in EPSILONS
+        for method in METHODS
+    ]
+    return run_experiment(tasks, report, out / "table.md", out=out, workers=workers)
 
 
-def collect(out: Path, seeds: int, rounds: int) -> Found:
-    """The contextual regret of each decision, without noise."""
-    found: dict[tuple[Perturbation, float], dict[str, Tensor]] = {}
-    for kind in KINDS:
-        for epsilon in EPSILONS:
-            by_method = found.setdefault((kind, epsilon), {})
-            for method in METHODS:
-                tasks = [
-                    Task.of(method, kind, epsilon, s, rounds) for s in range(seeds)
-                ]
-                by_method[method] = torch.stack(
-                    [task.regret(load(task, out)) for task in tasks]
-                )
-    return found
-
-
-def report(found: Found, out: Path, seeds: int, rounds: int) -> str:
-    """The tables, as Markdown."""
-    lines = [
-        "# When the model is wrong, and each round offers other decisions",
-        "",
+def report(rows: pd.DataFrame) -> Report:
+    """The contextual regret, and which guess plays."""
+    seeds, rounds = rows.seed.nunique(), int(rows.iteration.max()) + 1
+    task = partial(Task.of, rounds=rounds)
+    found = collect(rows, METHODS, lambda *run: task(*run).key)
+    text = (
         f"`python -m benchmarks action_sets --seeds {seeds} --iterations {rounds}`. "
         f"Functions of norm {NORM:g} of one decision, lengthscale {LENGTHSCALE:g}, "
         "plus an error of at most epsilon; 20 decisions are drawn a round; the noise "
@@ -224,37 +207,38 @@ def report(found: Found, out: Path, seeds: int, rounds: int) -> str:
         "*ec_gp_ucb* knows epsilon; without an error it is gp_ucb. *regret_balancing* "
         "has the guesses of the paper, or those of the second table. Contextual regret "
         "(21) and, behind the bar, the mean regret of the last quarter of the rounds: "
-        f"mean ± standard error over {seeds} seeds, lower is better.",
-        *tables(found),
-        "",
+        f"mean ± standard error over {seeds} seeds, lower is better."
+    )
+    title = (
         "**Which guess plays.** On the scale of the rewards, with its share of the "
-        "plays and the seeds in which it was eliminated.",
-        "",
-    ]
+        "plays and the seeds in which it was eliminated."
+    )
+    runs = runs_of(rows)
     head = ["guesses", "error", *(f"epsilon {e:g}" for e in EPSILONS)]
-    rows = []
+    cells = []
     for method in BALANCING:
         for kind in KINDS:
-            cells = [_plays(method, kind, e, out, seeds, rounds) for e in EPSILONS]
+            of_error = [
+                [task(method, kind, e, int(s)) for s in rows.seed.unique()]
+                for e in EPSILONS
+            ]
             label = "the paper's" if method == BALANCING[0] else "own"
-            rows.append([label, kind, *cells])
-    lines += markdown_table(head, rows, left=len(head))
-    return "\n".join(lines) + "\n"
+            cells.append([label, kind, *(_plays(tasks, runs) for tasks in of_error)])
+    plays = Table(head, cells, title, left=len(head))
+    return Report(
+        "When the model is wrong, and each round offers other decisions",
+        [text, *tables(found), plays],
+        {"regret.png": figure(found)},
+    )
 
 
-def _plays(
-    method: str,
-    kind: Perturbation,
-    epsilon: float,
-    out: Path,
-    seeds: int,
-    rounds: int,
-) -> str:
+def _plays(tasks: Sequence[Task], runs: Mapping[RunKey, pd.DataFrame]) -> str:
+    """The guesses of one method on one function, over the seeds."""
     plays: Counter[float] = Counter()
     gone: Counter[float] = Counter()
-    for seed in range(seeds):
-        task = Task.of(method, kind, epsilon, seed, rounds)
-        state = task.recipe().state(task.history(load(task, out)), task.space)
+    for task in tasks:
+        history = task.history(runs[task.key].position.tolist())
+        state = task.recipe().state(history, task.space)
         for guess, number, after in zip(
             state.misspecifications,
             state.num_plays,
@@ -263,8 +247,9 @@ def _plays(
         ):
             plays[guess] += number
             gone[guess] += after is not None
+    total = sum(task.rounds for task in tasks)
     return ", ".join(
-        f"{guess:.2g}: {100 * number / (seeds * rounds):.0f}%"
+        f"{guess:.2g}: {100 * number / total:.0f}%"
         + (f" (out {gone[guess]})" if gone[guess] else "")
         for guess, number in plays.items()
     )

@@ -7,13 +7,14 @@ function is maximised jointly and greedily; everything else is equal and paired.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
+from typing import Any, ClassVar
 
+import pandas as pd
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.fit import fit_gpytorch_mll
@@ -21,14 +22,14 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
-from rich.console import Console
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from benchmarks.experiments.improvement import PlainExpectedImprovement
-from benchmarks.run.markdown import markdown_table
-from benchmarks.run.parallel import in_parallel
-from benchmarks.run.runner import one_thread
+from benchmarks.run.config import check_counts
+from benchmarks.run.display import run_experiment
+from benchmarks.run.report import Report, Table, estimate
+from benchmarks.run.storage import Row, RunKey
 from benchmarks.run.world import World
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
@@ -254,6 +255,14 @@ def _hallucinated(
     return acqf
 
 
+def _repelled(
+    model: SingleTaskGP, setting: Setting, tried: Tensor, seed: int
+) -> AcquisitionFunction:
+    return DistributionallyRobustUCB(
+        model, BETA, setting.context_set, setting.objective
+    )
+
+
 METHODS = (
     Method("qUCB, jointly", _ucb, JOINT),
     Method("qUCB, greedily", _ucb, GREEDY),
@@ -262,61 +271,82 @@ METHODS = (
     Method("qEI, greedily", _improvement, GREEDY),
     Method("random", None),
 )
+REPELLED = Method("UCB, repelled", _repelled)
+ONE_BY_ONE = Method("one by one", _repelled)  # with batches of one
+BY_LABEL = {method.label: method for method in (*METHODS, REPELLED, ONE_BY_ONE)}
+
+
+@cache
+def setting_of(problem: str) -> Setting:
+    """The setting of a problem: its optimum takes some seconds."""
+    return Setting(problem)
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one method did under one seed.
+class Task:
+    """One method under one seed.
 
     Args:
-        regret: Of the recommendation after each round, ``rounds``.
-        batch_regret: The mean over the decisions of each batch, ``rounds``.
-        seconds: The median time of a batch.
-        values: Acquisition values by round, of a method that works jointly.
-        gaps: How near the nearest two of each batch are, in sides, ``rounds``.
+        problem: The name of the test function.
+        method: A key of ``BY_LABEL``.
+        seed: Picks the first decisions, the contexts and the starts of the searches.
+        rounds: How many batches.
+        q: Decisions of each batch.
     """
 
-    regret: Tensor
-    batch_regret: Tensor
-    seconds: float
-    values: tuple[Values, ...]
-    gaps: Tensor
+    problem: str
+    method: str
+    seed: int
+    rounds: int
+    q: int
+    resumable: ClassVar[bool] = False
 
+    @property
+    def key(self) -> RunKey:
+        """Where its rows are kept."""
+        return RunKey(self.problem, self.method, self.seed)
 
-def run_method(
-    method: Method, setting: Setting, seed: int, *, rounds: int, q: int
-) -> Run:
-    """Run one method under one seed, for ``rounds`` batches of ``q``."""
-    world = World(setting.problem, setting.name, seed)
-    X = torch.cat([world.initial_decision(i) for i in range(INITIAL)])
-    C = torch.cat([world.context(i) for i in range(INITIAL + rounds * q)])
-    Y = setting.problem.evaluate(X, C[: len(X)]).unsqueeze(-1)
-    regret, batch_regret, seconds, values, gaps = [], [], [], [], []
-    low, high = setting.problem.bounds
-    for step in range(rounds + 1):
-        model = _fit(setting.problem, torch.cat([X, C[: len(X)]], dim=-1), Y)
-        if step > 0:
+    def header(self) -> dict[str, Any]:
+        """Its name and the size of a batch."""
+        return {"experiment": "batches", **self.key._asdict(), "q": self.q}
+
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """A row for each batch.
+
+        ``regret`` is that of what is recommended after it, ``batch_regret`` the mean
+        over its decisions, ``gap`` how near the nearest two are, in sides; ``greedy``,
+        ``cold`` and ``joint`` are the acquisition values of a method that works
+        jointly.
+        """
+        setting, method, q = setting_of(self.problem), BY_LABEL[self.method], self.q
+        problem, rounds = setting.problem, self.rounds
+        world = World(problem, setting.name, self.seed)
+        X = torch.cat([world.initial_decision(i) for i in range(INITIAL)])
+        C = torch.cat([world.context(i) for i in range(INITIAL + rounds * q)])
+        Y = problem.evaluate(X, C[: len(X)]).unsqueeze(-1)
+        low, high = problem.bounds
+        model = _fit(problem, torch.cat([X, C[: len(X)]], dim=-1), Y)
+        for step in range(rounds):
+            batch = method.choose(model, setting, X, q, seed=1000 * self.seed + step)
+            unit = (batch.X - low) / (high - low)
+            gaps = torch.cdist(unit, unit).fill_diagonal_(torch.inf)
+            new = C[len(X) : len(X) + q]
+            outcome = problem.evaluate(batch.X, new).unsqueeze(-1)
+            X, Y = torch.cat([X, batch.X]), torch.cat([Y, outcome])
+            model = _fit(problem, torch.cat([X, C[: len(X)]], dim=-1), Y)
             recommended = setting.value(setting.recommended(model))
-            regret.append(setting.optimum - recommended)
-        if step == rounds:
-            break
-        batch = method.choose(model, setting, X, q, seed=1000 * seed + step)
-        seconds.append(batch.seconds)
-        if batch.values is not None:
-            values.append(batch.values)
-        batch_regret.append(setting.optimum - setting.value(batch.X).mean())
-        unit = (batch.X - low) / (high - low)
-        gaps.append(torch.cdist(unit, unit).fill_diagonal_(torch.inf).min())
-        new = C[len(X) : len(X) + q]
-        outcome = setting.problem.evaluate(batch.X, new).unsqueeze(-1)
-        X, Y = torch.cat([X, batch.X]), torch.cat([Y, outcome])
-    return Run(
-        torch.stack(regret),
-        torch.stack(batch_regret),
-        torch.tensor(seconds).median().item(),
-        tuple(values),
-        torch.stack(gaps),
-    )
+            of_batch = setting.optimum - setting.value(batch.X).mean()
+            values = batch.values
+            yield {
+                "iteration": step,
+                "regret": (setting.optimum - recommended).item(),
+                "batch_regret": of_batch.item(),
+                "gap": gaps.min().item(),
+                "seconds": batch.seconds,
+                "greedy": None if values is None else values.greedy,
+                "cold": None if values is None else values.cold,
+                "joint": None if values is None else values.joint,
+            }
 
 
 def _fit(problem: RobustTestFunction, Z: Tensor, Y: Tensor) -> SingleTaskGP:
@@ -328,83 +358,76 @@ def _fit(problem: RobustTestFunction, Z: Tensor, Y: Tensor) -> SingleTaskGP:
 
 
 def run_batches(out: Path, *, seeds: int, rounds: int, q: int, workers: int = 1) -> int:
-    """Run all methods on all seeds; the table in ``out`` is of the seeds done so far.
+    """Run all methods on all seeds; the runs are kept in a folder beside the page.
 
     Returns:
-        The exit status, 0.
+        The exit status: 1 if a run failed.
     """
-    console = Console()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    done: dict[str, list[Run]] = {method.label: [] for method in METHODS}
-    work = {s: partial(run_seed, s, rounds=rounds, q=q) for s in range(seeds)}
-    for _, outcome in in_parallel(work, workers=workers):
-        if isinstance(outcome, BaseException):
-            raise outcome
-        for label, run in outcome.items():
-            done[label].append(run)
-        text = report(done, rounds=rounds, q=q)
-        out.write_text(text, encoding="utf-8")
-        console.print(f"{len(done[METHODS[0].label])} of {seeds} seeds")
-    console.print(text)
-    return 0
+    check_counts(seeds=seeds, rounds=rounds, q=q)
+    tasks = [
+        Task(PROBLEM, method.label, seed, rounds, q)
+        for seed in range(seeds)
+        for method in METHODS
+    ]
+
+    def made(rows: pd.DataFrame) -> Report:
+        return report(rows, q)
+
+    return run_experiment(tasks, made, out, out=out.with_suffix(""), workers=workers)
 
 
-def run_seed(seed: int, *, rounds: int, q: int) -> dict[str, Run]:
-    """Run every method under one seed, on one thread."""
-    with one_thread():
-        setting = Setting()
-        return {
-            method.label: run_method(method, setting, seed, rounds=rounds, q=q)
-            for method in METHODS
+def by_seed(rows: pd.DataFrame, method: str) -> pd.DataFrame:
+    """What counts of a method on a problem, a row for each seed."""
+    own = rows[rows.algorithm == method].groupby("seed")
+    return pd.DataFrame(
+        {
+            "end": own.regret.last(),
+            "mean": own.regret.mean(),
+            "batch": own.batch_regret.mean(),
+            "seconds": own.seconds.median(),
         }
+    )
 
 
-def report(runs: dict[str, list[Run]], *, rounds: int, q: int) -> str:
-    """The tables, as Markdown."""
-    seeds = len(runs[METHODS[0].label])
-    lines = [
-        f"# Batches of {q}",
-        "",
-        f"`python -m benchmarks batches --seeds {seeds} --rounds {rounds} --q {q}`",
-        "",
-        f"{PROBLEM}, {CONTEXTS} contexts of the true law, total variation {RADIUS}; "
-        f"{INITIAL} random decisions, then {rounds} batches of {q}; {seeds} seeds, "
-        f"paired. {PATHS} paths, beta {BETA}. Mean ± standard error.",
-        "",
-    ]
-    measures = ["regret at the end", "mean over rounds", "regret of the batches"]
-    rows = []
-    for label, found in runs.items():
-        end = torch.stack([run.regret[-1] for run in found])
-        path = torch.stack([run.regret.mean() for run in found])
-        batch = torch.stack([run.batch_regret.mean() for run in found])
-        seconds = torch.tensor([run.seconds for run in found]).median().item()
-        cells = [
-            mean_and_error(end),
-            mean_and_error(path),
-            mean_and_error(batch),
-            f"{seconds:.2f}",
-        ]
-        rows.append([label, *cells])
-    lines += [
-        *markdown_table(["method", *measures, "seconds a batch"], rows),
-        "",
-        "Joint minus another way, paired by seed: below zero is good for joint.",
-        "",
-    ]
-    rows = []
-    for joint, other in COMPARISONS:
-        pairs = list(zip(runs[joint], runs[other], strict=True))
-        columns = (
-            [a.regret[-1] - b.regret[-1] for a, b in pairs],
-            [a.regret.mean() - b.regret.mean() for a, b in pairs],
-            [a.batch_regret.mean() - b.batch_regret.mean() for a, b in pairs],
-        )
-        cells = [mean_and_error(torch.stack(column)) for column in columns]
-        rows.append([f"{joint} - {other}", *cells])
-    lines += markdown_table(["", *measures], rows)
-    lines += ["", *_acquisition_values(runs)]
-    return "\n".join(lines) + "\n"
+MEASURES = {
+    "end": "regret at the end",
+    "mean": "mean over rounds",
+    "batch": "regret of the batches",
+}
+
+
+def report(rows: pd.DataFrame, q: int) -> Report:
+    """The tables."""
+    seeds, rounds = rows.seed.nunique(), int(rows.iteration.max()) + 1
+    found = {method.label: by_seed(rows, method.label) for method in METHODS}
+    differences = {f"{a} - {b}": found[a] - found[b] for a, b in COMPARISONS}
+
+    def cells(frame: pd.DataFrame) -> list[str]:
+        return [str(estimate(frame[name].tolist())) for name in MEASURES]
+
+    return Report(
+        f"Batches of {q}",
+        [
+            f"`python -m benchmarks batches --seeds {seeds} --rounds {rounds} --q {q}`",
+            f"{PROBLEM}, {CONTEXTS} contexts of the true law, total variation {RADIUS};"
+            f" {INITIAL} random decisions, then {rounds} batches of {q}; {seeds} seeds,"
+            f" paired. {PATHS} paths, beta {BETA}. Mean ± standard error.",
+            Table(
+                ["method", *MEASURES.values(), "seconds a batch"],
+                [
+                    [label, *cells(frame), f"{frame.seconds.median():.2f}"]
+                    for label, frame in found.items()
+                ],
+            ),
+            Table(
+                ["", *MEASURES.values()],
+                [[label, *cells(frame)] for label, frame in differences.items()],
+                "Joint minus another way, paired by seed: below zero is good for "
+                "joint.",
+            ),
+            _acquisition_values(rows),
+        ],
+    )
 
 
 COMPARISONS = (
@@ -414,33 +437,19 @@ COMPARISONS = (
 )
 
 
-def _acquisition_values(runs: dict[str, list[Run]]) -> Sequence[str]:
+def _acquisition_values(rows: pd.DataFrame) -> Table:
     """How the acquisition values of the ways compare on the same paths."""
-    lines = [
+    table = []
+    for label, own in rows.dropna(subset="greedy").groupby("algorithm", sort=False):
+        for start, column in {"cold": "cold", "warm": "joint"}.items():
+            gain = own[column] - own.greedy
+            quantiles = (f"{gain.quantile(level):.2g}" for level in (0.1, 0.5, 0.9))
+            better = f"{100 * (gain > 1e-9).mean():.0f}%"
+            table.append([f"{label}, {start}", *quantiles, better])
+    return Table(
+        ["", "lowest tenth", "median", "highest tenth", "better than greedy"],
+        table,
         "Acquisition values on the same model and paths, less that of the greedy "
         "batch. *Cold*: jointly from Sobol starts alone; *warm*: the greedy batch is "
         "a start too, as in the tables above.",
-        "",
-    ]
-    rows = []
-    for label, found in runs.items():
-        values = [value for run in found for value in run.values]
-        if not values:
-            continue
-        for start, gains in {
-            "cold": [value.cold - value.greedy for value in values],
-            "warm": [value.joint - value.greedy for value in values],
-        }.items():
-            gain = torch.tensor(gains).double()
-            quantiles = gain.quantile(torch.tensor([0.1, 0.5, 0.9]).double()).tolist()
-            cells = [f"{quantile:.2g}" for quantile in quantiles]
-            cells.append(f"{100 * (gain > 1e-9).double().mean():.0f}%")
-            rows.append([f"{label}, {start}", *cells])
-    head = ["", "lowest tenth", "median", "highest tenth", "better than greedy"]
-    return [*lines, *markdown_table(head, rows)]
-
-
-def mean_and_error(values: Tensor) -> str:
-    """Mean and standard error, as text."""
-    error = values.std() / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return f"{values.mean():.3g} ± {error:.2g}"
+    )

@@ -10,35 +10,31 @@ from __future__ import annotations
 
 import csv
 import io
-import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import pandas as pd
 import torch
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.experiments.decisions import (
-    Decision,
-    read_decisions,
-    run_all,
-    run_decisions,
-)
+from benchmarks.experiments.decisions import decisions
 from benchmarks.problems import BOCUProblem
-from benchmarks.run.config import ConfigError
-from benchmarks.run.markdown import markdown_table
-from benchmarks.run.report import estimate
+from benchmarks.run.config import check_counts
+from benchmarks.run.display import report_failures, run_with_lines, show
+from benchmarks.run.pictures import Panel, panel_figure
+from benchmarks.run.report import Report, Table, estimate
+from benchmarks.run.storage import Row, RunKey, collect_runs, load, runs_of
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     MaximumMeanDiscrepancy,
     TotalVariation,
 )
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.plotting import plot_regret
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -106,30 +102,37 @@ class Task:
         method: The recipe.
         setting: What it aims at; None for a recipe that knows no objective.
         seed: Picks the sample, the contexts, the noise and the initial data.
+        rounds: How many decisions, those of the initial data not counted.
     """
 
     problem: str
     method: str
     setting: Setting | None
     seed: int
+    rounds: int
+    resumable: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, problem: str, method: str, setting: Setting, seed: int) -> Task:
+    def of(
+        cls, problem: str, method: str, setting: Setting, seed: int, rounds: int
+    ) -> Task:
         """The run whose decisions are those of a method in a setting."""
         if method in _WITHOUT_OBJECTIVE:
-            return cls(problem, method, None, seed)
+            return cls(problem, method, None, seed, rounds)
         if method == "ucb_bocu_1" and setting.objective == "dro":
             # Without a sensitivity both versions are the bound of the worst case.
-            return cls(problem, "ucb_bocu_2", setting, seed)
-        return cls(problem, method, setting, seed)
+            return cls(problem, "ucb_bocu_2", setting, seed, rounds)
+        return cls(problem, method, setting, seed, rounds)
 
-    def file(self, out: Path) -> Path:
-        """Where its decisions are kept."""
-        parts = [self.method]
-        if self.setting is not None:
-            parts += [self.setting.objective, self.setting.distance]
-        name = f"{'_'.join(parts)}_seed_{self.seed:04d}.csv"
-        return out / self.problem / "runs" / name
+    @property
+    def key(self) -> RunKey:
+        """Where its rows are kept."""
+        aim = "" if self.setting is None else f", {self.setting}"
+        return RunKey(self.problem, self.method + aim, self.seed)
+
+    def header(self) -> dict[str, Any]:
+        """Its name; a longer run begins as a shorter one."""
+        return {"experiment": "bocu", **self.key._asdict()}
 
     def algorithm(self, problem: BOCUProblem) -> Recipe:
         """The recipe, with the prior that the function is a sample of."""
@@ -145,65 +148,54 @@ class Task:
             options |= self.setting.options(problem)
         return make_recipe(self.method, **options)
 
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """The decisions that are not made yet."""
+        problem = make_problem(self.problem, self.seed)
+        function, candidates = problem.function, problem.candidates
+        space = SearchSpace(function.bounds, function.context_bounds)
+        data = problem.initial()
+        contexts = problem.sample_contexts(self.rounds)
+        algorithm = self.algorithm(problem)
+
+        def choose(step: int) -> int:
+            X, C, Y = data
+            x = algorithm.propose(
+                History(X=X, C=C, Y=Y, contexts=C),
+                space,
+                seed=100_000 * self.seed + step,
+                candidates=candidates,
+            )
+            return int((candidates == x).all(-1).nonzero()[0])
+
+        def learn(step: int, position: int) -> None:
+            nonlocal data
+            chosen, c = torch.tensor([position]), contexts[step : step + 1]
+            y = problem.observe(chosen, c, step=step)
+            X, C, Y = data
+            data = (
+                torch.cat([X, candidates[chosen]]),
+                torch.cat([C, c]),
+                torch.cat([Y, y]),
+            )
+
+        return decisions(done, self.rounds, choose=choose, learn=learn)
+
 
 def make_problem(name: str, seed: int) -> BOCUProblem:
     """The paper's setting; of "gp_prior_2_2" the seed picks the sample, too."""
     return BOCUProblem.preset(name, seed, decisions="grid")
 
 
-def run_task(task: Task, out: Path, iterations: int) -> int:
-    """Run, extend or skip one run, on one thread.
-
-    Returns:
-        How many decisions were made now.
-    """
-    if len(load(task, out)) >= iterations:
-        return 0
-    problem = make_problem(task.problem, task.seed)
-    function, candidates = problem.function, problem.candidates
-    space = SearchSpace(function.bounds, function.context_bounds)
-    data = problem.initial()
-    contexts = problem.sample_contexts(iterations)
-    algorithm = task.algorithm(problem)
-
-    def choose(step: int) -> int:
-        X, C, Y = data
-        x = algorithm.propose(
-            History(X=X, C=C, Y=Y, contexts=C),
-            space,
-            seed=100_000 * task.seed + step,
-            candidates=candidates,
-        )
-        return int((candidates == x).all(-1).nonzero()[0])
-
-    def learn(step: int, position: int) -> None:
-        nonlocal data
-        chosen, c = torch.tensor([position]), contexts[step : step + 1]
-        y = problem.observe(chosen, c, step=step)
-        X, C, Y = data
-        data = (
-            torch.cat([X, candidates[chosen]]),
-            torch.cat([C, c]),
-            torch.cat([Y, y]),
-        )
-
-    return run_decisions(task.file(out), iterations, choose=choose, learn=learn)
-
-
-def load(task: Task, out: Path) -> list[Decision]:
-    """The decisions on the disk."""
-    return read_decisions(task.file(out))
-
-
 def tasks_of(
     problems: Sequence[str],
     settings: Sequence[Setting],
     seeds: int,
+    rounds: int,
     methods: Sequence[str] = METHODS,
 ) -> list[Task]:
     """All runs, each once; seed by seed, so that a killed benchmark has whole seeds."""
     tasks = [
-        Task.of(problem, method, setting, seed)
+        Task.of(problem, method, setting, seed, rounds)
         for seed in range(seeds)
         for problem in problems
         for setting in settings
@@ -223,39 +215,27 @@ def run_bocu(
     methods: Sequence[str] = METHODS,
     workers: int = 1,
 ) -> int:
-    """Run what is not there yet, then report on all settings of each problem.
+    """Run what is not there yet, then report on the settings of each problem.
 
     A setting is reported for the seeds that all of ``methods`` have finished. Each
     problem has a folder of its own in ``out``.
 
     Returns:
-        The exit status, 0.
+        The exit status: 1 if a run failed.
 
     Raises:
         ConfigError: A count that is not positive.
     """
-    for name, count in (("seeds", seeds), ("iterations", iterations)):
-        if count < 1:
-            raise ConfigError(f"`{name}` must be at least 1, got {count}.")
+    check_counts(seeds=seeds, iterations=iterations)
     console = Console()
     settings = [Setting(o, d) for d in distances for o in objectives]
-    tasks = tasks_of(problems, settings, seeds, methods)
-    work = {
-        f"{t.problem} {t.file(out).stem}": partial(run_task, t, out, iterations)
-        for t in tasks
-    }
-    run_all(work, workers, console)
-    for problem in problems:
-        found = collect(out, problem, seeds, iterations, methods)
-        crossed = cross(out, problem, seeds, iterations)
-        table = report(problem, found, crossed, iterations)
-        folder = out / problem
-        (folder / "table.md").write_text(table, encoding="utf-8")
-        curves = iterations_csv(found)
-        (folder / "iterations.csv").write_text(curves, encoding="utf-8")
-        draw(found, folder / "regret.png")
-        console.print(table, markup=False, soft_wrap=True)
-    return 0
+    tasks = tasks_of(problems, settings, seeds, iterations, methods)
+    failures = run_with_lines(tasks, out, workers=workers, console=console)
+    rows, _ = load(collect_runs({t.key: t.rounds for t in tasks}, out, {}))
+    for problem, own in rows.groupby("problem", sort=False):
+        page = out / str(problem) / "table.md"
+        show(report(str(problem), own, settings, methods), page, console)
+    return report_failures(failures)
 
 
 @dataclass(frozen=True)
@@ -275,65 +255,67 @@ Found = Mapping[Setting, Mapping[str, Curves]]
 
 
 def collect(
-    out: Path,
     name: str,
-    seeds: int,
-    iterations: int,
+    rows: pd.DataFrame,
+    settings: Sequence[Setting],
     methods: Sequence[str] = METHODS,
 ) -> Found:
     """The regrets in each setting, of the seeds that all its methods have finished."""
-    rows: dict[Setting, dict[str, list[Tensor]]] = {}
-    seconds: dict[Setting, dict[str, list[float]]] = {}
-    for seed in range(seeds):
-        problem = make_problem(name, seed)
-        for setting in SETTINGS:
-            runs = {m: load(Task.of(name, m, setting, seed), out) for m in methods}
-            if min(map(len, runs.values())) < iterations:
-                continue
-            regret = problem.regret(setting.build(problem))  # of each candidate
-            for method, decisions in runs.items():
-                taken = [d.position for d in decisions[:iterations]]
-                times = [d.seconds for d in decisions[:iterations]]
-                row = rows.setdefault(setting, {}).setdefault(method, [])
-                row.append(regret[torch.tensor(taken)])
-                seconds.setdefault(setting, {}).setdefault(method, []).extend(times)
-    return {
-        setting: {
-            method: Curves(
-                torch.stack(regrets),
-                torch.tensor(seconds[setting][method]).median().item(),
-            )
-            for method, regrets in by_method.items()
+    runs, seeds = runs_of(rows), sorted(map(int, rows.seed.unique()))
+    found: dict[Setting, dict[str, Curves]] = {}
+    for setting in settings:
+        keys = {
+            seed: {m: Task.of(name, m, setting, seed, 0).key for m in methods}
+            for seed in seeds
         }
-        for setting, by_method in rows.items()
-    }
+        whole = [seed for seed in seeds if runs.keys() >= set(keys[seed].values())]
+        if not whole:
+            continue
+        judges = {seed: _regrets(name, seed, setting) for seed in whole}
+        found[setting] = {}
+        for method in methods:
+            played = {seed: runs[keys[seed][method]] for seed in whole}
+            found[setting][method] = Curves(
+                torch.stack([judges[s][_positions(played[s])] for s in whole]),
+                statistics.median(s for run in played.values() for s in run.seconds),
+            )
+    return found
+
+
+def _regrets(name: str, seed: int, setting: Setting) -> Tensor:
+    """The regret of each candidate."""
+    problem = make_problem(name, seed)
+    return problem.regret(setting.build(problem))
+
+
+def _positions(run: pd.DataFrame) -> Tensor:
+    return torch.tensor(run.position.to_numpy(), dtype=torch.long)
 
 
 Crossed = Mapping[str, Mapping[tuple[str, str], Tensor]]
 """Distance -> (aimed at, judged by) -> cumulative regret of each seed."""
 
 
-def cross(out: Path, name: str, seeds: int, iterations: int) -> Crossed:
+def cross(name: str, rows: pd.DataFrame) -> Crossed:
     """Thompson sampling for each objective, judged by each objective (Figure 3).
 
     Of the distances and seeds for which the runs of all objectives have finished.
     """
+    runs = runs_of(rows)
     totals: dict[str, dict[tuple[str, str], list[Tensor]]] = {}
-    for seed in range(seeds):
-        for distance in DISTANCES:
-            runs = {
-                o: load(Task.of(name, CROSSED, Setting(o, distance), seed), out)
-                for o in OBJECTIVES
+    for distance in DISTANCES:
+        for seed in sorted(map(int, rows.seed.unique())):
+            keys = {
+                aim: Task.of(name, CROSSED, Setting(aim, distance), seed, 0).key
+                for aim in OBJECTIVES
             }
-            if min(map(len, runs.values())) < iterations:
+            if not runs.keys() >= set(keys.values()):
                 continue
-            problem = make_problem(name, seed)
             for judge in OBJECTIVES:
-                regret = problem.regret(Setting(judge, distance).build(problem))
-                for aim, decisions in runs.items():
-                    taken = [d.position for d in decisions[:iterations]]
+                regret = _regrets(name, seed, Setting(judge, distance))
+                for aim, key in keys.items():
                     row = totals.setdefault(distance, {}).setdefault((aim, judge), [])
-                    row.append(regret[torch.tensor(taken)].sum())
+                    row.append(regret[_positions(runs[key])].sum())
     return {
         distance: {pair: torch.stack(rows) for pair, rows in pairs.items()}
         for distance, pairs in totals.items()
@@ -351,63 +333,69 @@ _HEAD = (
 )
 
 
-def report(problem: str, found: Found, crossed: Crossed, iterations: int) -> str:
-    """The tables, as Markdown."""
-    lines = [
-        f"# BOCU on {problem}",
-        "",
-        f"`python -m benchmarks bocu --problems {problem} --iterations {iterations}`; "
-        "seeds and settings are those below. 1,024 decisions, 64 contexts, a known "
-        "prior of lengthscale .1, 5 initial points, noise .01, beta "
+def report(
+    problem: str,
+    rows: pd.DataFrame,
+    settings: Sequence[Setting],
+    methods: Sequence[str],
+) -> Report:
+    """The tables and curves of one problem."""
+    found, iterations = collect(problem, rows, settings, methods), rows.iteration.max()
+    about = (
+        f"`python -m benchmarks bocu --problems {problem} --iterations "
+        f"{iterations + 1}`; seeds and settings are those below. 1,024 decisions, 64 "
+        "contexts, a known prior of lengthscale .1, 5 initial points, noise .01, beta "
         f"{BETA:g} of the bounds; the radius is the distance from the reference to the "
-        "truth.",
-        "",
+        "truth."
+    )
+    reading = (
         "Mean ± standard error over seeds; lower is better. *Last : first* is the mean "
         "regret of the last quarter of the decisions by that of the first: below one, "
         "cumulative regret bends; one is linear. *Minus first* is the cumulative "
         "regret less that of the first method, paired by seed, and in how many seeds "
-        "it is lower. Under DRO both versions of UCB-BOCU are one, and are run once.",
-    ]
-    for setting, methods in found.items():
-        first = next(iter(methods))
-        base = methods[first].regret.sum(-1)
-        lines += [
-            "",
-            f"**{setting}**: {len(base)} seeds, {iterations} decisions",
-            "",
+        "it is lower. Under DRO both versions of UCB-BOCU are one, and are run once."
+    )
+    tables = [setting_table(setting, curves) for setting, curves in found.items()]
+    crossed = [_crossed_table(*each) for each in cross(problem, rows).items()]
+    return Report(
+        f"BOCU on {problem}",
+        [about, reading, *tables, *crossed],
+        figures={"regret.png": figure(found)},
+        texts={"iterations.csv": iterations_csv(found)},
+    )
+
+
+def setting_table(setting: Setting, methods: Mapping[str, Curves]) -> Table:
+    """The methods in one setting, each beside the first."""
+    base = next(iter(methods.values())).regret.sum(-1)
+    rows = []
+    for i, (method, curves) in enumerate(methods.items()):
+        total = curves.regret.sum(-1)  # seeds
+        last = curves.regret[:, -quarter(curves.regret.shape[-1]) :].mean(-1)
+        cells = [
+            method,
+            _estimate(total),
+            _estimate(last),
+            f"{last_to_first(curves.regret):.2f}",
+            _estimate(total - base) if i else "",
+            f"{int((total < base).sum())}" if i else "",
+            f"{curves.seconds:.2g}",
         ]
-        rows = []
-        for method, curves in methods.items():
-            total = curves.regret.sum(-1)  # seeds
-            last = curves.regret[:, -quarter(iterations) :].mean(-1)
-            cells = [
-                method,
-                _estimate(total),
-                _estimate(last),
-                f"{last_to_first(curves.regret):.2f}",
-                "" if method == first else _estimate(total - base),
-                "" if method == first else f"{int((total < base).sum())}",
-                f"{curves.seconds:.2g}",
-            ]
-            rows.append(cells)
-        lines += markdown_table(_HEAD, rows)
-    for distance, pairs in crossed.items():
-        lines += ["", *_crossed_table(distance, pairs)]
-    return "\n".join(lines) + "\n"
+        rows.append(cells)
+    seeds, iterations = next(iter(methods.values())).regret.shape
+    title = f"**{setting}**: {seeds} seeds, {iterations} decisions"
+    return Table(_HEAD, rows, title)
 
 
-def _crossed_table(
-    distance: str, pairs: Mapping[tuple[str, str], Tensor]
-) -> Iterator[str]:
+def _crossed_table(distance: str, pairs: Mapping[tuple[str, str], Tensor]) -> Table:
     """Rows aim at an objective, columns judge by one."""
-    yield f"**{CROSSED} judged by every objective, {distance.upper()}**"
-    yield ""
-    yield from markdown_table(
+    return Table(
         ["aimed at", *(f"judged by {judge.upper()}" for judge in OBJECTIVES)],
         [
             [aim.upper(), *(_estimate(pairs[aim, judge]) for judge in OBJECTIVES)]
             for aim in OBJECTIVES
         ],
+        f"**{CROSSED} judged by every objective, {distance.upper()}**",
     )
 
 
@@ -442,29 +430,17 @@ def iterations_csv(found: Found) -> str:
     return text.getvalue()
 
 
-def draw(found: Found, path: Path) -> None:
-    """Save the cumulative regret, one panel for each setting."""
-    columns = min(3, len(found))
-    rows = math.ceil(len(found) / columns)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(4.2 * columns, 3.6 * rows),
-        layout="constrained",
-        squeeze=False,
-    )
-    for ax in axes.flat[len(found) :]:
-        ax.remove()
-    for i, (setting, methods) in enumerate(found.items()):
-        ax = axes.flat[i]
-        cumulative = {m: curves.regret.cumsum(-1) for m, curves in methods.items()}
-        plot_regret(cumulative, ax, ylabel="cumulative regret" if i == 0 else "")
-        seeds = {len(curves.regret) for curves in methods.values()}
-        ax.set_title(f"{setting}: {max(seeds)} seeds")
-        if i > 0:
-            ax.get_legend().remove()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+def figure(found: Found) -> Figure:
+    """The cumulative regret, one panel for each setting."""
+    panels = [
+        Panel(
+            f"{setting}: {len(next(iter(methods.values())).regret)} seeds",
+            "cumulative regret",
+            {method: curves.regret.cumsum(-1) for method, curves in methods.items()},
+        )
+        for setting, methods in found.items()
+    ]
+    return panel_figure(panels, min(3, len(panels)))
 
 
 def _estimate(values: Tensor) -> str:

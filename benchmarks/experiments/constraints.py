@@ -7,17 +7,21 @@ all. The world's law is another than the reference, and inside the ball.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
+import pandas as pd
 import torch
-from rich.console import Console
 from torch import Tensor
 
-from benchmarks.experiments.batches import mean_and_error
 from benchmarks.problems import Reservoir
-from benchmarks.run.markdown import markdown_table
-from benchmarks.run.runner import one_thread
+from benchmarks.run.config import check_counts
+from benchmarks.run.display import run_experiment
+from benchmarks.run.report import Report, Table, estimate
+from benchmarks.run.storage import Row, RunKey
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import (
     Adversary,
@@ -64,6 +68,80 @@ METHODS: dict[str, tuple[Adversary, bool]] = {
 
 
 @dataclass(frozen=True)
+class Task:
+    """One run; all methods of a seed meet the same contexts and noise.
+
+    Args:
+        method: A key of ``METHODS``.
+        seed: Picks the design, the contexts and the noise.
+        rounds: How many decisions after the design.
+    """
+
+    method: str
+    seed: int
+    rounds: int
+    resumable: ClassVar[bool] = False
+
+    @property
+    def key(self) -> RunKey:
+        """Where its rows are kept."""
+        return RunKey("reservoir", self.method, self.seed)
+
+    def header(self) -> dict[str, Any]:
+        """Its name, and the number of rounds: what counts is behind the last."""
+        about = {"experiment": "constraints", **self.key._asdict()}
+        return {**about, "rounds": self.rounds}
+
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """A row for each decision after the design: was the constraint met?"""
+        function = Reservoir(noise_std=NOISE)
+        adversary, told = METHODS[self.method]
+        options = {"reference": function.reference, "feasibility": LEVEL, **LAPTOP}
+        opt = RobustOptimizer(
+            make_recipe("dro", adversary=adversary, **options),
+            function.bounds,
+            function.context_bounds,
+            seed=self.seed,
+            num_initial=INITIAL,
+        )
+        generator = torch.Generator().manual_seed(self.seed)
+        contexts = function.sample_contexts(INITIAL + self.rounds, self.seed)
+        for number, c in enumerate(contexts, start=-INITIAL):
+            start = time.perf_counter()
+            x, c = opt.ask(), c.unsqueeze(0)
+            seconds = time.perf_counter() - start
+            g = function.constraints(x, c)
+            y = function.observe(x, c, generator=generator)
+            opt.tell(x, c, y, constraints=g if told else None)
+            last = number == self.rounds - 1
+            if number >= 0:
+                yield {
+                    "iteration": number,
+                    "x": x.flatten().tolist(),
+                    "c": c.flatten().tolist(),
+                    "y": y.item(),
+                    "met": bool((g >= 0).all()),
+                    "seconds": seconds,
+                    "recommended": opt.recommend().x.tolist() if last else None,
+                }
+
+
+def run_constraints(out: Path, *, seeds: int, rounds: int) -> int:
+    """Run all seeds; the runs are kept in a folder beside the page.
+
+    Returns:
+        The exit status: 1 if a run failed.
+    """
+    check_counts(seeds=seeds, rounds=rounds)
+    tasks = [Task(method, seed, rounds) for seed in range(seeds) for method in METHODS]
+
+    def made(rows: pd.DataFrame) -> Report:
+        return report(outcomes(rows), rounds)
+
+    return run_experiment(tasks, made, out, out=out.with_suffix(""), workers=1)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a run came to.
 
@@ -81,46 +159,15 @@ class Outcome:
     met: float
 
 
-def run_constraints(out: Path, *, seeds: int, rounds: int) -> int:
-    """Run all seeds; the table in ``out`` is of the seeds done so far.
-
-    Returns:
-        The exit status, 0.
-    """
-    console = Console()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    found: dict[str, list[Outcome]] = {method: [] for method in METHODS}
-    with one_thread():
-        for seed in range(seeds):
-            for method in METHODS:
-                found[method].append(run_method(method, seed, rounds))
-            out.write_text(report(found, rounds), encoding="utf-8")
-            console.print(f"{seed + 1} of {seeds} seeds")
-    return 0
-
-
-def run_method(method: str, seed: int, rounds: int) -> Outcome:
-    """One run; all methods of a seed meet the same contexts and noise."""
+def outcomes(rows: pd.DataFrame) -> dict[str, list[Outcome]]:
+    """Method -> what its runs came to, seed by seed."""
     function = Reservoir(noise_std=NOISE)
-    adversary, told = METHODS[method]
-    options = {"reference": function.reference, "feasibility": LEVEL, **LAPTOP}
-    opt = RobustOptimizer(
-        make_recipe("dro", adversary=adversary, **options),
-        function.bounds,
-        function.context_bounds,
-        seed=seed,
-        num_initial=INITIAL,
-    )
-    generator = torch.Generator().manual_seed(seed)
-    met = []
-    for number, c in enumerate(function.sample_contexts(INITIAL + rounds, seed)):
-        x, c = opt.ask(), c.unsqueeze(0)
-        g = function.constraints(x, c)
-        y = function.observe(x, c, generator=generator)
-        opt.tell(x, c, y, constraints=g if told else None)
-        if number >= INITIAL:
-            met.append(bool((g >= 0).all()))
-    return judged(function, opt.recommend().x, sum(met) / len(met))
+    found: dict[str, list[Outcome]] = {method: [] for method in METHODS}
+    runs: Any = rows.groupby(["algorithm", "seed"], sort=False)
+    for (method, _), run in runs:
+        x = torch.tensor([*run.recommended.iloc[-1]], dtype=torch.double)
+        found[method].append(judged(function, x, float(run.met.mean())))
+    return found
 
 
 def judged(function: Reservoir, x: Tensor, met: float) -> Outcome:
@@ -145,38 +192,35 @@ _HEAD = (
 )
 
 
-def report(found: dict[str, list[Outcome]], rounds: int) -> str:
-    """The table, as Markdown."""
+def report(found: Mapping[str, Sequence[Outcome]], rounds: int) -> Report:
+    """The table."""
     seeds = len(next(iter(found.values())))
     function = Reservoir()
     best, plain = (
         function.constrained_optimum(LEVEL, radius).value for radius in (RADIUS, 0.0)
     )
-    lines = [
-        "# Outcome constraints",
-        "",
-        f"`python -m benchmarks constraints --seeds {seeds} --rounds {rounds}`",
-        "",
-        f"`Reservoir`: a constraint that is to be met with probability {LEVEL} under "
-        f"every law within an l1 distance of {RADIUS} of the uniform one. In the world "
-        "one inflow in ten is a flood, which is such a law. `dro` with that ball, "
-        f"{INITIAL} decisions of a design and {rounds} more; {seeds} seeds, paired. "
-        "Mean ± standard error.",
-        "",
-        "The best robustly feasible decision has the value "
-        f"{best:.3f}; the best that meets the level under the uniform law {plain:.3f}.",
-        "",
-    ]
     rows = []
-    for method, outcomes in found.items():
-        columns = [
-            torch.tensor([getattr(outcome, name) for outcome in outcomes])
+    for method, of_method in found.items():
+        robust, true, value, met = (
+            str(estimate([getattr(outcome, name) for outcome in of_method]))
             for name in ("robust", "true", "value", "met")
-        ]
-        robust, true, value, met = map(mean_and_error, columns)
-        reached = sum(min(o.robust, o.true) >= LEVEL - 0.01 for o in outcomes)
-        share = f"{reached} of {len(outcomes)}"
+        )
+        reached = sum(min(o.robust, o.true) >= LEVEL - 0.01 for o in of_method)
+        share = f"{reached} of {len(of_method)}"
         rows.append([method, robust, true, value, share, met])
-    lines += markdown_table(_HEAD, rows)
-    lines += ["", "A level counts as reached up to .01, the error of the models."]
-    return "\n".join(lines) + "\n"
+    return Report(
+        "Outcome constraints",
+        [
+            f"`python -m benchmarks constraints --seeds {seeds} --rounds {rounds}`",
+            f"`Reservoir`: a constraint that is to be met with probability {LEVEL} "
+            f"under every law within an l1 distance of {RADIUS} of the uniform one. In "
+            "the world one inflow in ten is a flood, which is such a law. `dro` with "
+            f"that ball, {INITIAL} decisions of a design and {rounds} more; {seeds} "
+            "seeds, paired. Mean ± standard error.",
+            "The best robustly feasible decision has the value "
+            f"{best:.3f}; the best that meets the level under the uniform law "
+            f"{plain:.3f}.",
+            Table(_HEAD, rows),
+            "A level counts as reached up to .01, the error of the models.",
+        ],
+    )

@@ -17,6 +17,7 @@ from torch import Tensor
 from benchmarks.run.config import BenchmarkConfig
 from benchmarks.run.display import report_failures, run_with_lines
 from benchmarks.run.report import Estimate, estimate
+from benchmarks.run.runner import tasks_of
 from benchmarks.run.storage import collect, load
 from benchmarks.run.world import make_problem
 from botorch_drbo.plotting import COLOURS, DASHES, MARKERS
@@ -59,13 +60,15 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     for algorithm in config.algorithms:
         console.print(f"  {algorithm.label:{width}} {MEANING[algorithm.name]}")
     console.print()
-    failures = run_with_lines(config, out, workers=workers, console=console)
+    tasks = tasks_of(config, out)
+    failures = run_with_lines(tasks, out, workers=workers, console=console)
     if failures:
         return report_failures(failures)
-    _, about = load(collect(config, out))
+    rows, _ = load(collect(config, out))
+    last = rows.dropna(subset="recommended")
     advice = {
         algorithm.label: torch.tensor(
-            [r["x"] for r in about["recommended"] if r["algorithm"] == algorithm.label]
+            [[*x] for x in last[last.algorithm == algorithm.label].recommended]
         )  # shops x 1
         for algorithm in config.algorithms
     }

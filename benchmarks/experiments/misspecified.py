@@ -8,31 +8,27 @@ noise and the same first decisions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, ClassVar, get_args
 
+import pandas as pd
 import torch
-from matplotlib import pyplot as plt
-from rich.console import Console
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.experiments.decisions import (
-    Decision,
-    read_decisions,
-    run_all,
-    run_decisions,
-)
+from benchmarks.experiments.decisions import decisions
 from benchmarks.problems import MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
-from benchmarks.run.config import ConfigError
-from benchmarks.run.markdown import markdown_table
-from benchmarks.run.report import estimate
-from botorch_drbo.plotting import plot_regret
+from benchmarks.run.config import check_counts
+from benchmarks.run.display import run_experiment
+from benchmarks.run.pictures import Panel, panel_figure
+from benchmarks.run.report import Report, Table, estimate
+from benchmarks.run.storage import Row, RunKey, runs_of
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling, make_recipe
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.surrogate import FixedHyperparameters
 
 SIDE = 25  # decisions along each axis of the grid
@@ -55,26 +51,36 @@ class Task:
         kind: Of the perturbation.
         epsilon: Its size.
         seed: Picks the function, the noise and the first decisions.
+        rounds: How many decisions, the first ones not counted.
     """
 
     method: str
     kind: Perturbation
     epsilon: float
     seed: int
+    rounds: int
+    resumable: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, method: str, kind: Perturbation, epsilon: float, seed: int) -> Task:
+    def of(
+        cls, method: str, kind: Perturbation, epsilon: float, seed: int, rounds: int
+    ) -> Task:
         """The run whose decisions these are; without an error some are the same."""
         if epsilon == 0.0:
             kind = KINDS[0]
             method = "gp_ucb" if method in SHARES else method
-        return cls(method, kind, epsilon, seed)
+        return cls(method, kind, epsilon, seed, rounds)
 
-    def file(self, out: Path) -> Path:
-        """Where its decisions are kept."""
-        method = self.method.replace(", ", "_")
-        name = f"{method}_{self.kind}_{self.epsilon:g}_seed_{self.seed:04d}.csv"
-        return out / "runs" / name
+    @property
+    def key(self) -> RunKey:
+        """Where its rows are kept."""
+        return RunKey(f"{self.kind} {self.epsilon:g}", self.method, self.seed)
+
+    def header(self) -> dict[str, Any]:
+        """Its name, and the number of rounds where the recipe is told it."""
+        about = {"experiment": "misspecified", **self.key._asdict()}
+        told = self.method == "regret_balancing"
+        return about | ({"rounds": self.rounds} if told else {})
 
     def function(self) -> MisspecifiedFunction:
         """What is played on."""
@@ -87,7 +93,7 @@ class Task:
             noise_std=NOISE,
         )
 
-    def options(self, values: Tensor, iterations: int) -> tuple[str, dict[str, Any]]:
+    def options(self, values: Tensor) -> tuple[str, dict[str, Any]]:
         """The recipe and its options, given the function's values on the grid."""
         options: dict[str, Any] = {
             "hyperparameters": FixedHyperparameters(LENGTHSCALE, NOISE**2)
@@ -102,11 +108,60 @@ class Task:
             margin = MARGIN * NOISE
             options |= {
                 "beta": BETA,
-                "horizon": iterations,
+                "horizon": self.rounds,
                 "num_design": NUM_INITIAL,
                 "reward_range": (low - margin, high + margin),
             }
         return self.method, options
+
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """The decisions that are not made yet."""
+        function, candidates = self.function(), grid()
+        values = function.expected_value(candidates)  # SIDE^2
+        generator = torch.Generator().manual_seed(self.seed)
+        first = torch.randint(len(candidates), (NUM_INITIAL,), generator=generator)
+        noise = NOISE * torch.randn(
+            NUM_INITIAL, generator=generator, dtype=torch.double
+        )
+        X = candidates[first]
+        Y = (values[first] + noise).unsqueeze(-1)
+        name, options = self.options(values)
+        algorithm = make_recipe(name, **options)
+        space = SearchSpace(function.bounds, function.context_bounds)
+        queue: list[int] = []
+
+        def history() -> History:
+            C = torch.full((len(X), 1), 0.5, dtype=torch.double)
+            return History(X=X, C=C, Y=Y, contexts=C)
+
+        def choose(step: int) -> int:
+            if not queue:
+                q = 1
+                if isinstance(algorithm, PhasedUncertaintySampling):
+                    state = algorithm.state(history(), space, candidates=candidates)
+                    q = state.remaining  # the same decisions as one by one
+                rows = algorithm.propose(
+                    history(),
+                    space,
+                    q=q,
+                    seed=100_000 * self.seed + step,
+                    candidates=candidates,
+                )
+                equal = (candidates == rows.unsqueeze(1)).all(-1)
+                queue.extend(equal.int().argmax(-1).tolist())
+            return queue.pop(0)
+
+        def learn(step: int, position: int) -> None:
+            nonlocal X, Y
+            # A number of its own for each step: the same in a longer run.
+            own = torch.Generator().manual_seed(100_000 * (self.seed + 1) + step)
+            y = values[position] + NOISE * torch.randn((), generator=own)
+            X = torch.cat([X, candidates[position].unsqueeze(0)])
+            Y = torch.cat([Y, y.reshape(1, 1).to(Y)])
+
+        regret = values.max() - values  # without noise
+        for row in decisions(done, self.rounds, choose=choose, learn=learn):
+            yield row | {"regret": regret[row["position"]].item()}
 
 
 def grid() -> Tensor:
@@ -115,98 +170,30 @@ def grid() -> Tensor:
     return torch.cartesian_prod(side, side)
 
 
-def run_task(task: Task, out: Path, iterations: int) -> int:
-    """Run, extend or skip one run.
-
-    Returns:
-        How many decisions were made now.
-    """
-    if len(load(task, out)) >= iterations:
-        return 0
-    function, candidates = task.function(), grid()
-    values = function.expected_value(candidates)  # SIDE^2
-    generator = torch.Generator().manual_seed(task.seed)
-    first = torch.randint(len(candidates), (NUM_INITIAL,), generator=generator)
-    noise = NOISE * torch.randn(NUM_INITIAL, generator=generator, dtype=torch.double)
-    X = candidates[first]
-    Y = (values[first] + noise).unsqueeze(-1)
-    name, options = task.options(values, iterations)
-    algorithm = make_recipe(name, **options)
-    space = SearchSpace(function.bounds, function.context_bounds)
-    queue: list[int] = []
-
-    def history() -> History:
-        C = torch.full((len(X), 1), 0.5, dtype=torch.double)
-        return History(X=X, C=C, Y=Y, contexts=C)
-
-    def choose(step: int) -> int:
-        if not queue:
-            q = 1
-            if isinstance(algorithm, PhasedUncertaintySampling):
-                state = algorithm.state(history(), space, candidates=candidates)
-                q = state.remaining  # the same decisions as one by one
-            rows = algorithm.propose(
-                history(),
-                space,
-                q=q,
-                seed=100_000 * task.seed + step,
-                candidates=candidates,
-            )
-            equal = (candidates == rows.unsqueeze(1)).all(-1)
-            queue.extend(equal.int().argmax(-1).tolist())
-        return queue.pop(0)
-
-    def learn(step: int, position: int) -> None:
-        nonlocal X, Y
-        # A number of its own for each step: the same in a longer run.
-        own = torch.Generator().manual_seed(100_000 * (task.seed + 1) + step)
-        y = values[position] + NOISE * torch.randn((), generator=own)
-        X = torch.cat([X, candidates[position].unsqueeze(0)])
-        Y = torch.cat([Y, y.reshape(1, 1).to(Y)])
-
-    return run_decisions(task.file(out), iterations, choose=choose, learn=learn)
-
-
-def load(task: Task, out: Path) -> list[Decision]:
-    """The decisions on the disk."""
-    return read_decisions(task.file(out))
-
-
 def run_misspecified(
     out: Path,
     *,
     seeds: int,
     iterations: int,
-    kinds: Sequence[Perturbation] = KINDS,
     workers: int = 1,
 ) -> int:
     """Run what is not there yet, then report on it.
 
     Returns:
-        The exit status, 0.
+        The exit status: 1 if a run failed.
 
     Raises:
         ConfigError: A count that is not positive.
     """
-    for name, count in (("seeds", seeds), ("iterations", iterations)):
-        if count < 1:
-            raise ConfigError(f"`{name}` must be at least 1, got {count}.")
+    check_counts(seeds=seeds, iterations=iterations)
     tasks = [
-        Task.of(method, kind, epsilon, seed)
+        Task.of(method, kind, epsilon, seed, iterations)
         for seed in range(seeds)
-        for kind in kinds
+        for kind in KINDS
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    console = Console()
-    work = {t.file(out).stem: partial(run_task, t, out, iterations) for t in tasks}
-    run_all(work, workers, console)
-    found = collect(out, seeds, iterations, kinds)
-    table = report(found, iterations)
-    (out / "table.md").write_text(table, encoding="utf-8")
-    draw(found, out / "regret.png")
-    console.print(table, markup=False, soft_wrap=True)
-    return 0
+    return run_experiment(tasks, report, out / "table.md", out=out, workers=workers)
 
 
 Found = Mapping[tuple[Perturbation, float], Mapping[str, Tensor]]
@@ -214,34 +201,35 @@ Found = Mapping[tuple[Perturbation, float], Mapping[str, Tensor]]
 
 
 def collect(
-    out: Path, seeds: int, iterations: int, kinds: Sequence[Perturbation]
+    rows: pd.DataFrame,
+    methods: Sequence[str],
+    key: Callable[[str, Perturbation, float, int], RunKey],
 ) -> Found:
-    """The regrets under the function without noise, on the grid."""
-    candidates = grid()
-    found: dict[tuple[Perturbation, float], dict[str, list[Tensor]]] = {}
-    for kind in kinds:
-        for epsilon in EPSILONS:
-            for seed in range(seeds):
-                function = Task.of("random", kind, epsilon, seed).function()
-                values = function.expected_value(candidates)
-                regret = values.max() - values
-                for method in METHODS:
-                    decisions = load(Task.of(method, kind, epsilon, seed), out)
-                    taken = [d.position for d in decisions[:iterations]]
-                    by_method = found.setdefault((kind, epsilon), {})
-                    by_method.setdefault(method, []).append(regret[taken])
+    """The regrets under the function without noise.
+
+    Args:
+        rows: Of all runs.
+        methods: In their order.
+        key: The run of a method, a kind and size of the error, and a seed.
+    """
+    runs, seeds = runs_of(rows), sorted(rows.seed.unique())
+
+    def regret(method: str, kind: Perturbation, epsilon: float) -> Tensor:
+        found = [runs[key(method, kind, epsilon, s)].regret for s in seeds]
+        return torch.stack([torch.tensor(each.to_numpy()) for each in found])
+
     return {
-        key: {method: torch.stack(rows) for method, rows in by_method.items()}
-        for key, by_method in found.items()
+        (kind, epsilon): {m: regret(m, kind, epsilon) for m in methods}
+        for kind in KINDS
+        for epsilon in EPSILONS
     }
 
 
-def report(found: Found, iterations: int) -> str:
-    """One table for each kind of error, as Markdown."""
-    seeds = len(next(iter(next(iter(found.values())).values())))
-    lines = [
-        "# When the model is wrong",
-        "",
+def report(rows: pd.DataFrame) -> Report:
+    """One table for each kind of error."""
+    found = collect(rows, METHODS, lambda *run: Task.of(*run, rounds=1).key)
+    seeds, iterations = rows.seed.nunique(), rows.iteration.max() + 1
+    text = (
         f"`python -m benchmarks misspecified --seeds {seeds} --iterations "
         f"{iterations}`. Functions of norm {NORM:g} in two dimensions, lengthscale "
         f"{LENGTHSCALE:g}, plus an error of at most epsilon; {SIDE} x {SIDE} "
@@ -250,35 +238,25 @@ def report(found: Found, iterations: int) -> str:
         "variants believe in half of it or in twice as much; without an error they are "
         "gp_ucb. Cumulative regret and, behind the bar, the mean regret of the last "
         f"quarter of the decisions: mean ± standard error over {seeds} seeds, lower "
-        "is better.",
-    ]
-    return "\n".join([*lines, *tables(found)]) + "\n"
+        "is better."
+    )
+    figures = {"regret.png": figure(found)}
+    return Report("When the model is wrong", [text, *tables(found)], figures)
 
 
-def tables(found: Found) -> list[str]:
-    """The lines of the tables."""
-    lines: list[str] = []
-    for kind in _kinds(found):
-        lines += [
-            "",
+def tables(found: Found) -> list[Table]:
+    """One for each kind of error."""
+    return [
+        Table(
+            ["method", *(f"epsilon {e:g}" for e in EPSILONS)],
+            [
+                [method, *(_cell(found[kind, e][method]) for e in EPSILONS)]
+                for method in found[kind, EPSILONS[0]]
+            ],
             f"**{kind}**",
-            "",
-            *markdown_table(
-                ["method", *(f"epsilon {e:g}" for e in EPSILONS)],
-                [
-                    [method, *(_cell(found[kind, e][method]) for e in EPSILONS)]
-                    for method in found[kind, EPSILONS[0]]
-                ],
-            ),
-        ]
-    return lines
-
-
-def _kinds(found: Found) -> list[Perturbation]:
-    kinds: dict[Perturbation, None] = {}
-    for kind, _ in found:
-        kinds[kind] = None
-    return list(kinds)
+        )
+        for kind in KINDS
+    ]
 
 
 def _cell(regret: Tensor) -> str:
@@ -286,23 +264,14 @@ def _cell(regret: Tensor) -> str:
     return f"{estimate(regret.sum(-1).tolist())} \\| {estimate(last.tolist())}"
 
 
-def draw(found: Found, path: Path) -> None:
-    """Save the cumulative regret, a row for each kind of error."""
-    kinds = _kinds(found)
-    figure, axes = plt.subplots(
-        len(kinds),
-        len(EPSILONS),
-        figsize=(4.2 * len(EPSILONS), 3.6 * len(kinds)),
-        layout="constrained",
-        squeeze=False,
-    )
-    for i, kind in enumerate(kinds):
-        for j, epsilon in enumerate(EPSILONS):
-            ax = cast(Any, axes[i, j])
-            cumulative = {m: r.cumsum(-1) for m, r in found[kind, epsilon].items()}
-            plot_regret(cumulative, ax, ylabel="" if j else "cumulative regret")
-            ax.set_title(f"{kind}, epsilon {epsilon:g}")
-            if i or j:
-                ax.get_legend().remove()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+def figure(found: Found) -> Figure:
+    """The cumulative regret, a row for each kind of error."""
+    panels = [
+        Panel(
+            f"{kind}, epsilon {epsilon:g}",
+            "cumulative regret",
+            {method: regret.cumsum(-1) for method, regret in by_method.items()},
+        )
+        for (kind, epsilon), by_method in found.items()
+    ]
+    return panel_figure(panels, len(EPSILONS))

@@ -10,103 +10,76 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-from botorch.acquisition import AcquisitionFunction
-from botorch.models import SingleTaskGP
-from rich.console import Console
-from torch import Tensor
+import pandas as pd
 
 from benchmarks.experiments.batches import (
-    BETA,
+    BY_LABEL,
     INITIAL,
-    METHODS,
-    Method,
-    Run,
-    Setting,
-    mean_and_error,
-    run_method,
+    MEASURES,
+    ONE_BY_ONE,
+    REPELLED,
+    Task,
+    by_seed,
 )
-from benchmarks.run.markdown import markdown_table
-from benchmarks.run.runner import one_thread
-from botorch_drbo.acquisition import DistributionallyRobustUCB
+from benchmarks.run.config import check_counts
+from benchmarks.run.display import run_experiment
+from benchmarks.run.report import Report, Table, estimate
 
 PROBLEMS = ("branin_2_2", "ackley_2_1", "newsvendor")
+HALLUCINATED = BY_LABEL["UCB, hallucinated"]
 
 
-def _repelled(
-    model: SingleTaskGP, setting: Setting, tried: Tensor, seed: int
-) -> AcquisitionFunction:
-    return DistributionallyRobustUCB(
-        model, BETA, setting.context_set, setting.objective
+def run_pending(out: Path, *, seeds: int, rounds: int, q: int, workers: int = 1) -> int:
+    """Run all seeds; the runs are kept in a folder beside the page.
+
+    Returns:
+        The exit status: 1 if a run failed.
+    """
+    check_counts(seeds=seeds, rounds=rounds, q=q)
+    tasks = [
+        Task(problem, method.label, seed, rounds * q // k, k)
+        for seed in range(seeds)
+        for problem in PROBLEMS
+        for method, k in ((ONE_BY_ONE, 1), (HALLUCINATED, q), (REPELLED, q))
+    ]
+
+    def made(rows: pd.DataFrame) -> Report:
+        return report(rows, q)
+
+    return run_experiment(tasks, made, out, out=out.with_suffix(""), workers=workers)
+
+
+def report(rows: pd.DataFrame, q: int) -> Report:
+    """The table."""
+    # Compared after equal numbers of outcomes: each round of one by one is a q-th.
+    alone = rows.algorithm == ONE_BY_ONE.label
+    rounds = int(rows.iteration[~alone].max()) + 1
+    compared = rows.assign(
+        regret=rows.regret.where(~alone | (rows.iteration % q == q - 1))
+    )
+    table, differences = [], []
+    for problem, group in compared.groupby("problem", sort=False):
+        for label, own in group.groupby("algorithm", sort=False):
+            found = by_seed(group, str(label))
+            gap = "" if label == ONE_BY_ONE.label else f"{own.gap.median():.2g}"
+            table.append([str(problem), str(label), *_cells(found), gap])
+        new, old = (by_seed(group, m.label) for m in (REPELLED, HALLUCINATED))
+        cells = [str(problem), "repelled - hallucinated", *_cells(new - old), ""]
+        differences.append(cells)
+    head = ["problem", "method", "regret at the end", "mean over rounds"]
+    head += ["regret of the decisions", "nearest two, in sides"]
+    seeds = rows.seed.nunique()
+    return Report(
+        "Pending decisions",
+        [
+            f"`python -m benchmarks batches --pending --seeds {seeds} --rounds "
+            f"{rounds} --q {q}`",
+            f"{INITIAL} random decisions, then {rounds * q} in batches of {q} or one "
+            f"by one; {seeds} seeds, paired. Mean ± standard error.",
+            Table(head, [*table, *differences], left=2),
+        ],
     )
 
 
-ONE_BY_ONE = "one by one"
-HALLUCINATED = next(m for m in METHODS if m.label == "UCB, hallucinated")
-REPELLED = Method("UCB, repelled", _repelled)
-
-Runs = dict[tuple[str, str], list[Run]]  # by problem and method
-
-
-def run_pending(out: Path, *, seeds: int, rounds: int, q: int) -> int:
-    """Run all seeds; the table in ``out`` is of the seeds done so far.
-
-    Returns:
-        The exit status, 0.
-    """
-    console = Console()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    runs: Runs = {}
-    with one_thread():
-        settings = [Setting(name) for name in PROBLEMS]
-        for seed in range(seeds):
-            for setting in settings:
-                for label, method, k in (
-                    (ONE_BY_ONE, REPELLED, 1),
-                    (HALLUCINATED.label, HALLUCINATED, q),
-                    (REPELLED.label, REPELLED, q),
-                ):
-                    run = run_method(method, setting, seed, rounds=rounds * q // k, q=k)
-                    runs.setdefault((setting.name, label), []).append(run)
-            out.write_text(report(runs, rounds=rounds, q=q), encoding="utf-8")
-            console.print(f"{seed + 1} of {seeds} seeds")
-    return 0
-
-
-def report(runs: Runs, *, rounds: int, q: int) -> str:
-    """The table, as Markdown."""
-    seeds = len(next(iter(runs.values())))
-    lines = [
-        "# Pending decisions",
-        "",
-        f"`python -m benchmarks batches --pending --seeds {seeds} --rounds {rounds} "
-        f"--q {q}`",
-        "",
-        f"{INITIAL} random decisions, then {rounds * q} in batches of {q} or one by "
-        f"one; {seeds} seeds, paired. Mean ± standard error.",
-        "",
-    ]
-    rows = []
-    for (problem, label), found in runs.items():
-        cells = [mean_and_error(column) for column in _columns(found, rounds)]
-        gaps = torch.cat([run.gaps for run in found]).median().item()
-        cells.append("" if label == ONE_BY_ONE else f"{gaps:.2g}")
-        rows.append([problem, label, *cells])
-    for problem in dict.fromkeys(problem for problem, _ in runs):
-        new, old = (
-            _columns(runs[problem, label], rounds)
-            for label in (REPELLED.label, HALLUCINATED.label)
-        )
-        cells = [mean_and_error(a - b) for a, b in zip(new, old, strict=True)]
-        rows.append([problem, "repelled - hallucinated", *cells, ""])
-    head = ["problem", "method", "regret at the end", "mean over rounds"]
-    head += ["regret of the decisions", "nearest two, in sides"]
-    return "\n".join([*lines, *markdown_table(head, rows, left=2)]) + "\n"
-
-
-def _columns(runs: list[Run], rounds: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Regret at the end, its mean over the rounds, and of the decisions; by seed."""
-    regret = torch.stack([run.regret for run in runs])  # seeds x rounds, or x rounds q
-    each = regret.shape[-1] // rounds
-    decisions = torch.stack([run.batch_regret.mean() for run in runs])
-    return regret[:, -1], regret[:, each - 1 :: each].mean(-1), decisions
+def _cells(frame: pd.DataFrame) -> list[str]:
+    return [str(estimate(frame[name].tolist())) for name in MEASURES]

@@ -37,7 +37,7 @@ class ProblemConfig:
 
     name: str
     label: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Take the name as the label where none is given."""
@@ -227,6 +227,13 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         options=raw.get("options", {}),
         imports=tuple(raw.get("imports", ())),
     )
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse a number of seeds, say, that is not positive."""
+    for name, count in counts.items():
+        if count < 1:
+            raise ConfigError(f"`{name}` must be at least 1, got {count}.")
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -1,20 +1,23 @@
-"""What a person sees while a benchmark runs, and at its end."""
+"""What a person sees while an experiment runs, and at its end."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 
-from benchmarks.run.config import BenchmarkConfig
-from benchmarks.run.page import write_report
-from benchmarks.run.report import print_tables
-from benchmarks.run.runner import Finished, run_benchmark
-from benchmarks.run.storage import RESULTS, RunKey, collect
+from benchmarks.run.config import BenchmarkConfig, ConfigError
+from benchmarks.run.engine import Finished, Task, run_tasks
+from benchmarks.run.page import SUMMARY, make_report
+from benchmarks.run.parallel import in_parallel
+from benchmarks.run.report import Report
+from benchmarks.run.runner import tasks_of
+from benchmarks.run.storage import RunKey, collect, collect_runs, load
 
 
 class Clock:
@@ -45,33 +48,68 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def run_and_report(
+def run_config(
     config: BenchmarkConfig, out: Path, *, workers: int, dask: str | None = None
 ) -> int:
-    """Run a benchmark, print its tables, say where the files are.
+    """Run a benchmark and report on what has finished.
+
+    Returns:
+        The exit status: 1 if a run failed.
+    """
+    console, tasks = Console(), tasks_of(config, out)
+    failures = run_with_lines(tasks, out, workers=workers, dask=dask, console=console)
+    if len(failures) < len(tasks):
+        collect(config, out)
+        show(make_report([out]), out / SUMMARY, console)
+    return report_failures(failures)
+
+
+def run_experiment(
+    tasks: Sequence[Task],
+    report: Callable[[pd.DataFrame], Report],
+    page: Path,
+    *,
+    out: Path,
+    workers: int,
+) -> int:
+    """Run an experiment and report on the seeds of which all runs have finished.
+
+    Args:
+        tasks: All runs.
+        report: What is made of their rows.
+        page: Where it is written.
+        out: The results folder.
+        workers: Processes, each on one thread.
 
     Returns:
         The exit status: 1 if a run failed.
     """
     console = Console()
-    failures = run_with_lines(config, out, workers=workers, dask=dask, console=console)
-    if any((out / "runs").glob("*/*/*.parquet")):  # else there is no table
-        collect(config, out)
-        print_tables(out, console)
-        page = write_report([out], out)
-        console.print(f"Report: {page}; all rounds: {out / RESULTS}", soft_wrap=True)
+    failures = run_with_lines(tasks, out, workers=workers, console=console)
+    failed = {key.seed for key in failures}
+    whole = {t.key: t.rounds for t in tasks if t.key.seed not in failed}
+    if whole:
+        rows, _ = load(collect_runs(whole, out, {}))
+        show(report(rows), page, console)
     return report_failures(failures)
 
 
+def show(report: Report, page: Path, console: Console) -> None:
+    """Write a report, print it, and say where it is."""
+    report.write(page)
+    console.print(str(report), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Report: {page}", soft_wrap=True)
+
+
 def run_with_lines(
-    config: BenchmarkConfig,
+    tasks: Sequence[Task],
     out: Path,
     *,
     workers: int,
     console: Console,
     dask: str | None = None,
 ) -> dict[RunKey, BaseException]:
-    """Run a benchmark, with one line for each run that ends."""
+    """Run what is not kept yet, with one line for each run that ends."""
     start = time.perf_counter()
     clock: list[Clock] = []
 
@@ -80,22 +118,53 @@ def run_with_lines(
             clock.append(Clock(finished.total))
         text = f"{clock[0].tick()} {finished.key}: "
         if finished.run is not None:
-            seconds = sum(row["seconds"] for row in finished.run.rows)
-            text += f"regret {finished.run.cumulative:.4g}, {duration(seconds)}"
+            rows = finished.run.rows
+            if "regret" in rows[0]:
+                text += f"regret {sum(row['regret'] for row in rows):.4g}, "
+            text += duration(sum(row["seconds"] for row in rows))
         if finished.error is not None:
             text += f" FAILED: {type(finished.error).__name__}: {finished.error}"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    failures = run_benchmark(
-        config, out, workers=workers, dask=dask, on_finished=on_finished
+    failures = run_tasks(
+        tasks, out, workers=workers, dask=dask, on_finished=on_finished
     )
-    total = len(config.problems) * len(config.algorithms) * len(config.seeds)
     made = clock[0].done if clock else 0
+    total = len({task.key for task in tasks})
     console.print(
         f"{made} of {total} runs were not there yet; "
         f"{duration(time.perf_counter() - start)}."
     )
     return failures
+
+
+def run_all(
+    work: Mapping[str, Callable[[], object]], workers: int, console: Console
+) -> None:
+    """Do work that keeps its own results, with one line for each piece that ends.
+
+    Args:
+        work: Name -> what to do; must be picklable.
+        workers: How many processes; 1 for this one.
+        console: Where to tell.
+
+    Raises:
+        ConfigError: ``workers`` is not positive, or pieces of the work failed; the
+            others are done then.
+    """
+    failures, clock = {}, Clock(len(work))
+    for name, outcome in in_parallel(work, workers=workers):
+        failed = isinstance(outcome, BaseException)
+        if failed:
+            failures[name] = outcome
+        text = f"failed: {outcome!r}" if failed else "done"
+        console.print(f"{clock.tick()} {name}: {text}", markup=False, soft_wrap=True)
+    if failures:
+        raise ConfigError(
+            f"{len(failures)} of {len(work)} runs failed, the first with "
+            f"{next(iter(failures.values()))!r}. The others are kept: the same command "
+            "tries these again."
+        )
 
 
 def report_failures(failures: Mapping[RunKey, BaseException]) -> int:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 
 from benchmarks.run.config import ConfigError
-from benchmarks.run.pictures import png, rank_figure, regret_figure
-from benchmarks.run.report import LAST, Row, summarise, title_of, warning_notes
+from benchmarks.run.pictures import rank_figure, regret_figure
+from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import Ranks, rank
 from benchmarks.run.storage import load
+from benchmarks.run.summary import LAST, Row, summarise, title_of, warning_notes
 
 SUMMARY = "table.md"
 
@@ -21,14 +21,19 @@ SUMMARY = "table.md"
 def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> Path:
     """Write the report on all results into one folder.
 
-    Args:
-        results: Results folders, or their Parquet files.
-        out: Where the files go.
-        baseline: The algorithm that the others are compared with; that of the first
-            config if empty.
-
     Returns:
         The Markdown file; the pictures are beside it.
+    """
+    return make_report(results, baseline=baseline).write(out / SUMMARY)
+
+
+def make_report(results: Sequence[Path], *, baseline: str = "") -> Report:
+    """The report on all results.
+
+    Args:
+        results: Results folders, or their Parquet files.
+        baseline: The algorithm that the others are compared with; that of the first
+            config if empty.
 
     Raises:
         ConfigError: There are no results, one problem stands in two of them, or no
@@ -37,37 +42,32 @@ def write_report(results: Sequence[Path], out: Path, *, baseline: str = "") -> P
     loaded = [load(path) for path in results]
     rows = pd.concat([frame for frame, _ in loaded], ignore_index=True)
     abouts = [about for _, about in loaded]
-    recommended = pd.DataFrame([r for about in abouts for r in about["recommended"]])
     baseline = baseline or abouts[0]["config"]["baseline"]
     labels = list(rows.algorithm.unique())
     if baseline not in labels:
         raise ConfigError(f"The baseline {baseline!r} is not among {labels}.")
-    config_of, rankings = _config_of(loaded), _rankings(rows)
-    context = {
-        "title": ", ".join(dict.fromkeys(title_of(a["config"]) for a in abouts)),
-        "command": "python -m benchmarks report " + " ".join(map(_shown, results)),
-        "baseline": baseline,
-        "last": LAST,
-        "smallest_p": _smallest_p(rows),
-        "tables": [
-            _table(group, recommended, baseline, config_of[str(problem)])
-            for problem, group in rows.groupby("problem", sort=False)
-        ],
-        "rankings": rankings,
-        "provenance": _provenance(abouts),
-    }
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    text = environment.get_template(f"{SUMMARY}.j2").render(context)
-    (out / SUMMARY).write_text(text, encoding="utf-8")
-    (out / "regret.png").write_bytes(png(regret_figure(rows)))
-    if rankings:
-        (out / "ranks.png").write_bytes(png(rank_figure(rankings[0]["ranks"])))
-    return out / SUMMARY
+    config_of = _config_of(loaded)
+    blocks: list[str | Table] = [
+        "`python -m benchmarks report " + " ".join(map(_shown, results)) + "`",
+        _explanation(rows, baseline),
+    ]
+    for problem, group in rows.groupby("problem", sort=False):
+        config = config_of[str(problem)]
+        summary = summarise(group, baseline)
+        title = f"**{title_of(config, problem)}**"
+        blocks.append(Table(_head(baseline), list(map(_cells, summary)), title))
+        blocks += [f"{n}." for n in warning_notes(summary, config["iterations"])]
+    figures = {"regret.png": regret_figure(rows)}
+    for field, name in (("sum", "cumulative"), ("min", "simple")):
+        scores = final_scores(rows, field)
+        if min(scores.shape) < 2:  # nothing to rank
+            continue
+        ranks = rank(scores)
+        blocks.append(_ranking(name, ranks, sorted(set(labels) - set(scores.columns))))
+        if "ranks.png" not in figures:
+            figures["ranks.png"] = rank_figure(ranks)
+    title = ", ".join(dict.fromkeys(title_of(a["config"]) for a in abouts))
+    return Report(title, [*blocks, "\n".join(_provenance(abouts))], figures)
 
 
 def _shown(path: Path) -> str:
@@ -90,18 +90,34 @@ def final_scores(rows: pd.DataFrame, field: str) -> pd.DataFrame:
     return means.unstack("algorithm").dropna(axis="columns")
 
 
-def _table(
-    rows: pd.DataFrame,
-    recommended: pd.DataFrame,
-    baseline: str,
-    config: Mapping[str, Any],
-) -> dict[str, Any]:
-    summary = summarise(rows, recommended, baseline)
-    return {
-        "title": title_of(config, rows.problem.iloc[0]),
-        "cells": [_cells(row) for row in summary],
-        "notes": warning_notes(summary, config["iterations"]),
-    }
+def _explanation(rows: pd.DataFrame, baseline: str) -> str:
+    return (
+        "Mean ± standard error over seeds; lower is better. Contexts, noise and "
+        "initial decisions are the same for all algorithms of a seed. *Simple regret* "
+        "is the least regret of a decision so far, *recommended* the regret of the "
+        "decision that is recommended at the end. "
+        f"*Minus {baseline}* is paired by seed; *p* is Wilcoxon's test of these "
+        "differences with Holm's correction for the algorithms of the table "
+        f"({_smallest_p(rows)}). Seconds are means of one `ask`; *inner* is the worst "
+        "case or L(x) without its backward pass, *acquisition* all else."
+    )
+
+
+def _head(baseline: str) -> list[str]:
+    return [
+        "algorithm",
+        "seeds",
+        "cumulative regret",
+        "simple regret",
+        "recommended",
+        f"regret, last {LAST}",
+        f"minus {baseline}",
+        "lower in",
+        "p",
+        "fit, s",
+        "acquisition, s",
+        "inner, s",
+    ]
 
 
 def _cells(row: Row) -> list[str]:
@@ -121,27 +137,11 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _rankings(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Ranks by cumulative and by simple regret, where there is something to rank."""
-    rankings = []
-    for field, name in (("sum", "cumulative"), ("min", "simple")):
-        scores = final_scores(rows, field)
-        if min(scores.shape) < 2:
-            continue
-        ranks = rank(scores)
-        left_out = sorted(set(rows.algorithm) - set(scores.columns))
-        rankings.append(
-            {
-                "title": f"Ranks by {name} regret, {len(scores)} problems",
-                "verdict": _verdict(ranks, left_out),
-                "ranks": ranks,
-            }
-        )
-    return rankings
-
-
-def _verdict(ranks: Ranks, left_out: Sequence[str]) -> str:
+def _ranking(name: str, ranks: Ranks, left_out: Sequence[str]) -> str:
+    """One paragraph: the mean ranks, and which of them differ."""
+    means = ", ".join(f"{label} {value:.2f}" for label, value in ranks.mean.items())
     text = (
+        f"**Ranks by {name} regret, {ranks.problems} problems**: mean ranks {means}. "
         f"Ranks differ at the 5% level if they are {ranks.critical_difference:.2f} "
         "apart (Nemenyi)"
     )
@@ -185,6 +185,8 @@ def _provenance(abouts: Sequence[Mapping[str, Any]]) -> list[str]:
         )
         commits = ", ".join(filter(None, about["commit"])) or "not known"
         machines = "; ".join(about["machine"])
+        if "load" in about:  # since format 3
+            machines += f"; load up to {about['load']:.1f} a core"
         lines.append(
             f"{about['config']['name']}: {versions}; commit {commits}; {machines}."
         )

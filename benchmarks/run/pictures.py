@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from torch import Tensor
 
-from benchmarks.run.report import curves
 from benchmarks.run.statistics import Ranks
+from benchmarks.run.summary import curves
 from botorch_drbo.plotting import plot_regret
 
 FIELDS = {
@@ -21,20 +24,47 @@ FIELDS = {
 
 def regret_figure(rows: pd.DataFrame) -> Figure:
     """Cumulative, simple and instantaneous regret; a row of panels for each problem."""
-    problems = list(rows.groupby("problem", sort=False))
+    panels = [
+        Panel(str(problem), ylabel, curves(group, field))
+        for problem, group in rows.groupby("problem", sort=False)
+        for field, ylabel in FIELDS.items()
+    ]
+    return panel_figure(panels, len(FIELDS))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves of one problem.
+
+    Args:
+        title: What stands above.
+        ylabel: What the curves are.
+        curves: Label -> ``seeds x iterations``.
+    """
+
+    title: str
+    ylabel: str
+    curves: Mapping[str, Tensor]
+
+
+def panel_figure(panels: Sequence[Panel], columns: int) -> Figure:
+    """Panels row by row; the first of a row has the legend."""
+    rows = math.ceil(len(panels) / columns)
     figure, axes = plt.subplots(
-        len(problems),
-        len(FIELDS),
-        figsize=(4.8 * len(FIELDS), 3.8 * len(problems)),
+        rows,
+        columns,
+        figsize=(4.8 * columns, 3.8 * rows),
         layout="constrained",
         squeeze=False,
     )
-    for (problem, group), panels in zip(problems, axes, strict=True):
-        for ax, (field, ylabel) in zip(panels, FIELDS.items(), strict=True):
-            plot_regret(curves(group, field), ax, ylabel=ylabel)
-            ax.set_title(str(problem))
-            if field != "cumulative":
-                ax.get_legend().remove()
+    for ax in axes.flat[len(panels) :]:
+        ax.remove()
+    for i, panel in enumerate(panels):
+        ax = axes.flat[i]
+        plot_regret(panel.curves, ax, ylabel=panel.ylabel)
+        ax.set_title(panel.title)
+        if i % columns:
+            ax.get_legend().remove()
     return figure
 
 
@@ -71,11 +101,3 @@ def rank_figure(ranks: Ranks) -> Figure:
             fontsize=9,
         )
     return figure
-
-
-def png(figure: Figure, dpi: int = 80) -> bytes:
-    """The picture as a file; the figure is closed."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=dpi)
-    plt.close(figure)
-    return file.getvalue()

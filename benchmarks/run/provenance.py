@@ -1,4 +1,4 @@
-"""What made a result: versions, the commit, the machine."""
+"""What made a result: versions, the commit, the machine and its load."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""  # an unpacked archive, or no git: the versions are all that is known
     return found.stdout.strip()
+
+
+def load() -> float:
+    """How many processes have wanted a core in the last minute, by the cores."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 @cache

@@ -1,23 +1,15 @@
-"""Runs a benchmark: each (problem, algorithm, seed) on its own, in any order, in any
-process.
-
-A run is a function of its config and seed alone. It comes back whole from whichever
-process made it and is then kept; a benchmark that was killed is started again with the
-same command, and does what is not there yet.
-"""
+"""Runs of a config: recipes on test functions, in the paired worlds of the seeds."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import torch
 from botorch.exceptions.errors import InputDataError
 
 from benchmarks.run.config import (
@@ -28,164 +20,72 @@ from benchmarks.run.config import (
     did_you_mean,
 )
 from benchmarks.run.extensions import import_all
-from benchmarks.run.parallel import in_parallel
-from benchmarks.run.provenance import commit, machine, versions
 from benchmarks.run.stopwatch import stopwatch
-from benchmarks.run.storage import FORMAT, Run, RunKey, differences, missing, run_file
-from benchmarks.run.storage import save as save_run
+from benchmarks.run.storage import Row, RunKey, refuse_others
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
-from botorch_drbo.schedules import Rule
+from botorch_drbo.schedules.base import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run to be made; it travels to whichever process makes it."""
+    """One run of a benchmark.
+
+    Args:
+        config: The benchmark.
+        problem: One of its problems.
+        algorithm: One of its algorithms.
+        seed: One of its seeds.
+    """
 
     config: BenchmarkConfig
     problem: ProblemConfig
     algorithm: AlgorithmConfig
     seed: int
+    resumable: ClassVar[bool] = False  # the optimizer is not kept
 
     @property
     def key(self) -> RunKey:
         """Its name."""
         return RunKey(self.problem.label, self.algorithm.label, self.seed)
 
+    @property
+    def rounds(self) -> int:
+        """The decisions that the algorithm chooses."""
+        return self.config.iterations
 
-@dataclass(frozen=True)
-class Finished:
-    """News of one run: it is kept, or ``error`` says why not.
+    def header(self) -> dict[str, Any]:
+        """The problem, the recipe with all its defaults, and how long the run is."""
+        import_all(self.config.imports)
+        recipe = build_algorithm(
+            self.algorithm, _problem(self.problem), self.config.options
+        )
+        return {
+            "problem": self.problem.name,
+            "problem_options": dict(self.problem.options),
+            "algorithm": recipe.to_dict(),
+            "seed": self.seed,
+            "initial": self.config.initial,
+            "initial_design": self.config.initial_design,
+            "iterations": self.config.iterations,
+        }
 
-    Args:
-        key: The run.
-        done: How many of the runs of this call have ended, this one included.
-        total: How many there are.
-        run: The run, if it was made.
-        error: What went wrong.
-    """
-
-    key: RunKey
-    done: int
-    total: int
-    run: Run | None = None
-    error: BaseException | None = None
-
-
-def run_benchmark(
-    config: BenchmarkConfig,
-    out: Path,
-    *,
-    workers: int = 1,
-    dask: str | None = None,
-    on_finished: Callable[[Finished], None] = lambda finished: None,
-) -> dict[RunKey, BaseException]:
-    """Run what is not kept yet.
-
-    A run that cannot be written (the disk is full) stays in memory and is tried again
-    whenever another has ended.
-
-    Args:
-        config: The benchmark.
-        out: Its results folder.
-        workers: Processes, each on one thread; with 1 everything runs in this process.
-        dask: The address of a dask scheduler, or ``"local"``.
-        on_finished: Called after each run.
-
-    Returns:
-        The runs that failed and why; empty if all is well.
-
-    Raises:
-        ConfigError: An unknown problem or algorithm, options that do not fit, or a
-            results folder that holds another benchmark. Nothing has run then.
-    """
-    import_all(config.imports)
-    headers = headers_of(config)
-    lacking = set(missing(headers, out))
-    # Seed by seed, so that a benchmark stopped half way has whole paired seeds.
-    tasks = {t.key: partial(run_one, t) for t in tasks_of(config) if t.key in lacking}
-    failures: dict[RunKey, BaseException] = {}
-    unsaved: dict[RunKey, Run] = {}
-    outcomes = in_parallel(tasks, workers=workers, dask=dask)
-    for done, (key, outcome) in enumerate(outcomes, start=1):
-        run = None
-        if isinstance(outcome, BaseException):
-            failures[key] = outcome
-        else:
-            run = unsaved[key] = outcome
-        for other in list(unsaved):
-            try:
-                _keep(unsaved[other], headers[other], run_file(out, other))
-            except (OSError, ConfigError) as error:
-                failures[other] = error
-            else:
-                del unsaved[other]
-                failures.pop(other, None)
-        on_finished(Finished(key, done, len(tasks), run, failures.get(key)))
-    return failures
-
-
-def tasks_of(config: BenchmarkConfig) -> list[Task]:
-    """All runs of a benchmark, seed by seed."""
-    return [
-        Task(config, problem, algorithm, seed)
-        for seed in config.seeds
-        for problem in config.problems
-        for algorithm in config.algorithms
-    ]
-
-
-def headers_of(config: BenchmarkConfig) -> dict[RunKey, dict[str, Any]]:
-    """What makes each run of a benchmark that run and no other.
-
-    Raises:
-        ConfigError: A problem or an algorithm cannot be built.
-    """
-    _check_options(config)
-    headers = {}
-    for problem_config in config.problems:
-        problem = make_problem(problem_config)
-        for algorithm in config.algorithms:
-            recipe = build_algorithm(algorithm, problem, config.options)
-            for seed in config.seeds:
-                task = Task(config, problem_config, algorithm, seed)
-                headers[task.key] = header_of(task, recipe)
-    return headers
-
-
-def header_of(task: Task, recipe: Recipe) -> dict[str, Any]:
-    """What makes a run this run, in JSON's types; ``recipe`` with all its defaults."""
-    return {
-        "format": FORMAT,
-        "versions": versions(),
-        "problem": task.problem.name,
-        "problem_options": dict(task.problem.options),
-        "algorithm": recipe.to_dict(),
-        "seed": task.seed,
-        "initial": task.config.initial,
-        "initial_design": task.config.initial_design,
-        "iterations": task.config.iterations,
-    }
-
-
-def run_one(task: Task) -> Run:
-    """Make one run from its beginning to its end, on one thread."""
-    config = task.config
-    import_all(config.imports)
-    problem = make_problem(task.problem)
-    recipe = build_algorithm(task.algorithm, problem, config.options)
-    world = World(problem, task.problem.name, task.seed, config.initial_design)
-    optimal = float(problem.optimal_value)
-    rows = []
-    with one_thread(), stopwatch() as watch:
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """From the initial decisions to the recommendation behind the last round."""
+        config = self.config
+        import_all(config.imports)
+        problem = make_problem(self.problem)
+        recipe = build_algorithm(self.algorithm, problem, config.options)
+        world = World(problem, self.problem.name, self.seed, config.initial_design)
+        optimal = float(problem.optimal_value)
         optimizer = RobustOptimizer(
             recipe,
             problem.bounds,
             problem.context_bounds,
-            seed=task.seed,
+            seed=self.seed,
             num_initial=0,  # the world gives the initial decisions, to all the same
         )
         for step in range(config.initial):
@@ -194,41 +94,67 @@ def run_one(task: Task) -> Run:
         for iteration in range(config.iterations):
             step = config.initial + iteration
             # Kept with the run: on the terminal they would tear the lines of progress.
-            with warnings.catch_warnings(record=True) as caught:
+            with stopwatch() as watch, warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                watch.read()
                 start = time.perf_counter()
                 x = optimizer.ask(q=1)
                 seconds = time.perf_counter() - start
-            parts = watch.read()
+                parts = watch.read()
             c = world.context(step)
             y = world.outcome(step, x, c)
             optimizer.tell(x, c, y)
             expected = problem.expected_value(x).item()
-            rows.append(
-                {
-                    "iteration": iteration,
-                    "x": x.flatten().tolist(),
-                    "c": c.flatten().tolist(),
-                    "y": y.item(),
-                    "expected": expected,
-                    "regret": optimal - expected,
-                    "seconds": seconds,
-                    "fit_seconds": parts["fit"],
-                    "inner_seconds": parts["inner"],
-                    "warnings": sorted({_first_line(w) for w in caught}),
+            row = {
+                "iteration": iteration,
+                "x": x.flatten().tolist(),
+                "c": c.flatten().tolist(),
+                "y": y.item(),
+                "expected": expected,
+                "regret": optimal - expected,
+                "seconds": seconds,
+                "fit_seconds": parts["fit"],
+                "inner_seconds": parts["inner"],
+                "warnings": sorted({_first_line(w) for w in caught}),
+                "recommended": None,
+                "recommended_regret": None,
+            }
+            if iteration == config.iterations - 1:
+                best = optimizer.recommend().x.reshape(1, -1)
+                regret = optimal - problem.expected_value(best).item()
+                row |= {
+                    "recommended": best.flatten().tolist(),
+                    "recommended_regret": regret,
                 }
-            )
-        recommended = optimizer.recommend().x.reshape(1, -1)
-    made = {
-        "commit": commit(),
-        "machine": machine(),
-        "recommended": {
-            "x": recommended.flatten().tolist(),
-            "regret": optimal - problem.expected_value(recommended).item(),
-        },
-    }
-    return Run(rows, header_of(task, recipe), made)
+            yield row
+
+
+def tasks_of(config: BenchmarkConfig, out: Path) -> list[Task]:
+    """All runs of a benchmark; seed by seed, so that one stopped has whole seeds.
+
+    Args:
+        config: The benchmark.
+        out: Its results folder.
+
+    Raises:
+        ConfigError: A shared option that no algorithm has, or the folder holds another
+            benchmark.
+    """
+    import_all(config.imports)
+    _check_options(config)
+    tasks = [
+        Task(config, problem, algorithm, seed)
+        for seed in config.seeds
+        for problem in config.problems
+        for algorithm in config.algorithms
+    ]
+    refuse_others([task.key for task in tasks], out)
+    return tasks
+
+
+@cache
+def _problem(config: ProblemConfig) -> RobustTestFunction:
+    """The test function; for headers, which need it for each algorithm and seed."""
+    return make_problem(config)
 
 
 def build_algorithm(
@@ -262,28 +188,6 @@ def build_algorithm(
         )
     except (InputDataError, TypeError) as error:
         raise ConfigError(f"Algorithm {config.label!r}: {error}") from error
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread: times compare, and results do not depend on the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _keep(run: Run, header: Mapping[str, Any], path: Path) -> None:
-    """Write a run, if it is what was asked for."""
-    different = differences(run.header, header)
-    if different:
-        raise ConfigError(
-            "The process that made it has another version or config: "
-            + "; ".join(different)
-        )
-    save_run(run, path)
 
 
 def _first_line(warning: warnings.WarningMessage) -> str:

@@ -14,10 +14,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.surrogate import fit as fits
+from botorch_drbo.recipes import model_based
 
+FITS = ("fit_outcomes", "fit_constraints")
 INNER = (LipschitzConstant, UncertaintyObjective, RobustSatisficing)
 
 
@@ -50,9 +51,10 @@ class Stopwatch:
 def stopwatch() -> Iterator[Stopwatch]:
     """Time the parts of whatever runs inside."""
     watch = Stopwatch()
-    fit = watch.timed("fit", fits.fit_gpytorch_mll)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(fits, "fit_gpytorch_mll", fit))
+        for name in FITS:
+            fit = watch.timed("fit", getattr(model_based, name))
+            stack.enter_context(patch.object(model_based, name, fit))
         for solver in INNER:
             inner = watch.timed("inner", solver.forward)
             stack.enter_context(patch.object(solver, "forward", inner))

@@ -1,7 +1,7 @@
-"""Where runs live: a Parquet file for each finished one, and one for all of them.
+"""Where runs live: a Parquet file for each, and one for all of them.
 
-``OUT/runs/PROBLEM/ALGORITHM/seed_0003.parquet`` has a row for each iteration; what made
-it is in the metadata of its schema. A file is there whole or not at all: it is written
+``OUT/runs/PROBLEM/ALGORITHM/seed_0003.parquet`` has a row for each round; what made it
+is in the metadata of its schema. A file is there whole or not at all: it is written
 under another name, waited for until it is on the disk, and renamed.
 ``OUT/results.parquet`` has the rows of all runs, for reports and for the repository.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,23 +22,27 @@ from pyarrow import parquet
 
 from benchmarks.run.config import BenchmarkConfig, ConfigError
 
-FORMAT = 2
+FORMAT = 3
 RESULTS = "results.parquet"
 _KEY = b"botorch_drbo"
-SCHEMA = pa.schema(
-    {
-        "iteration": pa.int32(),  # from 0; the initial decisions are not counted
-        "x": pa.list_(pa.float64()),  # the decision
-        "c": pa.list_(pa.float64()),  # the context that followed
-        "y": pa.float64(),  # the noisy outcome
-        "expected": pa.float64(),  # the true expected value at x
-        "regret": pa.float64(),  # the optimum of the expected value minus that
-        "seconds": pa.float64(),  # of `ask`, and of these:
-        "fit_seconds": pa.float64(),
-        "inner_seconds": pa.float64(),
-        "warnings": pa.list_(pa.string()),  # the different first lines
-    }
-)
+# Of the columns that may be empty in a run, or that many experiments have; the type of
+# any other is that of its values.
+COLUMNS = {
+    "iteration": pa.int32(),  # from 0
+    "x": pa.list_(pa.float64()),  # the decision
+    "c": pa.list_(pa.float64()),  # the context that followed
+    "y": pa.float64(),  # the noisy outcome
+    "position": pa.int32(),  # of the decision in a list
+    "expected": pa.float64(),  # the true expected value at x
+    "regret": pa.float64(),  # the optimum minus that
+    "seconds": pa.float64(),  # of `ask`, and of these:
+    "fit_seconds": pa.float64(),
+    "inner_seconds": pa.float64(),
+    "warnings": pa.list_(pa.string()),  # the different first lines
+    "recommended": pa.list_(pa.float64()),  # after this round, where that was asked
+    "recommended_regret": pa.float64(),
+}
+Row = dict[str, Any]
 
 
 class RunKey(NamedTuple):
@@ -54,73 +59,72 @@ class RunKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A run, finished or up to a round.
 
     Args:
-        rows: Of ``SCHEMA``.
+        rows: A row for each round, all with the same columns.
         header: What makes it this run: a run with another header is another one.
-        made: By which commit, on which machine, and the decision recommended at last.
+        made: By which commit, on which machine, and how busy that was.
     """
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     header: Mapping[str, Any]
     made: Mapping[str, Any]
-
-    @property
-    def cumulative(self) -> float:
-        """The sum of the regrets."""
-        return sum(row["regret"] for row in self.rows)
 
 
 def run_file(out: Path, key: RunKey) -> Path:
     """Where a run of a benchmark with results folder ``out`` lives."""
-    folder = out / "runs" / key.problem / key.algorithm
-    return folder / f"seed_{key.seed:04d}.parquet"
+    problem, algorithm = (re.sub(r"[^\w.+-]+", "_", name) for name in key[:2])
+    return out / "runs" / problem / algorithm / f"seed_{key.seed:04d}.parquet"
 
 
 def save(run: Run, path: Path) -> None:
-    """Keep a finished run.
+    """Keep a run.
 
     Raises:
         OSError: The disk is full, say. What was at ``path`` is as it was.
     """
-    table = pa.Table.from_pylist(run.rows, schema=SCHEMA)
+    found = pa.Table.from_pylist(run.rows).schema
+    schema = pa.schema({f.name: COLUMNS.get(f.name, f.type) for f in found})
+    table = pa.Table.from_pylist(run.rows, schema=schema)
     _write(table, {"header": run.header, "made": run.made}, path)
 
 
-def missing(headers: Mapping[RunKey, Mapping[str, Any]], out: Path) -> list[RunKey]:
-    """The runs that are not on the disk.
+def stored_rows(path: Path, header: Mapping[str, Any]) -> list[Row]:
+    """The rows of a run that are on the disk.
 
     Args:
-        headers: What is asked for.
-        out: A results folder.
+        path: Its file; without it there are none.
+        header: What is asked for.
 
     Raises:
-        ConfigError: The folder holds another benchmark, or this one made by another
-            version.
+        ConfigError: It is the file of another run, or of this one by another version.
     """
-    labels = {key[:2] for key in headers}
+    if not path.exists():
+        return []
+    different = differences(_metadata(path)["header"], _plain(header))
+    if different:
+        raise ConfigError(
+            f"{path} is another run:\n  " + "\n  ".join(different) + "\n"
+            "Choose another --out, or delete the folder `runs` in it to run afresh."
+        )
+    return parquet.read_table(path).to_pylist()
+
+
+def refuse_others(keys: Iterable[RunKey], out: Path) -> None:
+    """See to it that a results folder holds no run but of these problems and methods.
+
+    Raises:
+        ConfigError: It does: it is of another config.
+    """
+    named = {run_file(out, key).parent for key in keys}
     for path in sorted((out / "runs").glob("*/*/seed_*.parquet")):
-        found = (path.parts[-3], path.parts[-2])
-        if found not in labels:
+        if path.parent not in named:
             raise ConfigError(
-                f"{out} holds runs of {found[1]} on {found[0]}, which this config does "
-                f"not name: it is of another config. Choose another --out, or delete "
-                f"{path.parent}."
+                f"{out} holds runs of {path.parts[-2]} on {path.parts[-3]}, which this "
+                "config does not name: it is of another config. Choose another --out, "
+                f"or delete {path.parent}."
             )
-    lacking = []
-    for key, header in headers.items():
-        path = run_file(out, key)
-        if not path.exists():
-            lacking.append(key)
-            continue
-        different = differences(_metadata(path)["header"], _plain(header))
-        if different:
-            raise ConfigError(
-                f"{path} is another run ({key}):\n  " + "\n  ".join(different) + "\n"
-                f"Choose another --out, or delete {out / 'runs'} to run afresh."
-            )
-    return lacking
 
 
 def differences(stored: Any, asked: Any, name: str = "") -> list[str]:
@@ -139,7 +143,33 @@ def differences(stored: Any, asked: Any, name: str = "") -> list[str]:
 
 
 def collect(config: BenchmarkConfig, out: Path) -> Path:
+    """Write the rows of all finished runs of a benchmark into one file.
+
+    Returns:
+        The file, ``OUT/results.parquet``.
+
+    Raises:
+        ConfigError: No run has finished.
+    """
+    rounds = {
+        RunKey(problem.label, algorithm.label, seed): config.iterations
+        for problem in config.problems
+        for algorithm in config.algorithms
+        for seed in config.seeds
+    }
+    return collect_runs(rounds, out, {"config": asdict(config)})
+
+
+def collect_runs(
+    rounds: Mapping[RunKey, int], out: Path, about: Mapping[str, Any]
+) -> Path:
     """Write the rows of all finished runs into one file.
+
+    Args:
+        rounds: The runs, and how many rounds each is to have; of a longer one these
+            are the first.
+        out: A results folder.
+        about: What is kept with the rows.
 
     Returns:
         The file, ``OUT/results.parquet``.
@@ -148,31 +178,30 @@ def collect(config: BenchmarkConfig, out: Path) -> Path:
         ConfigError: No run has finished.
     """
     tables, made = [], []
-    for problem in config.problems:
-        for algorithm in config.algorithms:
-            for seed in config.seeds:
-                key = RunKey(problem.label, algorithm.label, seed)
-                path = run_file(out, key)
-                if not path.exists():
-                    continue
-                table = parquet.read_table(path)
-                for place, value in enumerate(key):
-                    column = pa.array([value] * len(table))
-                    table = table.add_column(place, RunKey._fields[place], column)
-                tables.append(table.replace_schema_metadata(None))
-                made.append({**_metadata(path), "key": key._asdict()})
+    for key, number in rounds.items():
+        path = run_file(out, key)
+        if not path.exists() or len(table := parquet.read_table(path)) < number:
+            continue
+        table = table.slice(0, number)
+        for place, value in enumerate(key):
+            column = pa.array([value] * len(table))
+            table = table.add_column(place, RunKey._fields[place], column)
+        tables.append(table.replace_schema_metadata(None))
+        made.append(_metadata(path))
     if not tables:
         raise ConfigError(f"No run under {out} has finished: there is nothing to read.")
     # Said once if it is the same of all, as it should be.
-    about = {
-        "config": asdict(config),
+    provenance = {
         "versions": _only(each["header"]["versions"] for each in made),
-        "commit": _only(each["made"]["commit"] for each in made),
-        "machine": _only(each["made"]["machine"] for each in made),
-        "recommended": [each["key"] | each["made"]["recommended"] for each in made],
+        **{n: _only(each["made"][n] for each in made) for n in ("commit", "machine")},
+        "load": max(each["made"]["load"] for each in made),
     }
     path = out / RESULTS
-    _write(pa.concat_tables(tables), about, path)
+    _write(
+        pa.concat_tables(tables, promote_options="default"),
+        {**about, **provenance},
+        path,
+    )
     return path
 
 
@@ -183,8 +212,9 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         path: A results folder, or its ``results.parquet``.
 
     Returns:
-        ``problem``, ``algorithm``, ``seed`` and the columns of ``SCHEMA``; and the
-        config, versions, commits, machines and recommended decisions.
+        ``problem``, ``algorithm``, ``seed`` and the columns of the runs; and the
+        versions, commits and machines, the highest load of these, and the config of a
+        benchmark that has one.
 
     Raises:
         ConfigError: There are no results.
@@ -196,6 +226,15 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
             "`python -m benchmarks run` leaves it."
         )
     return pd.read_parquet(file), _metadata(file)
+
+
+def runs_of(rows: pd.DataFrame) -> dict[RunKey, pd.DataFrame]:
+    """The rows of each run."""
+    groups: Any = rows.groupby(list(RunKey._fields), sort=False)
+    return {
+        RunKey(problem, algorithm, int(seed)): run
+        for (problem, algorithm, seed), run in groups
+    }
 
 
 def _only(values: Any) -> list[Any]:

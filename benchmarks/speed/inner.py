@@ -13,8 +13,8 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
 from benchmarks.speed.acquisition import measure_acquisitions
 from benchmarks.speed.inner_problems import InnerProblem, inner_problems
 from benchmarks.speed.tables import Line, report

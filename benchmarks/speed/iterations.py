@@ -11,12 +11,8 @@ import torch
 from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, median_ratio, seconds
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    RECIPES,
-    ModelBasedRecipe,
-    RobustRecipe,
-    make_recipe,
-)
+from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.maximise import maximise
 from botorch_drbo.test_functions import make_test_function
 

@@ -22,7 +22,7 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
-from botorch_drbo.posterior import Method
+from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.product import ProductView
 
 BETA = 2.25

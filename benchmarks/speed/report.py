@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.run.display import working
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
 from benchmarks.speed.grid import GRID, QUICK_GRID, grid_sections, measure_job
 from benchmarks.speed.growth import (
     QUICK_GROWTH,

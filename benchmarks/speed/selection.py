@@ -14,13 +14,13 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.run.display import working
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate, seconds
 from botorch_drbo.confidence import information_gain, maximum_information_gain
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling
+from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.surrogate import FixedHyperparameters
 
 LENGTHSCALE, NOISE, LIMIT = 0.3, 0.01, 2.0

@@ -18,8 +18,8 @@ from torch import Tensor
 from benchmarks.experiments.bocu import SETTINGS, Setting, Task, make_problem
 from benchmarks.problems import BOCUProblem
 from benchmarks.run.display import working
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
-from benchmarks.run.runner import one_thread
 from benchmarks.speed.tables import Line, report
 from benchmarks.speed.timing import alternate
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
@@ -116,7 +116,7 @@ def measure(
     solve = one_by_one(objective, weights)
     check(objective, values, weights, solve)
 
-    algorithm = Task(problem.function.name, "ts_bocu", setting, 0).algorithm(problem)
+    algorithm = Task(problem.function.name, "ts_bocu", setting, 0, 1).algorithm(problem)
     function = problem.function
     space = SearchSpace(function.bounds, function.context_bounds)
     inner, loop, step, drawing = alternate(

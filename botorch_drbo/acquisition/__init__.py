@@ -3,13 +3,21 @@
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
+from botorch_drbo._deprecation import moved_name
+from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.acquisition.best_robust_value import best_robust_value
-from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.disagreement_penalized import (
+    DisagreementPenalizedUCB,
+    PenaltyOver,
+)
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
+from botorch_drbo.acquisition.expectation_improvement import (
+    LogExpectedImprovementOfExpectation,
+)
 from botorch_drbo.acquisition.feasibility import RobustFeasibility
 from botorch_drbo.acquisition.feasibility_weighted import FeasibilityWeighted
 from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
@@ -18,29 +26,28 @@ from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
 from botorch_drbo.acquisition.log_expected_improvement import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
-from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.acquisition.options import (
     ConfidenceBoundOptions,
-    ContextOptions,
+    MomentOptions,
     PathOptions,
-    PosteriorOptions,
 )
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
 __all__ = [
     "ConfidenceBoundOptions",
-    "ContextOptions",
-    "DecisionAcquisitionFunction",
+    "DisagreementPenalizedUCB",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
     "FeasibilityWeighted",
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
+    "LogExpectedImprovementOfExpectation",
+    "MomentOptions",
     "OverJointInputs",
     "PathOptions",
-    "PathwiseBatchAcquisitionFunction",
-    "PosteriorOptions",
+    "PenaltyOver",
+    "PosteriorAcquisitionFunction",
     "RobustAcquisitionFunction",
     "RobustFeasibility",
     "RobustThompsonSampling",
@@ -48,3 +55,14 @@ __all__ = [
     "qDistributionallyRobustUCB",
     "qLogDistributionallyRobustNoisyExpectedImprovement",
 ]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "DecisionAcquisitionFunction": "botorch_drbo.acquisition.decisions",
+    "PathwiseBatchAcquisitionFunction": "botorch_drbo.acquisition.monte_carlo",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

@@ -18,7 +18,8 @@ from botorch_drbo.acquisition.inputs import (
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, marginal_posterior
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 
 
 def best_robust_value(

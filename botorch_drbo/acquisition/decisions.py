@@ -29,8 +29,7 @@ from botorch_drbo.acquisition.inputs import (
 )
 from botorch_drbo.acquisition.options import with_options
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import only_model
-from botorch_drbo.posterior.models import without_inference_tensors
+from botorch_drbo.posterior.models import only_model, without_inference_tensors
 from botorch_drbo.sample_paths import PosteriorPaths
 
 # Belongs to the user, or was computed from what does.

@@ -22,16 +22,11 @@ from botorch_drbo.acquisition.inputs import ambiguity_set_at
 from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import (
-    DEFAULT_MEMORY_BUDGET,
-    MarginalPosterior,
-    Method,
-    in_blocks,
-    marginal_posterior,
-    only_model,
-)
+from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.freshness import Snapshot
-from botorch_drbo.posterior.models import without_inference_tensors
+from botorch_drbo.posterior.models import only_model, without_inference_tensors
 
 _MOST_DEVIATIONS = 1e6  # that a mean counts as being away from zero: log P is finite
 _TEMPORARIES, _WITHOUT_GRAPH = 24, 6  # of b x n, forward and backward or forward alone

@@ -15,9 +15,9 @@ from torch import Tensor
 from botorch_drbo._validation import check_finite, check_positive, check_scalar
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.feasibility import RobustFeasibility
-from botorch_drbo.posterior import prior_variance
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.prior import prior_variance
 
 _POWER = 20.0  # of a share of the level: nine tenths of it count a tenth
 _SMOOTHING = 1e-6  # in prior standard deviations: BoTorch's TAU_RELU

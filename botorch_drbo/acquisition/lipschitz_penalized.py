@@ -23,8 +23,10 @@ from botorch_drbo._validation import (
 from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.lipschitz import LipschitzConstant, lipschitz_upper_bound
+from botorch_drbo.lipschitz import lipschitz_upper_bound
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.posterior import LocalMoments
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.models import without_inference_tensors
 
 _FINE_GRID = 384  # contexts on a line
@@ -211,21 +213,23 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
         Returns:
             ``(norm of the mean + w) L_k`` with ``w`` the ``confidence_width``; see
-            ``lipschitz_upper_bound``.
+            ``lipschitz_upper_bound``. Of an ensemble the largest of the members'.
 
         Raises:
             UnsupportedError: A model whose mean, kernel or transforms are not covered,
                 or a posterior transform.
         """
-        if not isinstance(self.model, SingleTaskGP) or self.posterior_transform:
+        members = members_of(self.model)
+        gps = [member for member in members if isinstance(member, SingleTaskGP)]
+        if len(gps) < len(members) or self.posterior_transform:
             raise UnsupportedError(
                 "The certified bound needs a SingleTaskGP without posterior transform, "
                 f"got {type(self.model).__name__} and {self.posterior_transform}."
             )
-        bound = lipschitz_upper_bound(
-            self.model,
-            self.confidence_width().square(),
-            self.context_indices,
-            self.context_bounds,
-        )
+        betas = self.confidence_width().square().expand(len(gps))
+        bounds = [
+            lipschitz_upper_bound(gp, beta, self.context_indices, self.context_bounds)
+            for gp, beta in zip(gps, betas, strict=True)
+        ]
+        bound = torch.stack(bounds).amax()
         return self.lipschitz.scales.max().to(bound) * bound

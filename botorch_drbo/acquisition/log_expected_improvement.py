@@ -15,7 +15,7 @@ from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunctio
 from botorch_drbo.acquisition.options import PathOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import prior_variance
+from botorch_drbo.posterior.prior import prior_variance
 
 # In prior standard deviations:
 _SMOOTHING = 1e-6  # BoTorch's TAU_RELU

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -12,7 +11,6 @@ from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
     UnsupportedError,
 )
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
@@ -23,10 +21,11 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, in_blocks, only_model
-from botorch_drbo.posterior.blocks import CACHE_BYTES
+from botorch_drbo.posterior.blocks import CACHE_BYTES, DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.freshness import Snapshot
-from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.sample_paths import sample_paths
+from botorch_drbo.sample_paths.support import supports_paths
 
 _BYTES = 8  # of a float64
 _COPIES = 24  # of the values: in the utility and its gradient, sorting included
@@ -63,7 +62,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     notice either.
 
     Args:
-        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``, or a
+            ``ModelEnsemble``, whose members have an equal share of the paths.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
         options: Those of every average over paths; see ``PathOptions``.
@@ -122,8 +122,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
         with torch.inference_mode(False):  # they are kept
-            self.paths = PosteriorPaths(
-                cast(SingleTaskGP, self.model),
+            self.paths = sample_paths(
+                self.model,
                 self.context_indices,
                 num_paths=self.num_paths,
                 num_features=self.num_features,

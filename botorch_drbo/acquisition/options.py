@@ -9,7 +9,7 @@ from typing import TypedDict
 from botorch.acquisition.objective import PosteriorTransform
 from torch import Tensor
 
-from botorch_drbo.posterior import Method
+from botorch_drbo.posterior.factory import Method
 
 
 class ContextOptions(TypedDict, total=False):
@@ -28,20 +28,28 @@ class ContextOptions(TypedDict, total=False):
     memory_budget: int
 
 
-class PosteriorOptions(ContextOptions, total=False):
-    r"""Options of bounds of a posterior: those of ``ContextOptions``, and these.
+class MomentOptions(ContextOptions, total=False):
+    r"""Options of what follows from moments: those of ``ContextOptions``, and these.
 
     Args:
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
         num_pending_contexts: Contexts that stand for each pending decision's own.
         num_inputs: The columns of ``[x, c]``, for a model that does not tell.
         method: How moments are computed; see ``marginal_posterior``.
     """
 
-    X_pending: Tensor | None
     num_pending_contexts: int
     num_inputs: int | None
     method: Method
+
+
+class PosteriorOptions(MomentOptions, total=False):
+    r"""Options of bounds of a posterior: those of ``MomentOptions``, and one more.
+
+    Args:
+        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+    """
+
+    X_pending: Tensor | None
 
 
 class ConfidenceBoundOptions(PosteriorOptions, total=False):

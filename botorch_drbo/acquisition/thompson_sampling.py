@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
@@ -17,9 +16,11 @@ from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior import DEFAULT_MEMORY_BUDGET, only_model
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.freshness import TrainingData
-from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.sample_paths import sample_paths
+from botorch_drbo.sample_paths.support import supports_paths
 
 
 class RobustThompsonSampling(DecisionAcquisitionFunction):
@@ -47,7 +48,8 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
     nothing to tell it about pending decisions: the next path is another guess.
 
     Args:
-        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
+        model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``, or a
+            ``ModelEnsemble``: each path is one of a member that the seed draws.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
         num_paths: ``q``, the number of decisions that are chosen together.
@@ -85,8 +87,6 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
     TS-BOCU [Tay2024bocu]_. There a path is a draw from the joint posterior at all pairs
     of a finite set; here it is a function, so that the decision may be continuous.
     """
-
-    model: SingleTaskGP
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
             seed = int(torch.randint(2**31, ()))
         self.seed = check_count(seed, "seed", minimum=0)
         with torch.inference_mode(False):  # they are kept
-            self.paths = PosteriorPaths(
+            self.paths = sample_paths(
                 self.model,
                 self.context_indices,
                 num_paths=self.num_paths,

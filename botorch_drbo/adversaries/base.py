@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
@@ -26,7 +26,10 @@ from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.problem.column_radii import in_widths
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace, check_values
-from botorch_drbo.schedules import Constant, ContextRule, Radius, as_radius, deviations
+from botorch_drbo.schedules import Constant
+from botorch_drbo.schedules.base import ContextRule
+from botorch_drbo.schedules.radius import Radius, as_radius
+from botorch_drbo.schedules.spread import deviations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +46,7 @@ class FittedRound:
         half_life: After how many further contexts one counts half; None: never.
     """
 
-    model: SingleTaskGP
+    model: Model
     history: History
     space: SearchSpace
     seed: int
@@ -92,7 +95,7 @@ class FittedRound:
         """
         if isinstance(radius, Mapping):
             return in_widths(radius, self.space)
-        if radius != "sd":
+        if not isinstance(radius, str) or radius != "sd":
             return None
         space = self.space
         sizes = [space.context_categories.get(j, 1) for j in range(space.d_c)]
@@ -108,10 +111,10 @@ class FittedRound:
         Raises:
             InputDataError: A rule, and no context yet.
         """
-        rule = as_radius(rule)
-        if isinstance(rule, Constant):  # also where the world has shown nothing yet
-            return rule.value
-        return rule.of(*self._seen(rule))
+        found = as_radius(rule)
+        if isinstance(found, Constant):  # also where the world has shown nothing yet
+            return found.value
+        return found.of(*self._seen(found))
 
     def _seen(self, rule: ContextRule | str) -> tuple[Tensor, Tensor | None]:
         """The contexts seen in units of their box, and their weights if they differ."""
@@ -165,6 +168,8 @@ class Adversary(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     approximates: ClassVar[bool] = False
     """Whether the search sees something else than the worst case that is promised."""
+    believes_reference: ClassVar[bool] = False
+    """Whether its set holds the reference distribution alone."""
     uses_model_kernel: ClassVar[bool] = False
     """Whether its distance is made of the kernel of the model."""
     radius_unit: ClassVar[str] = "the distance of its set"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
@@ -17,6 +17,8 @@ class Empirical(Adversary):
 
     .. math:: \min_q E_q[s(x, c)] = \sum_i p_i\, s(x, c_i)
     """
+
+    believes_reference: ClassVar[bool] = True
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The distribution itself: the worst case is the expectation."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast, final
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble
 from gpytorch.kernels import Kernel
 from torch import Tensor
@@ -20,8 +20,10 @@ from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.worst_case_problem import Between, WorstCaseProblem
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import MMDRadius, Schedule, as_size
+from botorch_drbo.schedules import MMDRadius, Schedule
+from botorch_drbo.schedules.radius import as_size
 
 _GRID = "it puts a grid of equal steps over them"
 _UNIT = "the kernel of the model, scaled to one, far apart"
@@ -171,14 +173,13 @@ def _kernel_ball(
     )
 
 
-def context_kernel(
-    model: SingleTaskGP, space: SearchSpace, contexts: Tensor
-) -> Between:
+def context_kernel(model: Model, space: SearchSpace, contexts: Tensor) -> Between:
     r"""The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,
     this is the kernel in ``c``, whatever the decision. Of an ensemble it is the mean of
-    the kernels.
+    the kernels; of a ``ModelEnsemble`` that of the members' kernels, each scaled to
+    variance one.
 
     Args:
         model: A model of ``[x, c]``, contexts last.
@@ -192,6 +193,11 @@ def context_kernel(
     Raises:
         UnsupportedError: A model without a kernel.
     """
+    if isinstance(model, ModelEnsemble):
+        kernels = [context_kernel(m, space, contexts) for m in model.members]
+        return lambda first, second: torch.stack(
+            [kernel(first, second) for kernel in kernels]
+        ).mean(0)
     centre, ensemble = space.bounds.mean(0), is_ensemble(model)
     covar_module = getattr(model, "covar_module", None)
     if not isinstance(covar_module, Kernel):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import torch
 from botorch.exceptions.errors import (
@@ -16,22 +15,24 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
-from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import cvxpy_layer
-from botorch_drbo.ambiguity._envelope import Envelope
+from botorch_drbo.ambiguity._differentiable import (
+    in_float64,
+    robust_value,
+    sensitivity,
+)
 from botorch_drbo.ambiguity.simplex import check_simplex
-from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
+from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
 from botorch_drbo.codec import storable
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-_Found = TypeVar("_Found")
 _STEP = 1e-6  # in the radius, of a difference in place of a direction
 Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
@@ -125,8 +126,10 @@ class AmbiguitySet(Module, ABC):
         self._check(values, weights)
         radius = self.radius if radius is None else check_nonnegative(radius, "radius")
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(solve, atoms, reference, radius)
-        return self._robust_value(solution, values, atoms, reference, radius)
+        solution = in_float64(solve, atoms, reference, radius)
+        return robust_value(
+            solution, values, atoms, reference, radius, name=type(self).__name__
+        )
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone, which may be cheaper than all of ``worst_case``.
@@ -171,10 +174,8 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(
-            self.solve_with_direction, atoms, reference, self.radius
-        )
-        return self._sensitivity(solution, values, atoms, reference)
+        solution = in_float64(self.solve_with_direction, atoms, reference, self.radius)
+        return sensitivity(solution, values, atoms, reference, self.radius)
 
     def worst_case_and_sensitivity(
         self, values: Tensor, weights: Tensor
@@ -190,12 +191,17 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         atoms, reference = self._with_outside(values, weights)
-        solution = self._solution(
-            self.solve_with_direction, atoms, reference, self.radius
-        )
+        solution = in_float64(self.solve_with_direction, atoms, reference, self.radius)
         return (
-            self._robust_value(solution, values, atoms, reference, self.radius),
-            self._sensitivity(solution, values, atoms, reference),
+            robust_value(
+                solution,
+                values,
+                atoms,
+                reference,
+                self.radius,
+                name=type(self).__name__,
+            ),
+            sensitivity(solution, values, atoms, reference, self.radius),
         )
 
     def with_radius(self, radius: float | Tensor) -> Self:
@@ -256,74 +262,6 @@ class AmbiguitySet(Module, ABC):
         """
         return Prices.none(weights)
 
-    def _robust_value(
-        self,
-        solution: Solution,
-        values: Tensor,
-        atoms: Tensor,
-        reference: Tensor,
-        radius: Tensor,
-    ) -> RobustValue:
-        """Join a solution to the graph, and warn if it is only a bound."""
-        coefficients = solution.weights.to(values)
-        value = Envelope.apply(
-            (coefficients * atoms.detach()).sum(-1),
-            atoms,
-            coefficients,
-            reference,
-            self._reference_gradient(solution).to(values)
-            if reference.requires_grad
-            else None,
-            radius,
-            solution.multiplier.to(values),
-        )
-        status = SolverStatus.EXACT
-        if solution.gap is not None:
-            status = SolverStatus.LOWER_BOUND
-            value = value - solution.gap.to(values)
-            left = solution.gap
-            if solution.infeasibility is not None:
-                left = left + solution.infeasibility
-            warnings.warn(
-                f"{type(self).__name__} of radius {radius.max().item()} did not "
-                f"converge: a gap of up to {left.max().item():.3g} is left. "
-                "The value is a certified lower bound.",
-                BotorchWarning,
-                stacklevel=3,
-            )
-        return RobustValue(
-            value=value,
-            weights=solution.weights[..., : values.shape[-1]].to(values),
-            multiplier=solution.multiplier.to(values),
-            status=status,
-        )
-
-    def _sensitivity(
-        self, solution: Solution, values: Tensor, atoms: Tensor, reference: Tensor
-    ) -> Tensor:
-        """Join the slope of a solution to the graph."""
-        direction = _direction(solution)
-        zero = torch.zeros_like(direction, dtype=values.dtype)
-        return Envelope.apply(
-            # direction . f, but without its cancellation, and right where it is -inf
-            -solution.multiplier.to(values),
-            atoms,
-            direction.to(values),
-            reference.detach(),
-            zero,
-            self.radius.detach(),
-            zero[..., 0],
-        )
-
-    def _reference_gradient(self, solution: Solution) -> Tensor:
-        if solution.reference_gradient is None:
-            raise UnsupportedError(
-                f"{type(self).__name__} has no gradient in the reference weights: the "
-                "solution of its `solve` has no `reference_gradient`. Detach the "
-                "weights, or give the solution one."
-            )
-        return solution.reference_gradient()
-
     def _check(self, values: Tensor, weights: Tensor) -> None:
         sizes = (*values.shape[-1:], *weights.shape[-1:])
         if len(sizes) < 2 or 0 in sizes:
@@ -345,34 +283,6 @@ class AmbiguitySet(Module, ABC):
         if name == "cvxpylayers":
             return partial(cvxpy_layer.solve, self)
         raise InputDataError(f"`solver` must be one of {get_args(Solver)}, got {name}.")
-
-    @staticmethod
-    def _solution(
-        solve: Callable[[Tensor, Tensor, Tensor], _Found],
-        values: Tensor,
-        weights: Tensor,
-        radius: Tensor,
-    ) -> _Found:
-        """What a solver makes of the problem in float64, without a graph."""
-        with torch.no_grad():
-            shapes = values.shape[:-1], weights.shape[:-1], radius.shape
-            try:
-                batch = torch.broadcast_shapes(*shapes)
-            except RuntimeError as error:
-                raise BotorchTensorDimensionError(
-                    "The batches of `values`, `weights` and `radius` must broadcast, "
-                    f"got {', '.join(str(tuple(shape)) for shape in shapes)}."
-                ) from error
-            reference = weights.detach().double().to(values.device)
-            reference = reference / reference.sum(-1, keepdim=True)  # up to rounding
-            return solve(
-                values.detach().double().expand(*batch, -1),
-                reference.expand(*batch, -1),
-                radius.detach()
-                .to(values.device, torch.double)
-                .expand(batch)
-                .unsqueeze(-1),
-            )
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         if num_values != num_weights:
@@ -479,13 +389,6 @@ def check_ambiguity_set(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
             "NoAmbiguity() for the expectation."
         )
     return ambiguity_set
-
-
-def _direction(solution: Solution) -> Tensor:
-    """The direction, of a solution that was asked for with one."""
-    if solution.direction is None:
-        raise RuntimeError("`solve_with_direction` returned no `direction`.")
-    return solution.direction
 
 
 def _as_radius(radius: float | Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,15 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
+from botorch_drbo.ambiguity._differentiable import in_float64
+from botorch_drbo.ambiguity._transport_plans import (
+    Assignment,
+    assignment_at_infinity,
+    assignment_at_zero,
+    cheapest_target,
+    largest_slope,
+    mixed_plan,
+)
 from botorch_drbo.ambiguity.base import AmbiguitySet
 from botorch_drbo.ambiguity.simplex import check_distributions
 from botorch_drbo.ambiguity.solution import RobustValue, Solution
@@ -24,29 +32,6 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 200
 _UNIT_MASS = 1e6  # for HiGHS, whose tolerances are absolute and at least 1e-10
-_CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
-
-
-@dataclass(frozen=True)
-class _Assignment:
-    """Where each atom goes, all ``b x n``: one cutting plane of the dual per row."""
-
-    target: Tensor
-    score: Tensor
-    cost: Tensor
-
-    def cut(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """Intercept and slope of the cut, the mean score and cost: ``b`` and ``b``."""
-        return (p * self.score).sum(-1), (p * self.cost).sum(-1)
-
-    def replaced(self, other: _Assignment, rows: Tensor) -> _Assignment:
-        """This assignment, with the rows that are set from the other one."""
-        pairs = zip(
-            (other.target, other.score, other.cost),
-            (self.target, self.score, self.cost),
-            strict=True,
-        )
-        return _Assignment(*(torch.where(rows[:, None], b, a) for b, a in pairs))
 
 
 class Wasserstein(AmbiguitySet):
@@ -202,16 +187,16 @@ class Wasserstein(AmbiguitySet):
             Lower bounds of the value, ``...``, without a gradient.
         """
         self._check(values, weights)
-        return self._solution(self._bound, values, weights, self.radius).to(values)
+        return in_float64(self._bound, values, weights, self.radius).to(values)
 
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
         f = (values - low).reshape(-1, values.shape[-1])
         p = weights.reshape(len(f), -1)
         cost = self._ground.to(f)
-        stay = _assignment_at_infinity(f, cost)
+        stay = assignment_at_infinity(f, cost)
         value, plan_cost = stay.cut(p)
-        slope = _largest_slope(f, cost, stay, p > 0)
+        slope = largest_slope(f, cost, stay, p > 0)
         found = value - slope * (radius.reshape(-1) - plan_cost)
         return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
 
@@ -250,13 +235,13 @@ class Wasserstein(AmbiguitySet):
         row, atom = (
             torch.ones_like(f[:, :1]).expand(-1, len(cost)).nonzero(as_tuple=True)
         )
-        target = _cheapest_target(f, cost, lam[row], row, atom)
+        target = cheapest_target(f, cost, lam[row], row, atom)
         return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         cost = self._ground.to(f)  # the set may have been moved to float32
         limit = radius + 1e-13 * cost.max()
-        low, high = _assignment_at_zero(f, cost), _assignment_at_infinity(f, cost)
+        low, high = assignment_at_zero(f, cost), assignment_at_infinity(f, cost)
         value_low, cost_low = low.cut(p)
         value_high, cost_high = high.cut(p)
         empty = cost_high > limit
@@ -282,8 +267,8 @@ class Wasserstein(AmbiguitySet):
             crossing = ((value_high - value_low) / slope_gap).clamp_min(0.0)
             lam = torch.where(unsolved, crossing, lam)
             # New cut at lambda: every atom goes to argmin_j f_j + lambda C_ij.
-            target = _cheapest_target(f, cost, lam[row], row, atom)
-            plan = _Assignment(low.target.clone(), low.score.clone(), low.cost.clone())
+            target = cheapest_target(f, cost, lam[row], row, atom)
+            plan = Assignment(low.target.clone(), low.score.clone(), low.cost.clone())
             plan.target[row, atom] = target
             plan.score[row, atom] = f[row, target]
             plan.cost[row, atom] = cost[atom, target]
@@ -306,7 +291,7 @@ class Wasserstein(AmbiguitySet):
             cost_low = torch.where(replaces_low, plan_cost, cost_low)
             value_high = torch.where(replaces_high, value, value_high)
             cost_high = torch.where(replaces_high, plan_cost, cost_high)
-        q, direction = _mixed_plan(p, radius, saturated, low, high, f.shape[-1])
+        q, direction = mixed_plan(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, direction, gap
 
     def constraints(
@@ -371,97 +356,3 @@ def _transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
     if solved.status != 0:
         raise RuntimeError(f"No distance: HiGHS ended with {solved.message!r}.")
     return solved.fun * largest / _UNIT_MASS
-
-
-def _mixed_plan(
-    p: Tensor,
-    radius: Tensor,
-    saturated: Tensor,
-    low: _Assignment,
-    high: _Assignment,
-    m: int,
-) -> tuple[Tensor, Tensor]:
-    """The mixture of both plans that costs the radius, and its radius derivative."""
-    (_, cost_low), (_, cost_high) = low.cut(p), high.cut(p)
-    zeros = p.new_zeros(len(p), m)
-    q_low = zeros.scatter_add(-1, low.target, p)
-    q_high = zeros.scatter_add(-1, high.target, p)
-    cost_gap = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
-    share = ((radius - cost_high) / cost_gap).clamp(0.0, 1.0)
-    share = torch.where(saturated, 1.0, share)[:, None]
-    q = share * q_low + (1 - share) * q_high
-    direction = (q_low - q_high) / cost_gap[:, None]
-    return q, torch.where(saturated[:, None], zeros, direction)
-
-
-def _cheapest_target(
-    f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor
-) -> Tensor:
-    """The argmin over ``j`` of ``f[row, j] + lam * cost[atom, j]``, ``k``.
-
-    In chunks that are written over, as fresh memory costs more than the arithmetic.
-    """
-    k, m = len(row), f.shape[-1]
-    size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // m))
-    target = torch.empty(k, dtype=torch.long, device=f.device)
-    scores, costs = f.new_empty(size, m), f.new_empty(size, m)
-    least = f.new_empty(size)
-    for start in range(0, k, size):
-        part = slice(start, min(start + size, k))
-        count = part.stop - start
-        a, c = scores[:count], costs[:count]
-        torch.index_select(f, 0, row[part], out=a)
-        torch.index_select(cost, 0, atom[part], out=c)
-        torch.addcmul(a, c, lam[part, None], out=a)
-        torch.min(a, -1, out=(least[:count], target[part]))
-    return target
-
-
-def _largest_slope(f: Tensor, cost: Tensor, stay: _Assignment, used: Tensor) -> Tensor:
-    """The steepest descent of the score per cost beyond that of staying, ``b``.
-
-    Args:
-        f: Scores, ``b x m``.
-        cost: ``n x m``.
-        stay: Where atoms are as near as they can be, ``b x n``.
-        used: Which atoms have mass, ``b x n``.
-    """
-    has_mass = used.any(0)
-    extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
-    inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
-    stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
-    size = max(
-        1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())
-    )
-    parts = [
-        (stays.unsqueeze(-1) - row.unsqueeze(-2)).mul_(inverse_cost).flatten(1).amax(-1)
-        for stays, row in zip(stay_score.split(size), f.split(size), strict=True)
-    ]
-    return torch.cat(parts).clamp_min(0.0)
-
-
-def _assignment_at_zero(f: Tensor, cost: Tensor) -> _Assignment:
-    """The cut at ``lambda = 0``: all atoms go to the cheapest of the lowest scores."""
-    lowest = f == f.amin(-1, keepdim=True)  # b x m
-    target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
-    tied = lowest.sum(-1, keepdim=True) > 1
-    row, atom = tied.expand(-1, len(cost)).nonzero(as_tuple=True)
-    masked = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
-    target[row, atom] = _cheapest_target(masked, cost, f.new_ones(len(row)), row, atom)
-    return _assignment(f, cost, target)
-
-
-def _assignment_at_infinity(f: Tensor, cost: Tensor) -> _Assignment:
-    """The cut for large ``lambda``: the lowest score among the nearest candidates."""
-    nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
-    target = nearest.byte().argmax(-1).repeat(len(f), 1)
-    tied = nearest.sum(-1) > 1
-    row, atom = tied.expand(len(f), -1).nonzero(as_tuple=True)
-    masked = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
-    target[row, atom] = _cheapest_target(f, masked, f.new_ones(len(row)), row, atom)
-    return _assignment(f, cost, target)
-
-
-def _assignment(f: Tensor, cost: Tensor, target: Tensor) -> _Assignment:
-    atoms = torch.arange(len(cost), device=f.device)
-    return _Assignment(target, f.gather(-1, target), cost[atoms, target])

@@ -1,4 +1,4 @@
-"""The commands: suggest, recommend, compare, plot."""
+"""The commands: suggest, recommend, check, compare, plot."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from botorch_drbo.cli.picture import draw
 from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
 from botorch_drbo.optimizer.comparison import METHODS
+from botorch_drbo.recommendation.promise import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,6 +145,10 @@ def recommend(
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
+    level: Annotated[
+        float,
+        typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
+    ] = LEVEL,
     seed: Seed = 0,
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
@@ -151,8 +156,29 @@ def recommend(
         problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
         problem.check_outcomes()
-        best = opt.recommend(**problem.this_round(forecast, radius, known))
-        say(str(best))
+        this_round = problem.this_round(forecast, radius, known)
+        say(str(opt.recommend(**this_round, level=level)))
+
+
+@app.command(cls=_ListCommand)
+def check(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo_exact",
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    seed: Seed = 0,
+) -> None:
+    """Show how far the model can be believed: outcomes predicted from all others."""
+    with _errors():
+        problem = _problem(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        problem.check_outcomes()
+        asked = problem.this_round(forecast, None, None)
+        say(str(opt.check(context_set=asked["context_set"])))
 
 
 @app.command(cls=_ListCommand)

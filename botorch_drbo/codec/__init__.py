@@ -9,24 +9,7 @@ own are named by the package alone, ``botorch_drbo:TotalVariation``, so that a c
 move between modules.
 """
 
-from botorch_drbo.codec.objects import (
-    FunctionName,
-    Json,
-    decode,
-    decode_arguments,
-    encode,
-    make,
-)
-from botorch_drbo.codec.tags import register, storable, tag_of
+from botorch_drbo.codec.objects import decode, encode
+from botorch_drbo.codec.tags import register, storable
 
-__all__ = [
-    "FunctionName",
-    "Json",
-    "decode",
-    "decode_arguments",
-    "encode",
-    "make",
-    "register",
-    "storable",
-    "tag_of",
-]
+__all__ = ["decode", "encode", "register", "storable"]

@@ -6,34 +6,39 @@ their number, so they are functions and not schedules. A width multiplies ``sigm
 the papers promise.
 """
 
+from botorch_drbo._deprecation import moved_name
 from botorch_drbo.confidence import bounds
-from botorch_drbo.confidence.greedy_variance import GreedyVariance
 from botorch_drbo.confidence.information_gain import (
-    GreedyInformationGain,
     information_gain,
     maximum_information_gain,
-    model_information_gain,
 )
-from botorch_drbo.confidence.noise import noise_precision, noise_std, with_noise_ratio
 from botorch_drbo.confidence.width import (
     abbasi_yadkori_width,
     confidence_width,
     model_confidence_width,
-    nonadaptive_confidence_width,
 )
 
 __all__ = [
-    "GreedyInformationGain",
-    "GreedyVariance",
     "abbasi_yadkori_width",
     "bounds",
     "confidence_width",
     "information_gain",
     "maximum_information_gain",
     "model_confidence_width",
-    "model_information_gain",
-    "noise_precision",
-    "noise_std",
-    "nonadaptive_confidence_width",
-    "with_noise_ratio",
 ]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "GreedyInformationGain": "botorch_drbo.confidence.information_gain",
+    "GreedyVariance": "botorch_drbo.confidence.greedy_variance",
+    "model_information_gain": "botorch_drbo.confidence.information_gain",
+    "noise_precision": "botorch_drbo.confidence.noise",
+    "noise_std": "botorch_drbo.confidence.noise",
+    "nonadaptive_confidence_width": "botorch_drbo.confidence.width",
+    "with_noise_ratio": "botorch_drbo.confidence.noise",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_finite
 from botorch_drbo.confidence.greedy_variance import GreedyVariance
-from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.training import training_system
 
 

@@ -15,6 +15,7 @@ from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihoo
 from torch import Tensor
 
 from botorch_drbo._validation import check_positive
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.training import outcome_map, training_system
 
 
@@ -44,7 +45,7 @@ def noise_precision(model: Model) -> Tensor:
         >>> noise_precision(SingleTaskGP(Z, Y, given, outcome_transform=None))
         tensor([20.], dtype=torch.float64)
     """
-    if isinstance(model, ModelList):
+    if isinstance(model, ModelList | ModelEnsemble):
         return torch.cat([noise_precision(cast(Model, m)) for m in model.models])
     likelihood = getattr(model, "likelihood", None)
     if not isinstance(likelihood, GaussianLikelihood | FixedNoiseGaussianLikelihood):

@@ -26,7 +26,8 @@ from botorch_drbo.integrations._ax_parameters import Translation
 from botorch_drbo.integrations._host import STRICT, Outside, OutsideRule, check_names
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.state import write_state
-from botorch_drbo.recipes import ModelBasedRecipe, recipe_from_dict
+from botorch_drbo.recipes import recipe_from_dict
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 
 NODE = "botorch_drbo"
 """Its name in a strategy."""

@@ -66,6 +66,16 @@ class RobustDecision:
         """The same under the worst distribution that the recipe guards against."""
         return self.details.worst_case_value
 
+    @property
+    def expected_interval(self) -> tuple[float, float] | None:
+        """What holds the expectation with 90%, by the model, in your sign and units."""
+        return self.details.expected_interval
+
+    @property
+    def worst_case_interval(self) -> tuple[float, float] | None:
+        """The same of the expectation under the worst distribution found."""
+        return self.details.worst_case_interval
+
     def __str__(self) -> str:
         """The decision, its values, what hurts it, in about six lines."""
         return str(self.details)

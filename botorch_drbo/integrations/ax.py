@@ -65,6 +65,7 @@ from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import names_of_functions
 
 __all__ = [
     "RobustGenerationNode",
@@ -119,6 +120,12 @@ def generation_strategy(
     if len(set(context_names)) < len(context_names):
         raise InputDataError(f"`context_names` must differ, got {list(context_names)}.")
     recipe = as_algorithm(algorithm, options, ["num_initial", "seed", "outside"])
+    for name, function in names_of_functions(recipe.options).items():
+        raise InputDataError(
+            f"`{name}` is the function `{function.name}`, and Ax keeps the recipe with "
+            "the experiment, which cannot hold a function. Leave it out, or take "
+            "`RobustOptimizer`."
+        )
     check_outside(outside)
     node = RobustGenerationNode(
         context_names=list(context_names),

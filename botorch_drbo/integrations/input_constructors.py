@@ -33,15 +33,17 @@ from botorch.utils.datasets import SupervisedDataset
 
 from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
-    DecisionAcquisitionFunction,
+    DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
+    LogExpectedImprovementOfExpectation,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec import decode
 from botorch_drbo.contexts import ContextSet
@@ -56,6 +58,8 @@ ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
+    LogExpectedImprovementOfExpectation,
+    DisagreementPenalizedUCB,
 )
 """The classes that have a constructor."""
 

@@ -3,28 +3,27 @@
 Knows no models and no contexts' meaning: columns, lengthscales, rows and slopes.
 """
 
-from botorch_drbo.kernels.components import (
-    KernelComponent,
-    StationaryFactor,
-    curvature_at_zero,
-    kernel_components,
-)
-from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
-from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
-from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
-from botorch_drbo.kernels.stationary import StationaryKernel, stationary_kernel
+from botorch_drbo._deprecation import moved_name
 
-__all__ = [
-    "ContextKernel",
-    "KernelComponent",
-    "KernelSide",
-    "SplitComponent",
-    "StationaryFactor",
-    "StationaryKernel",
-    "context_components",
-    "correlation",
-    "correlation_and_slope",
-    "curvature_at_zero",
-    "kernel_components",
-    "stationary_kernel",
-]
+__all__: list[str] = []
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "ContextKernel": "botorch_drbo.kernels.context_kernel",
+    "KernelComponent": "botorch_drbo.kernels.components",
+    "KernelSide": "botorch_drbo.kernels.split_kernel",
+    "SplitComponent": "botorch_drbo.kernels.split_kernel",
+    "StationaryFactor": "botorch_drbo.kernels.components",
+    "StationaryKernel": "botorch_drbo.kernels.stationary",
+    "context_components": "botorch_drbo.kernels.context_kernel",
+    "correlation": "botorch_drbo.kernels.correlations",
+    "correlation_and_slope": "botorch_drbo.kernels.correlations",
+    "curvature_at_zero": "botorch_drbo.kernels.components",
+    "kernel_components": "botorch_drbo.kernels.components",
+    "stationary_kernel": "botorch_drbo.kernels.stationary",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

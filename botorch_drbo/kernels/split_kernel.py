@@ -11,6 +11,7 @@ from torch.nn import Module
 
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.correlations import correlation as factor_correlation
+from botorch_drbo.kernels.correlations import correlation_and_slope
 
 
 class KernelSide(NamedTuple):
@@ -99,6 +100,31 @@ class SplitComponent(Module):
             factor = factor_correlation(smoothness, distance)
             correlation = factor if correlation is None else correlation * factor
         return KernelSide(correlation, squared)
+
+    def side_and_slopes(self, inputs: Tensor, group: int) -> tuple[Tensor, Tensor]:
+        r"""Evaluate one group of a separable summand, and its slopes in the inputs.
+
+        Args:
+            inputs: The group's columns, ``N x k``.
+            group: 0 or 1.
+
+        Returns:
+            The group's part of the rows, ``N x t``, and its derivatives in each column,
+            ``k x N x t``. Matern-1/2 has none.
+        """
+        columns = self.groups[group]
+        gaps = inputs.mT.unsqueeze(-1) - self.points[:, columns].mT.unsqueeze(-2)
+        value, slopes = torch.ones_like(gaps[0]), torch.zeros_like(gaps)
+        for smoothness, active, weights in zip(
+            self.smoothness, self.active, self.weights[:, columns], strict=True
+        ):
+            if active[group]:
+                scaled = weights.square()[:, None, None] * gaps  # k x N x t
+                squared = (scaled * gaps).sum(0)
+                factor, slope = correlation_and_slope(smoothness, squared)
+                slopes = slopes * factor + value * slope * scaled
+                value = value * factor
+        return value, slopes
 
     def mixed(self, first: KernelSide, second: KernelSide) -> Tensor:
         r"""Evaluate the factors of both groups at every pair.

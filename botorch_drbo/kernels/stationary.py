@@ -6,11 +6,49 @@ import math
 from collections.abc import Sequence
 
 import torch
+from gpytorch.kernels import (
+    AdditiveKernel,
+    Kernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
 from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
+
+# GPyTorch's own ``is_stationary`` says so of every kernel with a lengthscale, also of
+# BoTorch's exponential decay.
+_STATIONARY = (
+    AdditiveKernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
+
+
+def is_stationary(kernel: Kernel) -> bool:
+    r"""Whether a kernel is known to depend on the difference of its inputs alone.
+
+    Args:
+        kernel: Any kernel of GPyTorch.
+
+    Returns:
+        True for sums and products of RBF, Matern and rational quadratic kernels; False
+        also for kernels that this package does not know.
+
+    Example:
+        >>> is_stationary(ScaleKernel(RQKernel()))
+        True
+    """
+    parts = [part for part in kernel.modules() if isinstance(part, Kernel)]
+    return all(type(part) in _STATIONARY for part in parts)
 
 
 class StationaryKernel(Module):

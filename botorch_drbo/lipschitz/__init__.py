@@ -3,10 +3,20 @@
 Takes any score function; knows nothing of the acquisition functions that use it.
 """
 
+from botorch_drbo._deprecation import moved_name
 from botorch_drbo.lipschitz.bound import (
     kernel_lipschitz_constant,
     lipschitz_upper_bound,
 )
-from botorch_drbo.lipschitz.sampled import LipschitzConstant
 
-__all__ = ["LipschitzConstant", "kernel_lipschitz_constant", "lipschitz_upper_bound"]
+__all__ = ["kernel_lipschitz_constant", "lipschitz_upper_bound"]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "LipschitzConstant": "botorch_drbo.lipschitz.sampled",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

@@ -16,7 +16,7 @@ from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_nonnegative
-from botorch_drbo.kernels import curvature_at_zero, kernel_components
+from botorch_drbo.kernels.components import curvature_at_zero, kernel_components
 from botorch_drbo.posterior.training import training_system
 
 

@@ -20,19 +20,17 @@ from botorch_drbo.optimizer.decisions import (
     seed_of_recommendation,
 )
 from botorch_drbo.optimizer.run import Run
-from botorch_drbo.posterior import (
-    GaussianMixture,
-    check_level,
-    joint_moments,
-    posterior_of_sums,
-)
+from botorch_drbo.posterior.expectation import posterior_of_sums
+from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.mixture import GaussianMixture, check_level
 from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.problem.search_space import check_values
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
-from botorch_drbo.recommendation.promise import Promise, widening_of
+from botorch_drbo.recommendation.model_check import check_if_closed
+from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.worst_case import worst_case
 
 LEAST_OUTCOMES = 5
@@ -128,7 +126,8 @@ def compared(
             for i in range(len(recipes))
         ]
         sums = _all_sums(state, decisions, where)
-    widening = widening_of(model)
+    check = check_if_closed(model, history, space, today)
+    widening = None if check is None else check.widening
     values, gains, costs = (
         part.widened(1.0 if widening is None else widening) for part in sums
     )

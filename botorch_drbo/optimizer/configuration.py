@@ -10,12 +10,13 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_count
-from botorch_drbo.codec import decode, decode_arguments, encode
+from botorch_drbo.codec import decode, encode
+from botorch_drbo.codec.objects import decode_arguments
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recipes import Recipe, recipe_from_dict
+from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.space import Space
-from botorch_drbo.surrogate import ModelMaker
 
 _PLAIN = ("seed", "maximize", "num_initial", "initial_design", "perturbation")
 INITIAL_DESIGNS = ("sobol", "sobol_joint")
@@ -130,7 +131,7 @@ class Configuration:
         config: object,
         device: torch.device | str,
         named: Space | None = None,
-        model: ModelMaker | None = None,
+        functions: OwnFunctions = NO_FUNCTIONS,
     ) -> Configuration:
         r"""Read what ``to_dict`` has written.
 
@@ -138,13 +139,13 @@ class Configuration:
             config: Anything that JSON can hold.
             device: Where to compute.
             named: The space of the run, for one whose constraints are functions.
-            model: The function that makes the model of the recipe, if it has one.
+            functions: Functions of the user\'s own that the run had.
 
         Returns:
             The configuration.
 
         Raises:
-            InputDataError: It is damaged, or ``model`` is missing.
+            InputDataError: It is damaged, or a function is missing.
             BotorchTensorDimensionError: Bounds that are not ``2 x d``.
         """
         if not isinstance(config, dict):
@@ -158,7 +159,9 @@ class Configuration:
                 f"{sorted(set(config) ^ entries)}. It was damaged, or written by a "
                 "later version of this library."
             )
-        algorithm = recipe_from_dict(config["algorithm"], model)
+        algorithm = recipe_from_dict(
+            config["algorithm"], functions.model, functions.objective
+        )
         plain = {name: config[name] for name in _PLAIN}
         check_count(plain["num_initial"], "num_initial", 0)  # None is not stored
         space = _stored_space(config.get("space"), named)

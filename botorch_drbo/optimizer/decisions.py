@@ -10,22 +10,24 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
-from botorch_drbo.posterior import check_level
+from botorch_drbo.posterior.mixture import check_level
 from botorch_drbo.problem import History, Round
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import ModelBasedRecipe
-from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recommendation import ModelCheck, Recommendation
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without
 
 _DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
@@ -134,7 +136,7 @@ def design_of(configuration: Configuration) -> InitialDesign:
 
 
 def recommended(
-    run: Run, candidates: Tensor | None, this_round: Round, level: float
+    run: Run, candidates: Tensor | None, this_round: Round, level: float = LEVEL
 ) -> Recommendation:
     """The decision to implement now, its values in the user's sign.
 
@@ -153,16 +155,41 @@ def recommended(
         candidates=candidates,
         this_round=this_round,
     )
-    best = replace(best, level=level)
+    check = best.model_check
+    if check is not None:
+        check = replace(check, trials=tuple(run.ledger.standing.complete))
+    best = replace(best, level=level, model_check=check)
     if configuration.maximize:
         return best
     return replace(
         best,
         promise=best.promise and best.promise.mirrored(),
+        model_check=check and check.mirrored(),
         objective=-best.objective,
         expected_value=-best.expected_value,
         worst_case_value=-best.worst_case_value,
     )
+
+
+def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelCheck:
+    """What ``recommended`` says of its model, in the user's sign.
+
+    Args:
+        run: The record so far; it is not changed.
+        model: From ``fitted``.
+        context_set: The contexts asked for; None for the recipe's reference, or else
+            those that the world has shown.
+    """
+    configuration, history = run.configuration, run.ledger.history
+    asked = Round(context_set).within(configuration.space).context_set
+    if asked is None:
+        asked = configuration.algorithm.options.get("reference")
+    if asked is None:
+        asked = ContextSet(history.contexts if len(history.contexts) else history.C)
+    history = history_to_maximise(run)
+    check = ModelCheck.of(model, history, configuration.space, asked)
+    check = replace(check, trials=tuple(run.ledger.standing.complete))
+    return check if configuration.maximize else check.mirrored()
 
 
 def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
@@ -177,7 +204,7 @@ def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
     )
 
 
-def fitted(run: Run) -> SingleTaskGP:
+def fitted(run: Run) -> Model:
     """The model by which ``recommended`` judges, of outcomes to be maximised."""
     configuration = run.configuration
     return configuration.algorithm.fitted_model(

@@ -12,7 +12,7 @@ import torch
 from botorch.exceptions.warnings import BotorchWarning
 
 import botorch_drbo
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 
 
 def environment() -> dict[str, Json]:

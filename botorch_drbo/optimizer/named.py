@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
@@ -25,9 +25,12 @@ from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.own_functions import OwnFunctions
+from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
@@ -389,7 +392,7 @@ class NamedOptimizer:
         return self._tables.policy(known, found)
 
     @property
-    def model(self) -> SingleTaskGP:
+    def model(self) -> Model:
         """The model that recommendations are judged by, of what recipes see, a copy."""
         return self._tensors.model
 
@@ -470,6 +473,22 @@ class NamedOptimizer:
         columns = {str(name): decided[name].tolist() for name in decided.columns}
         return replace(found, columns=columns, outcome=self.named_space.outcome)
 
+    def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
+        r"""Look how far the model can be believed; see ``RobustOptimizer.check``.
+
+        Args:
+            context_set: The contexts that the model is going to be asked for.
+
+        Returns:
+            The check, in your sign and units; ``print`` shows it.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a value is wrong.
+            UnsupportedError: A model of your own without a closed form.
+        """
+        check = self._tensors.check(context_set=_checked(context_set))
+        return replace(check, context_names=tuple(self.named_space.contexts))
+
     def robustness_profile(
         self,
         x: Table,
@@ -526,6 +545,7 @@ class NamedOptimizer:
         journal: str | os.PathLike[str] | None = None,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -535,6 +555,7 @@ class NamedOptimizer:
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -548,7 +569,7 @@ class NamedOptimizer:
             has_names=True,
             journal=journal,
             space=space,
-            model=model,
+            functions=OwnFunctions(model=model, objective=objective),
             device=device,
         )
         return cls._of_run(run)
@@ -560,6 +581,7 @@ class NamedOptimizer:
         *,
         space: Space | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -570,6 +592,7 @@ class NamedOptimizer:
                 this problem. It has to be given if a constraint is a function, which no
                 journal can hold: its name is checked, not what it computes.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -579,7 +602,13 @@ class NamedOptimizer:
             InputDataError: As ``RobustOptimizer.resume``, or a journal without names.
             OSError: The file cannot be read.
         """
-        run = resumed(path, has_names=True, space=space, model=model, device=device)
+        run = resumed(
+            path,
+            has_names=True,
+            space=space,
+            functions=OwnFunctions(model=model, objective=objective),
+            device=device,
+        )
         return cls._of_run(run)
 
     @classmethod

@@ -16,8 +16,8 @@ from botorch_drbo.optimizer.environment import compare_environment, environment
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import read_state
+from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.space import Space
-from botorch_drbo.surrogate import ModelMaker
 
 
 def begun(configuration: Configuration, journal: str | os.PathLike[str] | None) -> Run:
@@ -40,7 +40,7 @@ def of_state(
     has_names: bool,
     journal: str | os.PathLike[str] | None,
     space: Space | None = None,
-    model: ModelMaker | None = None,
+    functions: OwnFunctions = NO_FUNCTIONS,
     device: torch.device | str = "cpu",
 ) -> Run:
     """The run of a state; see ``RobustOptimizer.from_state_dict``.
@@ -50,11 +50,13 @@ def of_state(
         has_names: Whether the variables should have names.
         journal: A new file for the run, or None.
         space: The run's space, for one whose constraints are functions.
-        model: The function that makes the model, if the run had one.
+        functions: Functions of the user\'s own that the run had.
         device: Where to compute.
     """
     config, written_under, events = read_state(state)
-    run = Run.replayed(config, events, device, "the state", named=space, model=model)
+    run = Run.replayed(
+        config, events, device, "the state", named=space, functions=functions
+    )
     _check_names(run, has_names, "the state", "from_state_dict(state)")
     compare_environment(written_under, "the state")
     write_journal(run, journal)
@@ -68,7 +70,7 @@ def resumed(
     bounds: Tensor | None = None,
     context_bounds: Tensor | None = None,
     space: Space | None = None,
-    model: ModelMaker | None = None,
+    functions: OwnFunctions = NO_FUNCTIONS,
     device: torch.device | str = "cpu",
 ) -> Run:
     """The run of a journal; see ``RobustOptimizer.resume``.
@@ -79,7 +81,7 @@ def resumed(
         bounds: If given, they must be the journal's.
         context_bounds: The same for the contexts.
         space: The run's space, for one whose constraints are functions.
-        model: The function that makes the model, if the run had one.
+        functions: Functions of the user\'s own that the run had.
         device: Where to compute.
     """
     journal, header, events = Journal.open(path)
@@ -93,7 +95,7 @@ def resumed(
             name,
             in_lines=True,
             named=space,
-            model=model,
+            functions=functions,
         )
         _check_names(run, has_names, name, "resume(path)")
         configuration = run.configuration

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm, as_rows
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shifts, compared
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import (
+    checked,
     design_of,
     fitted,
     next_decisions,
@@ -35,11 +36,13 @@ from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.optimizer.tables import numbered_table
 from botorch_drbo.optimizer.trials import Trial
-from botorch_drbo.posterior import joint_moments
+from botorch_drbo.policies.objective import ObjectiveMaker
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
-from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recipes.own_functions import OwnFunctions
+from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
@@ -116,7 +119,7 @@ class RobustOptimizer:
         torch.Size([1])
     """
 
-    _fitted: tuple[int, SingleTaskGP] | None = None
+    _fitted: tuple[int, Model] | None = None
 
     def __init__(
         self,
@@ -582,7 +585,7 @@ class RobustOptimizer:
         return policy_for(self._run, contexts, Round(context_set, radius))
 
     @property
-    def model(self) -> SingleTaskGP:
+    def model(self) -> Model:
         """The model of ``[x, c]`` that recommendations are judged by, a copy.
 
         Fitted to all outcomes so far; of minus the outcome with ``maximize=False``.
@@ -628,7 +631,36 @@ class RobustOptimizer:
             mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
-    def _fitted_model(self) -> SingleTaskGP:
+    def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
+        r"""Look how far the model can be believed: print what this returns.
+
+        Every outcome is predicted from all others, in closed form; nothing is recorded.
+
+        Args:
+            context_set: The contexts that the model is going to be asked for; None for
+                the recipe's ``reference``, or else those that the world has shown.
+
+        Returns:
+            How much of the outcomes the model explains that it has not seen, how many
+            lie outside their 95% intervals, which rows surprise most, whether outcomes
+            look noisier than modelled, and whether the contexts lie outside those seen.
+
+        Raises:
+            InputDataError: There is no outcome yet, or a context outside the bounds.
+            BotorchTensorDimensionError: Contexts of another number of columns.
+            UnsupportedError: A model of your own without a closed form.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit)
+            >>> X, C = torch.rand(2, 12, 1).double()
+            >>> opt.tell(X, C, -(X - C).square())
+            >>> len(opt.check().worst)
+            3
+        """
+        return checked(self._run, self._fitted_model(), context_set)
+
+    def _fitted_model(self) -> Model:
         """Fitted once for each state of the run."""
         known = self._fitted
         num_events = self._run.ledger.num_events
@@ -767,6 +799,7 @@ class RobustOptimizer:
         *,
         journal: str | os.PathLike[str] | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Rebuild an optimizer that asks the same decisions.
@@ -775,6 +808,7 @@ class RobustOptimizer:
             state: From ``state_dict``, also after a trip through JSON.
             journal: A new file for the run, or None.
             model: The function that makes the model, if the run had one.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -786,7 +820,11 @@ class RobustOptimizer:
         """
         return cls.of_run(
             of_state(
-                state, has_names=False, journal=journal, model=model, device=device
+                state,
+                has_names=False,
+                journal=journal,
+                functions=OwnFunctions(model=model, objective=objective),
+                device=device,
             )
         )
 
@@ -798,6 +836,7 @@ class RobustOptimizer:
         bounds: Tensor | None = None,
         context_bounds: Tensor | None = None,
         model: ModelMaker | None = None,
+        objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
         r"""Go on with the run of a journal, which keeps being written.
@@ -809,6 +848,7 @@ class RobustOptimizer:
             context_bounds: The same for the contexts.
             model: The function that makes the model, if the run had one: a journal
                 cannot hold it, and cannot know whether it still is the same.
+            objective: The function that makes the objective, if the run had one.
             device: Where to compute.
 
         Returns:
@@ -819,7 +859,7 @@ class RobustOptimizer:
             InputDataError: The file is in use, damaged in any other way than by a
                 write that was stopped midway, no journal, or the journal of another
                 problem or version, of named variables, or of a run with a ``model``
-                that is not given. It is left as it is.
+                or ``objective`` that is not given. It is left as it is.
             OSError: The file cannot be read.
         """
         return cls.of_run(
@@ -828,7 +868,7 @@ class RobustOptimizer:
                 has_names=False,
                 bounds=bounds,
                 context_bounds=context_bounds,
-                model=model,
+                functions=OwnFunctions(model=model, objective=objective),
                 device=device,
             )
         )

@@ -15,8 +15,8 @@ from botorch_drbo.optimizer.events import Ask, Event, Tell, Withdraw
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.stored_events import read_event, write_event
+from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.space import Space
-from botorch_drbo.surrogate import ModelMaker
 
 
 class Run:
@@ -41,7 +41,7 @@ class Run:
         *,
         in_lines: bool = False,
         named: Space | None = None,
-        model: ModelMaker | None = None,
+        functions: OwnFunctions = NO_FUNCTIONS,
     ) -> Run:
         """A run rebuilt from its stored configuration and events, without a journal.
 
@@ -52,13 +52,13 @@ class Run:
             source: Where they were stored, for the error messages.
             in_lines: Whether each event is a line of a file, the first the second line.
             named: The space of the run, for one whose constraints are functions.
-            model: The function that makes the model of the recipe, if it has one.
+            functions: Functions of the user\'s own that the run had.
 
         Raises:
             InputDataError: They are damaged.
         """
         try:
-            run = cls(Configuration.from_dict(config, device, named, model))
+            run = cls(Configuration.from_dict(config, device, named, functions))
         except BotorchError as error:
             raise InputDataError(
                 f"The configuration in {source} cannot be used: {error}"

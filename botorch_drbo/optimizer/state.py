@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.codec import Json
+from botorch_drbo.codec.objects import Json
 from botorch_drbo.optimizer.checksum import state_checksum
 
 FORMAT = "botorch_drbo state"

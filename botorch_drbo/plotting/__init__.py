@@ -4,29 +4,41 @@ matplotlib comes with the extra ``benchmarks``. ``import botorch_drbo`` does not
 this module, so the library works without matplotlib.
 """
 
+from botorch_drbo._deprecation import moved_name
 from botorch_drbo.plotting.compare import plot_compare
 from botorch_drbo.plotting.context_set import plot_context_set
-from botorch_drbo.plotting.history import HasHistory, ObservedHistory, plot_history
+from botorch_drbo.plotting.history import plot_history
+from botorch_drbo.plotting.model_check import plot_model_check
 from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile
 from botorch_drbo.plotting.regret import plot_regret
 from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 from botorch_drbo.plotting.surface import plot_surface
-from botorch_drbo.plotting.worst_case import Predicts, plot_worst_case
+from botorch_drbo.plotting.worst_case import plot_worst_case
 
 __all__ = [
     "COLOURS",
     "DASHES",
     "MARKERS",
-    "HasHistory",
-    "ObservedHistory",
-    "Predicts",
     "plot_compare",
     "plot_context_set",
     "plot_history",
+    "plot_model_check",
     "plot_policy",
     "plot_regret",
     "plot_robustness_profile",
     "plot_surface",
     "plot_worst_case",
 ]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "HasHistory": "botorch_drbo.plotting.history",
+    "ObservedHistory": "botorch_drbo.plotting.history",
+    "Predicts": "botorch_drbo.plotting.worst_case",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

@@ -3,9 +3,11 @@
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.policies.decision_bound import DecisionBound
+from botorch_drbo.policies.disagreement_penalty import DisagreementPenalty
 from botorch_drbo.policies.expected_improvement import ExpectedImprovement
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.policies.finite_difference import FiniteDifference
+from botorch_drbo.policies.integral_improvement import IntegralImprovement
 from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
 from botorch_drbo.policies.thompson import Thompson
 
@@ -15,6 +17,8 @@ POLICIES: dict[str, Policy] = {
     "finite_difference": FiniteDifference(),
     "thompson": Thompson(),
     "expected_improvement": ExpectedImprovement(),
+    "ei_integral": IntegralImprovement(),
+    "disagreement_penalty": DisagreementPenalty(),
     "decision_bound": DecisionBound(),
 }
 """Policies by name, with their defaults. Add your own under a name."""
@@ -24,8 +28,10 @@ __all__ = [
     "ConfidenceBound",
     "ConfidenceWidth",
     "DecisionBound",
+    "DisagreementPenalty",
     "ExpectedImprovement",
     "FiniteDifference",
+    "IntegralImprovement",
     "LipschitzPenalty",
     "Policy",
     "Thompson",

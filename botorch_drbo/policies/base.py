@@ -25,6 +25,10 @@ class Policy(ABC):
     """Whether it takes a model of ``[x, c]``; otherwise one of ``x`` alone."""
     context_order: ClassVar[str | None] = None
     """What needs contexts that are numbers, in words; None if categories will do."""
+    needs_ensemble: ClassVar[bool] = False
+    """Whether outcomes have to be modelled by several models side by side."""
+    default_surrogate: ClassVar[str | None] = None
+    """How outcomes are modelled if nothing else is said; None for the recipe's."""
 
     def check(self, adversary: Adversary) -> None:
         r"""Refuse an adversary that the policy can make nothing of.

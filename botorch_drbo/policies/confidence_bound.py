@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from botorch.acquisition import AcquisitionFunction
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB
@@ -68,7 +68,7 @@ class ConfidenceBound(ObjectivePolicy):
 
     def _bound(
         self,
-        model: SingleTaskGP,
+        model: Model,
         beta: float,
         misspecification: float,
         state: FittedRound,

@@ -8,6 +8,7 @@ from typing import cast, final
 
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
@@ -15,12 +16,13 @@ from botorch_drbo.confidence import (
     confidence_width,
     maximum_information_gain,
     model_confidence_width,
-    noise_std,
-    with_noise_ratio,
 )
+from botorch_drbo.confidence.noise import noise_std, with_noise_ratio
+from botorch_drbo.posterior.ensemble import each_member, members_of
 from botorch_drbo.problem.history import History
 from botorch_drbo.sampling import sobol
-from botorch_drbo.schedules import Rule, Schedule, as_schedule
+from botorch_drbo.schedules import Schedule
+from botorch_drbo.schedules.base import Rule, as_schedule
 
 _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 
@@ -93,7 +95,7 @@ class ConfidenceWidth(Rule):
             if value is not None:  # a tensor or a NumPy number cannot be saved
                 object.__setattr__(self, name, float(value))
 
-    def model(self, fitted: SingleTaskGP) -> SingleTaskGP:
+    def model(self, fitted: Model) -> Model:
         r"""The model whose posterior the width belongs to.
 
         Args:
@@ -102,20 +104,28 @@ class ConfidenceWidth(Rule):
         Returns:
             The model itself, or with ``noise_ratio`` a copy with that noise.
         """
-        if self.noise_ratio is None:
+        ratio = self.noise_ratio
+        if ratio is None:
             return fitted
-        return with_noise_ratio(fitted, self.noise_ratio)
+        return each_member(
+            fitted, lambda member: with_noise_ratio(cast(SingleTaskGP, member), ratio)
+        )
 
-    def beta(self, fitted: SingleTaskGP) -> float:
+    def beta(self, fitted: Model) -> float:
         r"""The squared width, in units of the posterior variance of ``model``.
 
         Args:
             fitted: A recipe's model: its inputs fill the unit cube.
 
         Returns:
-            A number that is not negative.
+            A number that is not negative; of an ensemble the largest of its members'.
         """
-        gain = _largest_gain(self.model(fitted)) if self.data_free else None
+        return max(self._beta(cast(SingleTaskGP, m)) for m in members_of(fitted))
+
+    def _beta(self, fitted: SingleTaskGP) -> float:
+        gain = None
+        if self.data_free:
+            gain = _largest_gain(cast(SingleTaskGP, self.model(fitted)))
         return self.width(fitted, gain) ** 2
 
     def width(
@@ -135,7 +145,7 @@ class ConfidenceWidth(Rule):
         if std is None and self.noise_ratio is not None:
             std = noise_std(fitted)
         return model_confidence_width(
-            self.model(fitted),
+            cast(SingleTaskGP, self.model(fitted)),
             norm_bound=self.norm_bound,
             delta=self.delta,
             noise_std=std,
@@ -160,8 +170,8 @@ def check_misspecification(value: float) -> None:
 
 
 def current_bound(
-    beta: Schedule | ConfidenceWidth | float, model: SingleTaskGP, history: History
-) -> tuple[SingleTaskGP, float]:
+    beta: Schedule | ConfidenceWidth | float, model: Model, history: History
+) -> tuple[Model, float]:
     """The model and the ``beta`` of the bound that follows these outcomes."""
     if isinstance(beta, ConfidenceWidth):
         return beta.model(model), beta.beta(model)

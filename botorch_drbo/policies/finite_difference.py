@@ -7,7 +7,7 @@ from typing import final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_nonnegative
@@ -74,7 +74,7 @@ class FiniteDifference(ObjectivePolicy):
 
     def _bound(
         self,
-        model: SingleTaskGP,
+        model: Model,
         beta: float,
         state: FittedRound,
         adversary: Adversary,

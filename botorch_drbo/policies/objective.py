@@ -15,6 +15,28 @@ from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.schedules import Schedule
 
+ObjectiveMaker = Callable[[AmbiguitySet], Objective]
+"""From the ambiguity set of a round to the objective of its scores."""
+
+
+def check_objective_maker(objective: object) -> None:
+    r"""Raise unless this is a function from a set to an objective, or None.
+
+    Args:
+        objective: What the user gave.
+
+    Raises:
+        InputDataError: It is not, or it is an objective.
+    """
+    if objective is None:
+        return
+    if isinstance(objective, Objective) or not callable(objective):
+        raise InputDataError(
+            "`objective` must be a function from an ambiguity set to an Objective, "
+            f"got {type(objective).__name__}: the set is built anew in each "
+            "round. For example `partial(RobustSatisficing, target=5.0)`."
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ObjectivePolicy(Policy):
@@ -37,9 +59,10 @@ class ObjectivePolicy(Policy):
         objective: From the ambiguity set of a round to the ``Objective`` that takes the
             place of ``g``, for example ``partial(RobustSatisficing, target=5.0)``. Its
             scores are in the units of y, and higher is better (with
-            ``maximize=False`` they are those of ``-y``). A function cannot be
-            saved: for a journal give an object of a ``storable`` class that can be
-            called. None for ``g``.
+            ``maximize=False`` they are those of ``-y``). A journal
+            stores the name of a function, so that ``resume`` and ``from_state_dict``
+            want it again; an object of a ``storable`` class that can be called is
+            stored as it is. None for ``g``.
 
     Raises:
         InputDataError: An option outside its range, or an ``objective`` beside weights.
@@ -47,7 +70,7 @@ class ObjectivePolicy(Policy):
 
     value_weight: float = 1.0
     sensitivity_weight: float = 0.0
-    objective: Callable[[AmbiguitySet], Objective] | None = None
+    objective: ObjectiveMaker | None = None
 
     def __post_init__(self) -> None:
         """Check that the weights leave something to maximise, and the objective."""
@@ -61,12 +84,7 @@ class ObjectivePolicy(Policy):
             )
         if self.objective is None:
             return
-        if isinstance(self.objective, Objective) or not callable(self.objective):
-            raise InputDataError(
-                "`objective` must be a function from an ambiguity set to an Objective, "
-                f"got {type(self.objective).__name__}: the set is built anew in each "
-                "round. For example `partial(RobustSatisficing, target=5.0)`."
-            )
+        check_objective_maker(self.objective)
         if (self.value_weight, self.sensitivity_weight) != (1.0, 0.0):
             raise InputDataError(
                 "`value_weight` and `sensitivity_weight` are those of the general "

@@ -4,21 +4,8 @@ Knows models; knows nothing of robustness, of scores, or of beta. Outside this f
 only ``view.py`` is spoken to.
 """
 
-from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.expectation import (
-    posterior_of_expectation,
-    posterior_of_sums,
-)
-from botorch_drbo.posterior.factory import Method, marginal_posterior
-from botorch_drbo.posterior.generic import GenericPosterior
-from botorch_drbo.posterior.joint import joint_moments
-from botorch_drbo.posterior.known_columns import KnownColumns, with_known_columns
-from botorch_drbo.posterior.mixture import GaussianMixture, check_level
-from botorch_drbo.posterior.models import only_model
-from botorch_drbo.posterior.perturbation import AddedPerturbation, with_perturbation
-from botorch_drbo.posterior.prior_variance import prior_variance
-from botorch_drbo.posterior.product import ProductPosterior
+from botorch_drbo._deprecation import moved_name
+from botorch_drbo.posterior.factory import marginal_posterior
 from botorch_drbo.posterior.view import (
     LocalMoments,
     MarginalPosterior,
@@ -27,26 +14,31 @@ from botorch_drbo.posterior.view import (
 )
 
 __all__ = [
-    "DEFAULT_MEMORY_BUDGET",
-    "AddedPerturbation",
-    "ExactPosterior",
-    "GaussianMixture",
-    "GenericPosterior",
-    "KnownColumns",
     "LocalMoments",
     "MarginalPosterior",
-    "Method",
     "MomentSlopes",
-    "ProductPosterior",
     "View",
-    "check_level",
-    "in_blocks",
-    "joint_moments",
     "marginal_posterior",
-    "only_model",
-    "posterior_of_expectation",
-    "posterior_of_sums",
-    "prior_variance",
-    "with_known_columns",
-    "with_perturbation",
 ]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "AddedPerturbation": "botorch_drbo.posterior.perturbation",
+    "DEFAULT_MEMORY_BUDGET": "botorch_drbo.posterior.blocks",
+    "ExactPosterior": "botorch_drbo.posterior.exact",
+    "GenericPosterior": "botorch_drbo.posterior.generic",
+    "KnownColumns": "botorch_drbo.posterior.known_columns",
+    "Method": "botorch_drbo.posterior.factory",
+    "ProductPosterior": "botorch_drbo.posterior.product",
+    "in_blocks": "botorch_drbo.posterior.blocks",
+    "joint_moments": "botorch_drbo.posterior.joint",
+    "only_model": "botorch_drbo.posterior.models",
+    "prior_variance": "botorch_drbo.posterior.prior",
+    "with_known_columns": "botorch_drbo.posterior.known_columns",
+    "with_perturbation": "botorch_drbo.posterior.perturbation",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, cast, final
 
 import torch
 from botorch.acquisition.objective import (
@@ -15,16 +16,18 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import Standardize
+from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo.kernels import KernelComponent, kernel_components, stationary_kernel
+from botorch_drbo.kernels.components import KernelComponent, kernel_components
+from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.columnwise import is_columnwise
+from botorch_drbo.posterior.columnwise import is_columnwise, keeps_differences
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
 from botorch_drbo.posterior.stationary_moments import (
     StationarySystem,
@@ -33,6 +36,7 @@ from botorch_drbo.posterior.stationary_moments import (
 )
 from botorch_drbo.posterior.training import outcome_map, training_system
 from botorch_drbo.posterior.view import (
+    Integral,
     LocalMoments,
     MarginalPosterior,
     MomentSlopes,
@@ -42,6 +46,8 @@ from botorch_drbo.posterior.view import (
 )
 
 _ROUNDING = 100  # machine epsilons that a covariance may be wrong by
+_BLOCK_ELEMENTS = 2**21  # of the kernel between contexts
+_TEMPORARIES = 12  # of the kernel rows of all contexts, forward and backward
 
 
 class ExactPosterior(MarginalPosterior):
@@ -113,8 +119,8 @@ class ExactPosterior(MarginalPosterior):
                 # Hallucinated outcomes: pending inputs enter the factor of
                 # [[K + noise, k], [k', k_PP + noise]], and alpha is zero there.
                 P = model.transform_inputs(pending.to(Z))
-                cross = self._covariance(Z, P).double()
-                K_PP = self._covariance(P, P).double()
+                cross = self.covariance(Z, P).double()
+                K_PP = self.covariance(P, P).double()
                 # Not less than the rounding of the model's dtype.
                 min_noise = (
                     _ROUNDING * torch.finfo(Z.dtype).eps * K_PP.diagonal().mean()
@@ -169,6 +175,9 @@ class ExactPosterior(MarginalPosterior):
     def _over(self, contexts: Tensor) -> View:
         return ExactView(self, contexts)
 
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        return _ExactIntegral(self, contexts, weights)
+
     def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the moments of joint inputs.
 
@@ -222,11 +231,39 @@ class ExactPosterior(MarginalPosterior):
     def _at(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
         return self.moments(join_columns(X, contexts, self.context_indices))
 
-    def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        """In the model's own units, ``N x d`` to ``N``; kernels of any kind."""
+    def rows(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate prior mean and kernel rows, in the model's own units.
+
+        Args:
+            Z: Joint inputs, ``N x d``.
+
+        Returns:
+            ``m(z)``, ``N``, and ``k(z, Z)``, ``N x t``.
+        """
+        if self.system is not None and self.scaled is not None and self.constant_mean:
+            return self.prior_mean.expand(len(Z)), self.system.kernel(self.scaled(Z))
+        inside = self.inside(Z)
+        mean = cast(Callable[..., Tensor], self.gp.mean_module)(inside)
+        if self.system is not None:
+            kernel = self.system.kernel
+            return mean, kernel(kernel.scale(inside))
+        return mean, self.covariance(inside, self.train_inputs)
+
+    def inside(self, Z: Tensor) -> Tensor:
+        r"""Inputs ``... x d`` as the kernel sees them."""
         if self.gp.training:  # as model.posterior does: a transform must not learn here
             self.gp.eval()
-        Z = self.gp.transform_inputs(Z)
+        return self.gp.transform_inputs(Z)
+
+    def some_decision(self) -> Tensor:
+        r"""The decision of a training input, ``1 x d_x``."""
+        row = get_train_inputs(self.gp, transformed=False)[0][:1]
+        columns = range(row.shape[-1])
+        return row[:, [i for i in columns if i not in self.context_indices]]
+
+    def _general_moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        """In the model's own units, ``N x d`` to ``N``; kernels of any kind."""
+        Z = self.inside(Z)
         if self.system is not None:
             scaled = self.system.kernel.scale(Z)
             mean, variance = stationary_moments(self.system, scaled)
@@ -241,15 +278,112 @@ class ExactPosterior(MarginalPosterior):
         return cast(Callable[..., Tensor], self.gp.mean_module)(Z) + mean, variance
 
     def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        K = self._covariance(Z, self.train_inputs)  # N x t
+        K = self.covariance(Z, self.train_inputs)  # N x t
         prior = cast(Callable[..., Tensor], self.gp.covar_module)(Z, diag=True)
         explained = (K @ self.inverse_root.mT).square().sum(-1)
         return (K @ self.alpha).squeeze(-1), prior - explained
 
-    def _covariance(self, left: Tensor, right: Tensor) -> Tensor:
+    def covariance(self, left: Tensor, right: Tensor) -> Tensor:
+        r"""Evaluate the kernel, in the model's own units.
+
+        Args:
+            left: Inputs as the kernel sees them, ``... x k x d``.
+            right: The same, ``... x n x d``.
+
+        Returns:
+            ``... x k x n``.
+        """
         with SmoothDistances():
             kernel = cast(Callable[..., Any], self.gp.covar_module)
             return kernel(left, right).to_dense()
+
+
+class RowsIntegral(Integral, ABC):
+    r"""A weighted sum over contexts, from averaged kernel rows.
+
+    .. math:: E[g(x)] = \sum_i w_i m(x, c_i) + B \alpha, \qquad
+        \operatorname{Var} g(x) = \sum_{ij} w_i w_j k((x, c_i), (x, c_j))
+            - \lVert L^{-1} B \rVert^2
+
+    with :math:`B(x) = \sum_i w_i\, k((x, c_i), Z)`: one product with a ``t x t``
+    matrix, whatever the number of contexts. For a stationary kernel the prior's
+    variance is the same for all decisions, and computed once.
+
+    Args:
+        posterior: The posterior.
+        contexts: ``n x d_c``.
+        weights: ``n``.
+    """
+
+    def __init__(
+        self, posterior: ExactPosterior, contexts: Tensor, weights: Tensor
+    ) -> None:
+        super().__init__(posterior.dtype, posterior.memory_budget)
+        self.posterior, self.contexts, self.weights = posterior, contexts, weights
+        self.offset = posterior.mean_offset * weights.sum()
+        self.prior = self._prior_of_all()
+
+    @abstractmethod
+    def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the prior mean and ``B``, in the model's own units.
+
+        Args:
+            X: Decisions, ``b x d_x``.
+
+        Returns:
+            ``b`` and ``b x t``.
+        """
+
+    def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        exact = self.posterior
+        mean, B = self.averaged_rows(X)
+        prior = self._prior_of(X) if self.prior is None else self.prior
+        variance = prior - (B @ exact.inverse_root.mT).square().sum(-1)
+        mean = mean + (B @ exact.alpha).squeeze(-1)
+        scale = exact.mean_scale
+        return self.offset + scale * mean, scale.square() * variance
+
+    def _joint(self, X: Tensor) -> Tensor:
+        return join_columns(X, self.contexts, self.posterior.context_indices)
+
+    def _prior_of_all(self) -> Tensor | None:
+        """The prior's variance where it is the same for all decisions, a scalar."""
+        exact = self.posterior
+        kernel = cast(Kernel, exact.gp.covar_module)
+        transform = getattr(exact.gp, "input_transform", None)
+        if not is_stationary(kernel) or not keeps_differences(transform):
+            return None
+        points = exact.inside(self._joint(exact.some_decision())).squeeze(0)  # n x d
+        total = self.weights.new_zeros(())
+        step = max(1, _BLOCK_ELEMENTS // max(1, len(points)))
+        for part, weights in zip(
+            points.split(step), self.weights.split(step), strict=True
+        ):
+            total = total + weights @ exact.covariance(part, points) @ (self.weights)
+        return total
+
+    def _prior_of(self, X: Tensor) -> Tensor:
+        """The prior's variance of ``b x d_x`` decisions, ``b``."""
+        points = self.posterior.inside(self._joint(X))  # b x n x d
+        K = self.posterior.covariance(points, points)
+        return torch.einsum("i,bij,j->b", self.weights, K, self.weights)
+
+
+@final
+class _ExactIntegral(RowsIntegral):
+    """The rows of all contexts are evaluated, decision by decision, and averaged."""
+
+    def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        n = len(self.contexts)
+        mean, rows = self.posterior.rows(self._joint(X).flatten(0, 1))
+        return mean.unflatten(0, (-1, n)) @ self.weights, (
+            self.weights @ rows.unflatten(0, (-1, n))
+        )
+
+    def _bytes_per_row(self) -> int:
+        n, t = len(self.contexts), len(self.posterior.alpha)
+        pairs = n * t if self.prior is not None else n * (n + t)
+        return _TEMPORARIES * pairs * self.contexts.element_size()
 
 
 class ExactView(View):

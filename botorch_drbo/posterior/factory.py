@@ -16,6 +16,7 @@ from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior.ensemble import EnsemblePosterior, ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.models import only_model, settle
@@ -48,7 +49,8 @@ def marginal_posterior(
         pending_noise: Their noise variance, as a share of the model's.
         method: "product" for kernels that factorise over decision and context, "exact"
             for one cached factor (``SingleTaskGP``), "generic" for
-            ``model.posterior``, "auto" for the first of these that is right.
+            ``model.posterior``, "auto" for the first of these that is right; of a
+            ``ModelEnsemble`` that of each member.
         memory_budget: Bytes for the temporaries of one block.
 
     Returns:
@@ -98,6 +100,20 @@ def marginal_posterior(
             "InputPerturbation). Fit the model on the joint input [x, c] without it, "
             "and pass the contexts as a `ContextSet`."
         )
+    if isinstance(model, ModelEnsemble):
+        members = [
+            marginal_posterior(
+                member,
+                context_indices,
+                posterior_transform=posterior_transform,
+                pending=pending,
+                pending_noise=pending_noise,
+                method=method,
+                memory_budget=max(1, memory_budget // len(model.members)),
+            )
+            for member in model.members
+        ]
+        return EnsemblePosterior(members, model)
     if not is_ensemble(model) and len(_batch_shape(model)):
         raise UnsupportedError(
             f"The model is a batch of models (batch_shape {tuple(_batch_shape(model))})"

@@ -25,6 +25,7 @@ from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances, any_variance
 from botorch_drbo.posterior.models import settle, some_inputs
 from botorch_drbo.posterior.view import (
+    Integral,
     LocalMoments,
     MarginalPosterior,
     MomentSlopes,
@@ -116,6 +117,9 @@ class GenericPosterior(MarginalPosterior):
     def _over(self, contexts: Tensor) -> View:
         return GenericView(self, contexts)
 
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        return _GenericIntegral(self, contexts, weights)
+
     def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the moments of joint inputs.
 
@@ -135,10 +139,25 @@ class GenericPosterior(MarginalPosterior):
         mean, variance = (
             part[:count].reshape(*Z.shape[:-1], *part.shape[1:]) for part in found
         )
+        return self.transformed(mean, variance)
+
+    def transformed(
+        self, mean: Tensor, variance: Tensor, total: float | Tensor = 1.0
+    ) -> tuple[Tensor, Tensor]:
+        r"""Moments after the weight and the offset of one output.
+
+        Args:
+            mean: Any shape.
+            variance: The same.
+            total: The sum of the weights of what has these moments.
+
+        Returns:
+            Both.
+        """
         if self.affine is None:
             return mean, variance
         weight = cast(Tensor, self.affine.weights).to(mean)
-        return self.affine.offset + weight * mean, weight.square() * variance
+        return self.affine.offset * total + weight * mean, weight.square() * variance
 
     def _check_moments(self, Z: Tensor) -> None:
         """Ask for both moments once, at one input twice, ``1 x d``."""
@@ -183,28 +202,60 @@ class GenericPosterior(MarginalPosterior):
         return cast("GPyTorchPosterior | TransformedPosterior", posterior)
 
     def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        noise = self.pending_noise
+        if self.pending is not None:
+            return self.joint_moments(Z.unsqueeze(-2), Z.new_ones(1))
         # GPyTorch evaluates lazily: the moments belong inside.
         with SmoothDistances(), any_variance():
-            if self.pending is None or noise is None:
-                posterior = self._posterior(Z.unsqueeze(-2))  # N (x S) x 1 x 1
-                mean, variance = posterior.mean, posterior.variance
-                return mean.squeeze(-1).squeeze(-1), variance.squeeze(-1).squeeze(-1)
-            pending = self.pending.to(Z).expand(len(Z), -1, -1)
-            posterior = self._posterior(torch.cat([Z.unsqueeze(-2), pending], dim=-2))
-            distribution = cast(GPyTorchPosterior, posterior).distribution
-            mean = distribution.mean  # N (x S) x (1 + p)
+            posterior = self._posterior(Z.unsqueeze(-2))  # N (x S) x 1 x 1
+            mean, variance = posterior.mean, posterior.variance
+            return mean.squeeze(-1).squeeze(-1), variance.squeeze(-1).squeeze(-1)
+
+    def joint_moments(self, Z: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate the moments of a weighted sum, before the transform of one output.
+
+        Args:
+            Z: Joint inputs, ``N x n x d``.
+            weights: ``n``.
+
+        Returns:
+            Means and variances, ``N (x S)`` each.
+
+        Raises:
+            UnsupportedError: A model whose outcomes are not jointly Gaussian.
+        """
+        n, noise = len(weights), self.pending_noise
+        with SmoothDistances(), any_variance():
+            if self.pending is not None:
+                pending = self.pending.to(Z).expand(len(Z), -1, -1)
+                Z = torch.cat([Z, pending], dim=-2)
+            posterior = self._posterior(Z)
+            if isinstance(self.model, DeterministicModel):
+                mean = posterior.mean.squeeze(-1) @ weights
+                return mean, torch.zeros_like(mean)
+            if not isinstance(posterior, GPyTorchPosterior):
+                raise UnsupportedError(
+                    "A weighted sum of outcomes has a known distribution only where "
+                    "they are jointly Gaussian, got a "
+                    f"{type(posterior).__name__} of this {type(self.model).__name__}. "
+                    "Use an outcome transform that keeps it Gaussian (`Standardize`)."
+                )
+            distribution = posterior.distribution
+            mean = distribution.mean  # N (x S) x (n + p)
             covariance = distribution.covariance_matrix
-        observed = covariance[..., 1:, 1:] + torch.diag_embed(noise.to(Z))
+        mean = mean[..., :n] @ weights
+        cross = weights @ covariance[..., :n, :]  # N (x S) x (n + p)
+        variance = cross[..., :n] @ weights
+        if noise is None:
+            return mean, variance
+        observed = covariance[..., n:, n:] + torch.diag_embed(noise.to(Z))
         # In units of its own size: what is added to a singular matrix is 1e-8 in any.
         unit = observed.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
         unit = unit.clamp_min(torch.finfo(unit.dtype).tiny)  # a model that is certain
         root = psd_safe_cholesky(observed / unit)
         explained = torch.linalg.solve_triangular(
-            root, covariance[..., 1:, :1] / unit.sqrt(), upper=False
+            root, cross[..., n:].unsqueeze(-1) / unit.sqrt(), upper=False
         )
-        variance = covariance[..., 0, 0] - explained.square().sum((-1, -2))
-        return mean[..., 0], variance
+        return mean, variance - explained.square().sum((-1, -2))
 
     def _bytes_per_row(self, Z: Tensor) -> int:
         # GPyTorch repeats the training set for each test point: t x d inputs scaled and
@@ -229,6 +280,33 @@ class GenericView(View):
 
     def _at(self, X: Tensor) -> LocalMoments:
         return _GenericMoments(self, X)
+
+
+class _GenericIntegral(Integral):
+    """From the joint posterior over the contexts of each decision."""
+
+    def __init__(
+        self, posterior: GenericPosterior, contexts: Tensor, weights: Tensor
+    ) -> None:
+        super().__init__(posterior.dtype, posterior.memory_budget)
+        self.posterior, self.contexts, self.weights = posterior, contexts, weights
+        inputs = some_inputs(posterior.model)
+        if inputs is not None:  # a model that is not Gaussian is refused here
+            one = inputs.reshape(-1, inputs.shape[-1])[:1]
+            posterior.joint_moments(one.unsqueeze(0), weights.new_ones(1))
+
+    def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        posterior = self.posterior
+        joint = join_columns(X, self.contexts, posterior.context_indices)
+        mean, variance = posterior.joint_moments(joint, self.weights)
+        return posterior.transformed(mean, variance, self.weights.sum())
+
+    def _bytes_per_row(self) -> int:
+        n = len(self.contexts)  # the covariance of all, beside the rows of each
+        return n * (
+            self.posterior._bytes_per_row(self.contexts)
+            + 8 * n * self.contexts.element_size()
+        )
 
 
 class _GenericMoments(LocalMoments):

@@ -6,10 +6,12 @@ import copy
 from collections.abc import Sequence
 
 import torch
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform
 from torch import Tensor
 from torch.nn import Module
+
+from botorch_drbo.posterior.ensemble import each_member
 
 
 class KnownColumns(InputTransform, Module):
@@ -46,9 +48,7 @@ class KnownColumns(InputTransform, Module):
         return X.index_copy(-1, self.columns, values)
 
 
-def with_known_columns(
-    model: SingleTaskGP, columns: Sequence[int], values: Tensor
-) -> SingleTaskGP:
+def with_known_columns(model: Model, columns: Sequence[int], values: Tensor) -> Model:
     r"""A copy of a fitted model that is constant in some columns.
 
     .. math:: f_k(z) = f(z_1, \dots, v_j, \dots, z_d)
@@ -64,6 +64,7 @@ def with_known_columns(
         The copy, in evaluation mode, of the same training data.
 
     Example:
+        >>> from botorch.models import SingleTaskGP
         >>> from botorch.models.transforms.input import Normalize
         >>> Z = torch.rand(5, 2, dtype=torch.double)
         >>> model = SingleTaskGP(Z, Z[:, :1], input_transform=Normalize(2)).eval()
@@ -71,10 +72,14 @@ def with_known_columns(
         >>> known.posterior(Z).mean.var() < model.posterior(Z).mean.var()
         tensor(True)
     """
-    known = copy.deepcopy(model)
-    transform: InputTransform = KnownColumns(columns, values)
-    own = getattr(known, "input_transform", None)
-    if own is not None:
-        transform = ChainedInputTransform(known=transform, own=own)
-    known.input_transform = transform
-    return known.eval()
+
+    def with_known(member: Model) -> Model:
+        known = copy.deepcopy(member)
+        transform: InputTransform = KnownColumns(columns, values)
+        own = getattr(known, "input_transform", None)
+        if own is not None:
+            transform = ChainedInputTransform(known=transform, own=own)
+        known.input_transform = transform
+        return known.eval()
+
+    return each_member(model, with_known)

@@ -18,6 +18,8 @@ from gpytorch.module import Module as GPyTorchModule
 from torch import Tensor
 from torch.nn import Module, Parameter
 
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+
 _MADE_OF_A_MODEL = (PosteriorMeanModel, FixedSingleSampleModel, MatheronPathModel)
 
 AnyModule = TypeVar("AnyModule", bound=Module)
@@ -44,10 +46,10 @@ def some_inputs(model: Model) -> Tensor | None:
         model: A BoTorch model.
 
     Returns:
-        Those of the first model of a list, or of the model that a deterministic one was
-        made of.
+        Those of the first model of a list or an ensemble, or of the model that a
+        deterministic one was made of.
     """
-    if isinstance(model, ModelList):
+    if isinstance(model, ModelList | ModelEnsemble):
         return some_inputs(cast(Model, model.models[0]))
     if isinstance(model, _MADE_OF_A_MODEL):
         return some_inputs(model.model)

@@ -8,9 +8,12 @@ from typing import cast
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform
 from torch import Tensor
 from torch.nn import Module
+
+from botorch_drbo.posterior.ensemble import ModelEnsemble, each_member
 
 
 class AddedPerturbation(InputTransform, Module):
@@ -45,7 +48,7 @@ class AddedPerturbation(InputTransform, Module):
         return decision + perturbation
 
 
-def with_perturbation(model: SingleTaskGP) -> SingleTaskGP:
+def with_perturbation(model: Model) -> Model:
     r"""Make a model of ``[x, c]`` out of one of ``x``: it answers at ``x + c``.
 
     .. math:: f'([x, c]) = f(x + c)
@@ -58,7 +61,8 @@ def with_perturbation(model: SingleTaskGP) -> SingleTaskGP:
     the decision.
 
     Args:
-        model: A fitted ``SingleTaskGP`` of decisions ``t x d``, as they were executed.
+        model: A fitted ``SingleTaskGP`` of decisions ``t x d``, as they were executed,
+            or an ensemble of such.
 
     Returns:
         A copy in evaluation mode; its training inputs are ``[x, 0]``.
@@ -75,6 +79,8 @@ def with_perturbation(model: SingleTaskGP) -> SingleTaskGP:
         >>> torch.equal(with_perturbation(model).posterior(joint).mean, there)
         True
     """
+    if isinstance(model, ModelEnsemble):
+        return each_member(model, with_perturbation)
     if not isinstance(model, SingleTaskGP):
         raise UnsupportedError(
             f"`with_perturbation` takes a SingleTaskGP, got {type(model).__name__}. "

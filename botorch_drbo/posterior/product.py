@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import cast
 
 import torch
@@ -15,17 +16,20 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo.kernels import ContextKernel, KernelComponent, context_components
-from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
-from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
 from botorch_drbo.posterior.separable import (
     SeparableKernel,
     SkeletonSystem,
     separable_moments,
+    separable_slopes,
 )
 from botorch_drbo.posterior.skeleton import Skeleton, find_skeleton
 from botorch_drbo.posterior.view import (
+    Integral,
     LocalMoments,
     MarginalPosterior,
     MomentSlopes,
@@ -40,6 +44,7 @@ _MIN_PAIRS = 2000
 _MAX_SHARE = 0.5  # of the contexts: a larger skeleton does not pay
 _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
 _BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
+_TEMPORARIES = 12  # of m x t, in the integral of one decision
 _FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
 
 
@@ -58,7 +63,9 @@ class ProductPosterior(MarginalPosterior):
 
     which costs ``O(r t^2 + n r)`` per decision instead of ``O(n t^2)``. Errors stay
     below 1e-8 of the prior's scale (1e-3 in float32). Where no small skeleton does
-    that, or there are few contexts, ``over`` returns the view of ``ExactPosterior``.
+    that, or there are few contexts, ``over`` returns the view of ``ExactPosterior``, or
+    for a kernel that is not one stationary factor a ``SeparableView``: the rows of both
+    sides once each, multiplied for every pair.
 
     Args:
         model: A ``SingleTaskGP`` for which ``ProductPosterior.components`` is not None.
@@ -153,7 +160,7 @@ class ProductPosterior(MarginalPosterior):
     def _over(self, contexts: Tensor) -> View:
         n, columns = len(contexts), self.context_kernel.num_columns
         if n < _MIN_CONTEXTS or n * columns < _MIN_PAIRS:
-            return self.exact._over(contexts)
+            return self.at_every_context(contexts)
         transformed, _ = self.contexts_inside(contexts)
         max_size = int(_MAX_SHARE * n)
         # One matrix n x r stays; and a block has some temporaries of both widths.
@@ -167,8 +174,38 @@ class ProductPosterior(MarginalPosterior):
             chunk=max(1, self.memory_budget // (64 * (columns + max_size + 64))),
         )
         if skeleton is None:
-            return self.exact._over(contexts)
+            return self.at_every_context(contexts)
         return ProductView(self, contexts, skeleton, transformed[skeleton.chosen])
+
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        return _ProductIntegral(self, contexts, weights)
+
+    def at_every_context(self, contexts: Tensor) -> View:
+        """Without a skeleton: one stationary factor is as fast as a product of two."""
+        if self.exact.system is not None:
+            return self.exact._over(contexts)
+        return SeparableView(self, contexts)
+
+    def system_at(self, inside: Tensor) -> SkeletonSystem:
+        r"""What turns kernel rows at contexts into moments.
+
+        Args:
+            inside: Contexts as the kernel sees them, ``r x d_c``.
+
+        Returns:
+            The context's side and the training data.
+        """
+        exact = self.exact
+        offset = exact.mean_offset + exact.mean_scale * exact.prior_mean
+        return SkeletonSystem(
+            context_side=self.separable.context_side(inside),
+            alpha=exact.alpha,
+            inverse_root=exact.inverse_root,
+            variance=self.separable.variance,
+            offset=offset.item(),  # once: numbers never wait for a device again
+            scale=exact.mean_scale.item(),
+            memory_budget=self.memory_budget,
+        )
 
     def _amplification(self) -> float:
         """By how much an error in a kernel row can grow, relative to the prior."""
@@ -197,12 +234,11 @@ class ProductPosterior(MarginalPosterior):
         if self.context_affine is not None:
             affine = self.context_affine
             return affine(contexts), affine.slope.expand_as(contexts)
-        row = get_train_inputs(self.gp, transformed=False)[0][:1]
-        columns = range(row.shape[-1])
-        decision = row[:, [i for i in columns if i not in self.context_indices]]
+        decision = self.exact.some_decision()
         with torch.enable_grad():
             leaf = contexts.detach().requires_grad_()
-            Z = self.gp.transform_inputs(self.join(decision, leaf.to(row)))[0]  # n x d
+            joint = self.join(decision, leaf.to(decision))
+            Z = self.gp.transform_inputs(joint)[0]  # n x d
             transformed = Z[:, list(self.context_indices)].double()
             (slope,) = torch.autograd.grad(transformed.sum(), leaf)
         return transformed.detach(), slope
@@ -225,6 +261,39 @@ class ProductPosterior(MarginalPosterior):
         return Z[:, self.separable.columns[: X.shape[-1]]]
 
 
+class _ProductIntegral(RowsIntegral):
+    """With the sum over the contexts drawn to their side of the kernel, once."""
+
+    def __init__(
+        self, posterior: ProductPosterior, contexts: Tensor, weights: Tensor
+    ) -> None:
+        super().__init__(posterior.exact, contexts, weights)
+        self.product = posterior
+        inside, _ = posterior.contexts_inside(contexts)
+        separable, t = posterior.separable, len(posterior.exact.alpha)
+        step = max(1, _BLOCK_ELEMENTS // t)
+        self.context_side = sum(
+            (
+                part @ separable.context_side(points.to(contexts))
+                for part, points in zip(
+                    weights.split(step), inside.split(step), strict=True
+                )
+            ),
+            start=weights.new_zeros(()),
+        )  # m x t
+
+    def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The sum ``sum_m A_m(x) (w' B_m)``."""
+        inside = self.product.decisions_inside(X, self.contexts[:1])
+        sides = self.product.separable.decision_side(inside)  # m x b x t
+        rows = (sides * self.context_side.unsqueeze(1)).sum(0)
+        mean = self.posterior.prior_mean * self.weights.sum()
+        return mean.expand(len(X)), rows
+
+    def _bytes_per_row(self) -> int:
+        return _TEMPORARIES * self.context_side.numel() * self.contexts.element_size()
+
+
 class ProductView(View):
     r"""A posterior over contexts for which there is a skeleton.
 
@@ -245,20 +314,15 @@ class ProductView(View):
         inside: Tensor,
     ) -> None:
         super().__init__(contexts)
-        exact = posterior.exact
-        offset = exact.mean_offset + exact.mean_scale * exact.prior_mean
         self.posterior, self.skeleton = posterior, skeleton
         self.interpolation = skeleton.interpolation.mT.contiguous().to(contexts)
-        self.system = SkeletonSystem(
-            context_side=posterior.separable.context_side(inside.to(contexts)),
-            alpha=exact.alpha,
-            inverse_root=exact.inverse_root,
-            variance=posterior.separable.variance,
-            offset=offset.item(),  # once: numbers never wait for a device again
-            scale=exact.mean_scale.item(),
-            memory_budget=posterior.memory_budget,
-        )
+        self.system = posterior.system_at(inside.to(contexts))
         self._slope_matrices: dict[tuple[int, int, int], Tensor] = {}
+
+    @cached_property
+    def every_context(self) -> View:
+        """The view that interpolates nothing."""
+        return self.posterior.at_every_context(self.contexts)
 
     @property
     def size(self) -> int:
@@ -338,9 +402,7 @@ class _InterpolatedMoments(LocalMoments):
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         view = self.view
         if not view.has_slopes(own=isinstance(contexts, Tensor)):
-            if isinstance(contexts, slice):
-                contexts = view.contexts[contexts]
-            return view.posterior.exact.slopes(self.X, contexts)
+            return view.every_context.at(self.X).slopes(contexts)
         if isinstance(contexts, Tensor):
             # From (1 + d_c) x b x k x r to one matrix for each decision.
             matrices = view.matrices(contexts.flatten(0, 1))
@@ -360,3 +422,94 @@ class _InterpolatedMoments(LocalMoments):
             mean_slope=torch.stack(mean_slopes, -1),  # b x k x d_c
             variance_slope=torch.stack(variance_slopes, -1) * inside,
         )
+
+
+class SeparableView(View):
+    r"""A posterior over contexts that are all evaluated, each on its own side once.
+
+    Args:
+        posterior: The posterior.
+        contexts: The contexts, ``n x d_c``.
+    """
+
+    method = "product"
+
+    def __init__(self, posterior: ProductPosterior, contexts: Tensor) -> None:
+        super().__init__(contexts)
+        self.posterior = posterior
+        inside, _ = posterior.contexts_inside(contexts)
+        self.system = posterior.system_at(inside.to(contexts))
+        self._sides: tuple[Tensor, Tensor] | None = None
+
+    def _at(self, X: Tensor) -> LocalMoments:
+        return _SeparableMoments(self, X)
+
+    def own_sides(self) -> tuple[Tensor, Tensor]:
+        """Both sides of the view's contexts, computed once; see ``sides``."""
+        if self._sides is None:
+            self._sides = self.sides(self.contexts)
+        return self._sides
+
+    def sides(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The context's side of the kernel, and its slopes in the user's units.
+
+        Args:
+            contexts: ``n x d_c``.
+
+        Returns:
+            ``m x n x t`` and ``d_c x m x n x t``.
+        """
+        with torch.no_grad():
+            inside, units = self.posterior.contexts_inside(contexts)
+            side, slopes = self.posterior.separable.context_slopes(inside.to(contexts))
+            return side, slopes * units.to(contexts).mT[:, None, :, None]
+
+
+class _SeparableMoments(LocalMoments):
+    def __init__(self, view: SeparableView, X: Tensor) -> None:
+        super().__init__(X, view.posterior.dtype)
+        self.view = view
+        posterior = view.posterior
+        with self._graph():
+            inside = posterior.decisions_inside(self.X, view.contexts[:1])
+            self.side = posterior.separable.decision_side(inside)  # m x b x t
+
+    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        system = self.view.system
+        system = system._replace(context_side=system.context_side[:, part])
+        mean, variance = separable_moments(self.side, system).unbind()
+        return mean, variance
+
+    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
+        view, posterior = self.view, self.view.posterior
+        if not posterior.separable.has_slopes:
+            if isinstance(contexts, slice):
+                contexts = view.contexts[contexts]
+            return posterior.exact.slopes(self.X, contexts)
+        side, shape = self.side.transpose(0, 1), self.side.shape  # b x m x t
+        if isinstance(contexts, slice):
+            B, slopes = view.own_sides()
+            B, slopes = B[:, contexts], slopes[:, :, contexts]
+            k, own = B.shape[1], side.new_empty(len(side), 0)
+        else:
+            k, own = contexts.shape[1], contexts.flatten(1)
+
+        def block(rows: Tensor) -> tuple[Tensor, ...]:
+            some, points = rows.tensor_split([shape[0] * shape[2]], dim=-1)
+            some = some.unflatten(-1, (shape[0], shape[2]))
+            if isinstance(contexts, slice):
+                return separable_slopes(some, B, slopes, view.system)
+            points = points.reshape(-1, contexts.shape[-1])
+            each, change = view.sides(points)  # m x (b k) x t, d_c x m x (b k) x t
+            each = each.unflatten(1, (-1, k)).transpose(0, 1)
+            change = change.unflatten(2, (-1, k)).transpose(1, 2)
+            return separable_slopes(some, each, change, view.system)
+
+        floats = k * shape[2] * (shape[0] + 1) * (4 + 2 * view.contexts.shape[-1])
+        found = in_blocks(
+            block,
+            torch.cat([side.flatten(1), own], dim=-1),
+            floats * side.element_size(),
+            posterior.memory_budget,
+        )
+        return MomentSlopes(*found)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_drbo.kernels import KernelComponent, SplitComponent
+from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.split_kernel import SplitComponent
 
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS
@@ -78,6 +79,33 @@ class SeparableKernel:
         variances = [summand.variance for summand in self.summands]
         return torch.stack([s * row for s, row in zip(variances, rows, strict=True)])
 
+    def context_slopes(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate ``B`` and its slopes in the context.
+
+        Args:
+            contexts: ``r x d_c``, as the kernel sees them.
+
+        Returns:
+            ``m x r x t`` and ``d_c x m x r x t``.
+        """
+        centred = contexts - self.centre[self.split :]
+        sides, slopes = zip(
+            *(summand.side_and_slopes(centred, 1) for summand in self.summands),
+            strict=True,
+        )
+        variances = contexts.new_tensor([s.variance for s in self.summands])
+        sizes = variances[:, None, None]
+        return sizes * torch.stack(sides), sizes * torch.stack(slopes, 1)
+
+    @property
+    def has_slopes(self) -> bool:
+        """Whether it has slopes everywhere: Matern-1/2 has not."""
+        return all(
+            smoothness > 0.5
+            for summand in self.summands
+            for smoothness in summand.smoothness
+        )
+
     def _side(self, inputs: Tensor, group: int) -> Tensor:
         rows = []
         for summand in self.summands:
@@ -120,6 +148,47 @@ class SkeletonSystem(NamedTuple):
             )
         per_decision = self.context_side[0].numel()
         return max(1, elements // per_decision), b * per_decision <= max_elements
+
+
+def separable_slopes(
+    decision_side: Tensor,
+    context_side: Tensor,
+    slopes: Tensor,
+    system: SkeletonSystem,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Evaluate means and variances, and their slopes in the context.
+
+    .. math:: \partial \mu = s\, (A\, \partial B)\, \alpha, \qquad
+        \partial \sigma^2 = -2 s^2\, (A\, \partial B)\, L^{-T} L^{-1} (A B)'
+
+    Args:
+        decision_side: ``A``, ``b x m x t``.
+        context_side: ``B``, ``(b x) m x k x t``.
+        slopes: ``B``'s, ``d_c x (b x) m x k x t``.
+        system: The training data; its own ``B`` is not looked at.
+
+    Returns:
+        Moments ``b x k`` and slopes ``b x k x d_c``; differentiable in ``A``.
+    """
+    A = decision_side.unsqueeze(-2)  # b x m x 1 x t
+    K = (A * context_side).sum(-3)  # b x k x t
+    V = K @ system.inverse_root.mT
+    W = V @ system.inverse_root
+    mean = system.offset + system.scale * (K @ system.alpha).squeeze(-1)
+    variance = system.variance - torch.linalg.vecdot(V, V)
+    mean_slopes, variance_slopes = [], []
+    for slope in slopes:  # of each context column
+        dK = (A * slope).sum(-3)  # b x k x t
+        mean_slopes.append((dK @ system.alpha).squeeze(-1))
+        variance_slopes.append(-2.0 * torch.linalg.vecdot(dK, W))
+    inside = (variance > 0.0).unsqueeze(-1)
+    square = system.scale**2
+    return (
+        mean,
+        square * variance.clamp_min(0.0),
+        system.scale * torch.stack(mean_slopes, -1),
+        square * torch.stack(variance_slopes, -1) * inside,
+    )
 
 
 def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:

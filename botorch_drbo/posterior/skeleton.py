@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from botorch_drbo.kernels import ContextKernel
+from botorch_drbo.kernels.context_kernel import ContextKernel
 
 # Contexts among which the skeleton is chosen: a few, and more where they did not do.
 _CANDIDATES = (256, 2048)

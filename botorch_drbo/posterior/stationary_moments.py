@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_drbo.kernels import StationaryKernel
+from botorch_drbo.kernels.stationary import StationaryKernel
 from botorch_drbo.posterior.blocks import in_blocks
 
 _TEMPORARIES = 8  # of N x t, in a block

@@ -20,6 +20,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo.posterior.blocks import in_blocks
+
 ALL = slice(None)
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -161,13 +163,62 @@ class View(ABC):
         """See ``at``."""
 
 
+class Integral(ABC):
+    r"""The moments of one weighted sum of outcomes over contexts, for any decision.
+
+    .. math:: g(x) = \sum_i w_i f(x, c_i)
+
+    is Gaussian where ``f`` is, with mean :math:`w' \mu(x, C)` and variance
+    :math:`w' \Sigma(x) w`. The covariances between contexts count here: the variance is
+    at most the square of :math:`\sum_i |w_i| \sigma(x, c_i)`, and often far less.
+
+    Args:
+        dtype: In which the model computes; results have the dtype of the decisions.
+        memory_budget: Bytes for the temporaries of one block of decisions.
+    """
+
+    def __init__(self, dtype: torch.dtype, memory_budget: int) -> None:
+        self.dtype, self.memory_budget = dtype, memory_budget
+
+    @outside_inference_mode
+    def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Evaluate mean and variance, differentiable in ``X``.
+
+        Args:
+            X: Decisions, ``... x d_x``, of any floating point type.
+
+        Returns:
+            The means and the variances, ``...`` each; with an ensemble of ``S`` models
+            ``... x S``. In the units of the outcome, noise not included.
+        """
+        rows = X.clone() if X.is_inference() else X
+        rows = rows.reshape(-1, X.shape[-1]).to(self.dtype)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and X.requires_grad):
+            mean, variance = (
+                found.reshape(*X.shape[:-1], *found.shape[1:]).to(X.dtype)
+                for found in in_blocks(
+                    self._moments, rows, self._bytes_per_row(), self.memory_budget
+                )
+            )
+        return mean, variance.clamp_min(0.0)
+
+    @abstractmethod
+    def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances of ``b x d_x`` decisions, ``b (x S)`` each."""
+
+    @abstractmethod
+    def _bytes_per_row(self) -> int:
+        """The temporaries of one decision, forward and backward."""
+
+
 class MarginalPosterior(ABC):
     r"""Means and variances of ``f(x, c)`` for each decision and each context.
 
     Robust objectives need marginals only, never the covariance between contexts, so
-    each pair ``(x, c)`` is its own test point. Pairs are worked off in blocks whose
-    temporaries stay within ``memory_budget`` bytes, forward and backward. On top come
-    the inputs and results themselves, a few numbers per pair.
+    each pair ``(x, c)`` is its own test point; only ``integral`` looks at the contexts
+    together. Pairs are worked off in blocks whose temporaries stay within
+    ``memory_budget`` bytes, forward and backward. On top come the inputs and results
+    themselves, a few numbers per pair.
 
     A posterior is the model's as it was when the object was made.
 
@@ -202,13 +253,55 @@ class MarginalPosterior(ABC):
         Raises:
             BotorchTensorDimensionError: Not ``n x d_c``.
         """
+        with torch.no_grad():
+            return self._over(self._own(contexts))
+
+    @outside_inference_mode
+    def integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        r"""Prepare for the weighted sum of the outcomes over contexts.
+
+        What does not depend on the decision is computed here, once: for kernels that
+        keep decision and context apart a decision then costs ``O(t^2)``, however many
+        contexts there are; for other stationary kernels ``O(n t + t^2)``.
+
+        Args:
+            contexts: ``n x d_c``; a copy is kept.
+            weights: ``n``, those of an expectation or any others.
+
+        Returns:
+            The function from decisions to mean and variance.
+
+        Raises:
+            BotorchTensorDimensionError: Not ``n x d_c``, or not a weight for each.
+            UnsupportedError: A model whose outcomes are not jointly Gaussian.
+
+        Example:
+            >>> from botorch.models import SingleTaskGP
+            >>> from botorch_drbo.posterior import marginal_posterior
+            >>> Z = torch.rand(5, 2, dtype=torch.double)
+            >>> posterior = marginal_posterior(SingleTaskGP(Z, Z.sum(-1, True)), [1])
+            >>> equal = torch.full((5,), 0.2, dtype=torch.double)
+            >>> mean, variance = posterior.integral(Z[:, 1:], equal)(Z[:, :1])
+            >>> mean.shape, variance.shape
+            (torch.Size([5]), torch.Size([5]))
+        """
+        contexts = self._own(contexts)
+        if weights.shape != contexts.shape[:1]:
+            raise BotorchTensorDimensionError(
+                f"There must be one weight for each of the {len(contexts)} contexts, "
+                f"got shape {tuple(weights.shape)}."
+            )
+        with torch.no_grad():
+            return self._integral(contexts, weights.detach().clone().to(contexts))
+
+    def _own(self, contexts: Tensor) -> Tensor:
+        """A checked copy of ``n x d_c`` contexts, in the dtype of the model."""
         d_c = len(self.context_indices)
         if contexts.ndim != 2 or contexts.shape[-1] != d_c:
             raise BotorchTensorDimensionError(
                 f"Contexts must be `n x {d_c}`, got shape {tuple(contexts.shape)}."
             )
-        with torch.no_grad():
-            return self._over(contexts.detach().clone().to(self.dtype))
+        return contexts.detach().clone().to(self.dtype)
 
     @property
     @abstractmethod
@@ -218,6 +311,10 @@ class MarginalPosterior(ABC):
     @abstractmethod
     def _over(self, contexts: Tensor) -> View:
         """The view of contexts that nobody else holds."""
+
+    @abstractmethod
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        """See ``integral``."""
 
     def __call__(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate the marginal moments once: ``over(contexts).at(X).moments()``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -19,13 +20,13 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.exceptions.warnings import InputDataWarning
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import FunctionName, encode, tag_of
+from botorch_drbo.codec import encode
+from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
@@ -37,16 +38,20 @@ from botorch_drbo.recipes.options import (
     parts_of,
     with_options,
 )
+from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 
 # Said to those whose recipe cannot; a test compares it with the registry.
 _TAKE_CATEGORIES = (
     "dro",
     "wdrbo_exact",
     "erbo",
+    "edrbo",
     "ts_erbo",
     "ei_erbo",
+    "ei_integral",
     "ts_wdrbo",
     "ei_wdrbo",
     "ts_bocu",
@@ -84,6 +89,8 @@ class Recipe(ABC):
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
+    default_surrogate: ClassVar[str] = DEFAULT_SURROGATE
+    """What outcomes are modelled by, if no option says it."""
     adversary: ClassVar[Adversary | None] = None
     """Whose contexts, and what may become of them; None if nothing may."""
 
@@ -257,7 +264,7 @@ class Recipe(ABC):
 
     def recommend_by(
         self,
-        model: SingleTaskGP,
+        model: Model,
         history: History,
         space: SearchSpace,
         *,
@@ -335,7 +342,7 @@ class Recipe(ABC):
 
     def fitted_model(
         self, history: History, space: SearchSpace, *, seed: int = 0
-    ) -> SingleTaskGP:
+    ) -> Model:
         r"""The model of ``[x, c]`` by which recommendations are judged.
 
         Args:
@@ -452,7 +459,7 @@ class Recipe(ABC):
         """Recommend a decision, a row of the list; runs under ``seed``."""
 
     @abstractmethod
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def _fit(self, history: History, space: SearchSpace) -> Model:
         """Fit the model of ``[x, c]`` that recommendations are judged by."""
 
     def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
@@ -462,7 +469,7 @@ class Recipe(ABC):
     @abstractmethod
     def _decide(
         self,
-        model: SingleTaskGP,
+        model: Model,
         constraints: Model | None,
         history: History,
         space: SearchSpace,
@@ -576,16 +583,23 @@ class Recipe(ABC):
         Raises:
             InputDataError: An option that cannot be stored.
         """
-        options = {**parts_of(self), **own_values(self)}
-        if callable(model := options.get("model")):
-            options["model"] = FunctionName(
-                getattr(model, "__qualname__", type(model).__name__)
-            )
+        names = names_of_functions(self.options)
+        plain = self.with_options(**dict.fromkeys(names)) if names else self
+        options = {**parts_of(plain), **own_values(plain), **names}
+        if "surrogate" in options and not says_how_to_model(options):
+            # By name: another default of a later version is no matter to a journal.
+            options["surrogate"] = self.default_surrogate
         return {
             "name": self.name,
             "class": tag_of(type(self)),
             "options": {name: encode(value, name) for name, value in options.items()},
         }
+
+
+def says_how_to_model(options: Mapping[str, object]) -> bool:
+    """Whether one of the options says how outcomes are modelled."""
+    names = ("surrogate", "model", "hyperparameters")
+    return any(options.get(name) is not None for name in names)
 
 
 def warn_beyond(

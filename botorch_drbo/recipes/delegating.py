@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -13,8 +12,10 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.base import Recipe
+from botorch_drbo.recipes.outcome_model import check_outcome_model
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recommendation.recommendation import Recommendation
+from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
@@ -27,6 +28,7 @@ class DelegatingRecipe(Recipe):
         reference: The context distribution if it is known, for the recommendation.
         half_life: After how many further contexts one counts half, for the
             recommendation; None: nothing is forgotten. Outcomes are not.
+        surrogate: How outcomes are modelled, as for the other recipes.
         hyperparameters: Those of the model if they are known: then nothing is fitted.
         model: A function that makes the model in place of all this, as for the other
             recipes.
@@ -40,6 +42,7 @@ class DelegatingRecipe(Recipe):
 
     reference: ContextSet | None = None
     half_life: float | None = None
+    surrogate: Surrogate | str | ModelMaker | None = None
     hyperparameters: FixedHyperparameters | None = None
     model: ModelMaker | None = None
     num_restarts: int = 10
@@ -47,12 +50,15 @@ class DelegatingRecipe(Recipe):
     max_iterations: int = 200
 
     def __post_init__(self) -> None:
-        """Let the recommending recipe check the options that it shares."""
+        """Check the model, and let the recommending recipe check what it shares."""
+        check_outcome_model(self)
         self._recommender()
 
     def _recommender(self) -> RobustRecipe:
         known = self.recommender.options
         shared = {name: value for name, value in self.options.items() if name in known}
+        if self.surrogate is None and self.model is self.hyperparameters is None:
+            shared["surrogate"] = self.default_surrogate
         return self.recommender.with_options(**shared)
 
     def _recommend(
@@ -67,7 +73,7 @@ class DelegatingRecipe(Recipe):
             history, space, seed=seed, candidates=candidates
         )
 
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def _fit(self, history: History, space: SearchSpace) -> Model:
         return self._recommender()._fit(history, space)
 
     def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
@@ -75,7 +81,7 @@ class DelegatingRecipe(Recipe):
 
     def _decide(
         self,
-        model: SingleTaskGP,
+        model: Model,
         constraints: Model | None,
         history: History,
         space: SearchSpace,

@@ -9,6 +9,7 @@ from typing import cast
 
 import torch
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.models.transforms import Standardize
 from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
@@ -33,8 +34,9 @@ class KnownPrior:
     mean: float
 
     @classmethod
-    def of(cls, model: SingleTaskGP) -> KnownPrior:
+    def of(cls, model: Model) -> KnownPrior:
         """Read them off a recipe's model, with its outcome transform undone."""
+        model = cast(SingleTaskGP, model)
         kernel = cast(RBFKernel, model.covar_module)
         lengthscale = kernel.lengthscale.flatten().tolist()
         mean = cast(Tensor, cast(ConstantMean, model.mean_module).constant).item()

@@ -23,17 +23,19 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior import joint_moments
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.base import Recipe, warn_beyond
+from botorch_drbo.recipes.outcome_model import check_outcome_model, surrogate_of
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     best_feasible,
 )
+from botorch_drbo.recommendation.model_check import check_if_closed
 from botorch_drbo.recommendation.profile import profile
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
@@ -42,12 +44,13 @@ from botorch_drbo.recommendation.worst_case import Score, worst_case
 from botorch_drbo.search.candidates import best_row, score, without
 from botorch_drbo.search.maximise import Effort, maximise
 from botorch_drbo.search.separation import SEPARATION, best_apart
+from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.fit import (
     fit_constraints,
     fit_outcomes,
     with_known_context,
 )
-from botorch_drbo.surrogate.given_model import ModelMaker, check_model_maker
+from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
 _MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
@@ -60,9 +63,10 @@ _CARRIES = 1e-6  # less mass in a worst case is a rounding error
 class ModelBasedRecipe(Recipe):
     r"""Model the outcome of ``[x, c]``, maximise an acquisition function in ``x``.
 
-    The model is BoTorch's ``SingleTaskGP`` with inputs normalised by the bounds,
-    categories as one-hot vectors and outcomes standardised, fitted from scratch at each
-    call: what a call returns does not depend on the calls before it. The ascent sees
+    The model is a Gaussian process, or several side by side (``surrogate``), with
+    inputs normalised by the bounds, categories as one-hot vectors and outcomes
+    standardised, fitted from scratch at each call: what a call returns does not depend
+    on the calls before it. The ascent sees
     the box of decisions as the unit cube and the acquisition function in units of the
     model's prior: what a call returns does not depend on the units of ``x``, ``c`` and
     ``y`` either.
@@ -76,6 +80,10 @@ class ModelBasedRecipe(Recipe):
             follows a schedule in the number of contexts counts the effective sample
             size ``1 / sum_i p_i^2`` in its place, which stays below about
             ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
+        surrogate: How outcomes are modelled: a key of ``SURROGATES`` ("botorch",
+            "matern", "kernels", "ensemble", ...), a ``Surrogate`` such as
+            ``EnsembleOf(["botorch", "matern"])``, or a function (see ``model``). None
+            for ``DEFAULT_SURROGATE``. Outcome constraints keep models of BoTorch's.
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
         feasibility: Where outcome constraints are told: how surely a recommendation
@@ -106,6 +114,7 @@ class ModelBasedRecipe(Recipe):
 
     reference: ContextSet | None = None
     half_life: float | None = None
+    surrogate: Surrogate | str | ModelMaker | None = None
     hyperparameters: FixedHyperparameters | None = None
     feasibility: float = 0.95
     model: ModelMaker | None = None
@@ -120,19 +129,7 @@ class ModelBasedRecipe(Recipe):
                 "`reference` must be a ContextSet or None, got "
                 f"{type(self.reference).__name__}. See ContextSet.from_distribution."
             )
-        if self.hyperparameters is not None and not isinstance(
-            self.hyperparameters, FixedHyperparameters
-        ):
-            raise InputDataError(
-                "`hyperparameters` must be FixedHyperparameters or None, got "
-                f"{type(self.hyperparameters).__name__}."
-            )
-        check_model_maker(self.model)
-        if self.model is not None and self.hyperparameters is not None:
-            raise InputDataError(
-                "Got `model` and `hyperparameters`, which are those of the recipe's "
-                "own model. Give one of them."
-            )
+        check_outcome_model(self)
         if self.half_life is not None:  # a tensor cannot be saved
             half_life = check_positive(self.half_life, "half_life")
             object.__setattr__(self, "half_life", half_life)
@@ -215,7 +212,7 @@ class ModelBasedRecipe(Recipe):
         """
 
     @abstractmethod
-    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def decision_model(self, history: History, space: SearchSpace) -> Model:
         r"""Fit the model of ``x`` alone, for a recipe that looks at no contexts.
 
         Args:
@@ -227,7 +224,7 @@ class ModelBasedRecipe(Recipe):
         """
 
     def state_of(
-        self, model: SingleTaskGP, history: History, space: SearchSpace, seed: int
+        self, model: Model, history: History, space: SearchSpace, seed: int
     ) -> FittedRound:
         r"""The round as adversaries and policies see it."""
         return FittedRound(
@@ -241,14 +238,10 @@ class ModelBasedRecipe(Recipe):
 
     def fitted(
         self, history: History, space: SearchSpace, *, uses_contexts: bool
-    ) -> SingleTaskGP:
+    ) -> Model:
         r"""Fit the recipe's own kind of model to a history."""
         return fit_outcomes(
-            history,
-            space,
-            uses_contexts=uses_contexts,
-            hyperparameters=self.hyperparameters,
-            maker=self.model,
+            history, space, surrogate_of(self), uses_contexts=uses_contexts
         )
 
     def robustness_profile(
@@ -374,6 +367,7 @@ class ModelBasedRecipe(Recipe):
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(problem, mean, seed=seed)
         of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
+        check = check_if_closed(joint, history, space, reference)
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warnings.warn(
@@ -409,7 +403,8 @@ class ModelBasedRecipe(Recipe):
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),
-            promise=Promise.of(joint, x, reference, of_worst),
+            promise=Promise.of(joint, x, reference, of_worst, check and check.widening),
+            model_check=check,
         )
 
     def _best(
@@ -491,7 +486,8 @@ class ModelBasedRecipe(Recipe):
         problem = self.chance_constraint_problem(state)
         members = cast(ModelListGP, constraints).models
         known = [
-            with_known_context(cast(SingleTaskGP, member), space) for member in members
+            cast(SingleTaskGP, with_known_context(cast(Model, member), space))
+            for member in members
         ]
         return ChanceConstraint.of(
             ModelListGP(*known), problem, self.feasibility, state.seed
@@ -513,10 +509,10 @@ class ModelBasedRecipe(Recipe):
         history = replace(state.history, baseline=tried[reached])
         return replace(state, history=history), values[reached].max().item()
 
-    def _fit(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def _fit(self, history: History, space: SearchSpace) -> Model:
         return self.fitted(history, space, uses_contexts=True)
 
-    def _search_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def _search_model(self, history: History, space: SearchSpace) -> Model:
         if self.uses_contexts:
             return self._fit(history, space)
         return self.decision_model(history, space)
@@ -526,7 +522,7 @@ class ModelBasedRecipe(Recipe):
 
     def _decide(
         self,
-        model: SingleTaskGP,
+        model: Model,
         constraints: Model | None,
         history: History,
         space: SearchSpace,

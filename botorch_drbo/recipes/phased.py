@@ -10,23 +10,23 @@ from typing import Any, ClassVar, cast, final
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import check_count, check_nonnegative
-from botorch_drbo.confidence import (
-    GreedyVariance,
-    information_gain,
-    nonadaptive_confidence_width,
-)
+from botorch_drbo.confidence import information_gain
+from botorch_drbo.confidence.greedy_variance import GreedyVariance
+from botorch_drbo.confidence.width import nonadaptive_confidence_width
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.delegating import DelegatingRecipe
+from botorch_drbo.recipes.outcome_model import check_single_model
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.sampling import sobol_in_box
@@ -167,6 +167,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
+    default_surrogate: ClassVar[str] = "botorch"
 
     num_decisions: int = 1024
     confidence_width: float | ConfidenceWidth | None = 3.0
@@ -195,6 +196,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             )
         self._proven_width(0.0, 1, 1)  # checks delta
         super().__post_init__()
+        check_single_model(self, self.name)
 
     def state(
         self,
@@ -273,7 +275,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             fitted = prior = self._prior(history, space, end)
             width = self.confidence_width
             if isinstance(width, ConfidenceWidth):
-                prior = width.model(fitted)
+                prior = cast(SingleTaskGP, width.model(fitted))
             mean, deviation, norm, gain = _moments(
                 prior, history.X[first:end], history.Y[first:end], decisions
             )
@@ -300,12 +302,15 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         X, Y, C = history.X[:end], history.Y[:end], history.C[:end]
         before = History(X=X, C=C, Y=Y, contexts=C)
         if self.hyperparameters is not None:
-            return self._recommender().decision_model(before, space)
+            return cast(SingleTaskGP, self._recommender().decision_model(before, space))
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
-        kind = (X.shape, str(X.dtype), str(X.device), id(self.model))
-        prior = _fitted(_FitTask((*content, *kind), before, space, self._recommender()))
-        return prior if self.model is None else check_exact(prior, self.name)
+        made_by = id(self.model), id(self.surrogate)  # the judge keeps both
+        kind = (X.shape, str(X.dtype), str(X.device), *made_by)
+        fitted = _fitted(
+            _FitTask((*content, *kind), before, space, self._recommender())
+        )
+        return check_exact(fitted, self.name)
 
     def _prior_norm(
         self, prior: SingleTaskGP, decisions: Tensor, mean_norm: float
@@ -347,7 +352,7 @@ class _FitTask:
 # A replay fits the model of each episode so far. The fit is a function of the data, so
 # the memory saves time and changes nothing.
 @lru_cache(maxsize=32)
-def _fitted(task: _FitTask) -> SingleTaskGP:
+def _fitted(task: _FitTask) -> Model:
     # Fitting may draw random numbers: the same ones at each replay.
     with isolated_rng(0, task.space.bounds.device):
         return task.recipe.decision_model(task.history, task.space)

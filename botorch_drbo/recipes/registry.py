@@ -10,16 +10,21 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import decode, encode, make, tag_of
+from botorch_drbo.codec import decode, encode
+from botorch_drbo.codec.objects import make
+from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.policies import Policy
-from botorch_drbo.recipes.base import Recipe
+from botorch_drbo.policies.objective import ObjectiveMaker
+from botorch_drbo.recipes.base import Recipe, says_how_to_model
 from botorch_drbo.recipes.options import option_fields, part_name, parts_of
+from botorch_drbo.recipes.own_functions import OwnFunctions, recalled
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
-from botorch_drbo.surrogate.given_model import ModelMaker, recalled
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
+from botorch_drbo.surrogate.given_model import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
@@ -149,7 +154,9 @@ def check_can_be_saved(recipe: Recipe) -> None:
 
 
 def recipe_from_dict(
-    data: Mapping[str, Any], model: ModelMaker | None = None
+    data: Mapping[str, Any],
+    model: ModelMaker | None = None,
+    objective: ObjectiveMaker | None = None,
 ) -> Recipe:
     r"""Rebuild a recipe from ``Recipe.to_dict``.
 
@@ -157,13 +164,14 @@ def recipe_from_dict(
         data: What it returned, also after a trip through JSON or from version 0.1.0 or
             0.2.0, which stored no class and no parts.
         model: The recipe's ``model``, if it has one: functions are not stored.
+        objective: Its ``objective``, if that is a function.
 
     Returns:
         The recipe.
 
     Raises:
         InputDataError: The record is damaged, names a recipe or an option that is
-            unknown or another class under the same name, or a ``model`` is missing.
+            unknown or another class under the same name, or a function is missing.
 
     Example:
         >>> data = {"name": "wdrbo", "options": {"radius": 0.1}}
@@ -177,12 +185,15 @@ def recipe_from_dict(
     name, stored = data["name"], data.get("class")
     if not isinstance(name, str) or not isinstance(data["options"], Mapping):
         raise InputDataError(f"a stored recipe has a name and options, got {name!r}.")
-    options = recalled(decode_options(data["options"]), model)
+    options = recalled(
+        decode_options(data["options"]), OwnFunctions(model=model, objective=objective)
+    )
+    old = "surrogate" not in options
     parts = {key: options.pop(key) for key in _PARTS if key in options}
     if name not in RECIPES and len(parts) == len(_PARTS):  # a product of the user's
         recipe: Recipe = make(RobustRecipe, {"name": name, **parts})
         check_options(name, options, known=recipe)
-        return make(recipe.with_options, options)
+        return _of_then(make(recipe.with_options, options), old)
     check_options(name, options, changes=parts)
     recipe = RECIPES[name]
     here = tag_of(type(recipe))
@@ -192,7 +203,17 @@ def recipe_from_dict(
             f"the recipe `{name}` was {stored}, and in this process it is {here}. "
             f"Register the same as then: `RECIPES[{name!r}] = ...`."
         )
-    return make(recipe.with_options, {**parts, **options})
+    return _of_then(make(recipe.with_options, {**parts, **options}), old)
+
+
+def _of_then(recipe: Recipe, old: bool) -> Recipe:
+    """A recipe that was stored before there were surrogates had BoTorch's own."""
+    options = recipe.options
+    if not old or says_how_to_model(options) or "surrogate" not in options:
+        return recipe
+    if recipe.default_surrogate != DEFAULT_SURROGATE:  # one of its own, then as now
+        return recipe
+    return recipe.with_options(surrogate="botorch")
 
 
 def decode_options(options: Mapping[str, Any]) -> dict[str, Any]:

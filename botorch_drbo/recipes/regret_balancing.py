@@ -9,7 +9,7 @@ from typing import ClassVar, cast, final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
@@ -22,7 +22,8 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.known_prior import KnownPrior
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.schedules import Schedule, as_schedule
+from botorch_drbo.schedules import Schedule
+from botorch_drbo.schedules.base import as_schedule
 
 _RANGE_ROUNDING = 1e-6  # of the reward range, so that float32 outcomes at its ends pass
 
@@ -180,6 +181,7 @@ class RegretBalancing(ModelBasedRecipe):
     takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
+    default_surrogate: ClassVar[str] = "botorch"
 
     horizon: int = 300
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -198,6 +200,12 @@ class RegretBalancing(ModelBasedRecipe):
                 "`regret_balancing` takes no `model`: its bounds are those of a "
                 "Gaussian kernel whose hyperparameters stay. Give `hyperparameters`, "
                 "or take `ec_gp_ucb`, which takes any model."
+            )
+        if self.surrogate not in (None, self.default_surrogate):
+            raise UnsupportedError(
+                "`regret_balancing` takes no other surrogate than 'botorch', got "
+                f"{self.surrogate!r}: its bounds are those of a Gaussian kernel whose "
+                "hyperparameters stay. Take `ec_gp_ucb`, which takes any."
             )
         check_count(self.horizon, "horizon")
         if self.num_design is not None:
@@ -298,7 +306,7 @@ class RegretBalancing(ModelBasedRecipe):
         r"""The same."""
         return self.worst_case_problem(state)
 
-    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def decision_model(self, history: History, space: SearchSpace) -> Model:
         r"""The model of all outcomes, with hyperparameters that are fitted once."""
         if self.hyperparameters is not None:
             return self.fitted(history, space, uses_contexts=False)

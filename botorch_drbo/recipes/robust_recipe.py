@@ -7,7 +7,7 @@ from typing import final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, WorstCaseProblem
@@ -17,6 +17,7 @@ from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recipes.outcome_model import check_ensemble
 
 
 @final
@@ -38,7 +39,8 @@ class RobustRecipe(ModelBasedRecipe):
 
     Raises:
         InputDataError: Options that do not fit together.
-        UnsupportedError: A policy that can make nothing of the adversary.
+        UnsupportedError: A policy that can make nothing of the adversary, or of a
+            single model.
 
     Example:
         >>> from botorch_drbo.adversaries import WassersteinBall
@@ -57,6 +59,8 @@ class RobustRecipe(ModelBasedRecipe):
         """Check the options, and that the parts fit together."""
         super().__post_init__()
         self.policy.check(self.adversary)
+        if self.policy.needs_ensemble:
+            check_ensemble(self, self.name)
         beta = getattr(self.policy, "beta", None)
         if self.model is not None and getattr(beta, "data_free", False):
             raise UnsupportedError(
@@ -64,6 +68,11 @@ class RobustRecipe(ModelBasedRecipe):
                 "information gain is that of the recipe's own kernel and inputs. Leave "
                 "`data_free` out: then the width is that of the model's data."
             )
+
+    @property
+    def default_surrogate(self) -> str:
+        """How outcomes are modelled if nothing else is said."""
+        return self.policy.default_surrogate or ModelBasedRecipe.default_surrogate
 
     @property
     def uses_contexts(self) -> bool:
@@ -104,6 +113,6 @@ class RobustRecipe(ModelBasedRecipe):
         r"""The adversary's."""
         return self.adversary.chance_constraint_problem(state)
 
-    def decision_model(self, history: History, space: SearchSpace) -> SingleTaskGP:
+    def decision_model(self, history: History, space: SearchSpace) -> Model:
         r"""Fitted to all outcomes."""
         return self.fitted(history, space, uses_contexts=False)

@@ -21,8 +21,10 @@ from botorch_drbo.adversaries import (
 from botorch_drbo.policies import (
     ConfidenceBound,
     DecisionBound,
+    DisagreementPenalty,
     ExpectedImprovement,
     FiniteDifference,
+    IntegralImprovement,
     LipschitzPenalty,
     Policy,
     Thompson,
@@ -70,6 +72,20 @@ _row(
     r"\sum_i p_i \, \mathrm{ucb}(x, c_i)",
     remarks="It is ``wdrbo`` with radius 0.",
     source="The baseline called ERBO in [Micheli2025wdrbo]_",
+)
+_row(
+    "edrbo",
+    Empirical(),
+    DisagreementPenalty(),
+    "``erbo`` with an ensemble of kernels, less what its models disagree about.",
+    r"\bar\mu(x) + \sqrt{\beta}\, \bar\sigma(x) - \kappa\, \epsilon(x), \qquad"
+    r" \epsilon(x) = \max_m \sqrt{(\bar\mu_m - \bar\mu)^2"
+    r" + (\bar\sigma_m - \bar\sigma)^2}",
+    remarks="Averages over the contexts seen of mean and deviation, of each of four "
+    "models, and their means over the models. The surrogate is the paper's, "
+    "``kernels``; any other ensemble will do. The public code takes the maximum over "
+    'the whole batch of the optimiser too: ``penalty_over="batch"``.',
+    source="[Ramazyan2026edrbo]_",
 )
 _row(
     "sbo_kde",
@@ -199,6 +215,17 @@ _row(
     "The decision whose expectation is expected to improve most.",
     r"E_f\Big[ \Big( \sum_i p_i f(x, c_i) - \max_{s \le t} \sum_i p_i f(x_s, c_i)"
     r" \Big)_+ \Big]",
+)
+_row(
+    "ei_integral",
+    Empirical(),
+    IntegralImprovement(),
+    "The expectation over the contexts and its expected improvement, in closed form.",
+    r"E\Big[ \Big( g(x) - \max_{s \le t} E[g(x_s)] \Big)_+ \Big], \qquad"
+    r" g(x) = \sum_i p_i f(x, c_i) \sim N(w' \mu, w' \Sigma w)",
+    remarks="``ei_erbo`` has the same objective on sample paths, and a bar of each "
+    "path's own; this one needs no samples and has one bar.",
+    source="[Williams2000integrated]_",
 )
 _row(
     "ei_wdrbo",

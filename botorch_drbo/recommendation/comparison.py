@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 from torch import Tensor
 
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 
 if TYPE_CHECKING:
     import pandas as pd

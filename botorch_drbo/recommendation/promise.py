@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import GaussianMixture, posterior_of_expectation
-from botorch_drbo.surrogate.leave_one_out import leave_one_out, overconfidence
+from botorch_drbo.posterior.expectation import posterior_of_expectation
+from botorch_drbo.posterior.mixture import GaussianMixture
 
 LEVEL = 0.9
 """Of the intervals that are shown where no other is asked for."""
@@ -42,7 +41,12 @@ class Promise:
 
     @classmethod
     def of(
-        cls, model: Model, x: Tensor, reference: ContextSet, worst: ContextSet
+        cls,
+        model: Model,
+        x: Tensor,
+        reference: ContextSet,
+        worst: ContextSet,
+        widening: float | None,
     ) -> Promise:
         r"""Ask a model.
 
@@ -51,8 +55,8 @@ class Promise:
             x: The decision, ``d_x``.
             reference: The distribution of the context.
             worst: The worst distribution found.
+            widening: By what to stretch; None if that is not known.
         """
-        widening = widening_of(model)
         expected, worst_case = (
             posterior_of_expectation(model, x, contexts.points, contexts.weights)
             for contexts in (reference, worst)
@@ -72,11 +76,3 @@ class Promise:
         if self.widening == 1.0:
             return "by the model"
         return f"by the model, widened {self.widening:.2g} times"
-
-
-def widening_of(model: Model) -> float | None:
-    """By what intervals of a model are stretched; None if that cannot be known."""
-    try:
-        return overconfidence(leave_one_out(model).standardised)
-    except UnsupportedError:
-        return None

@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.model_check import ModelCheck, known
 from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
@@ -71,6 +72,8 @@ class Recommendation:
             level are taken: ``promise.expected.interval(0.5)``. None if a recipe of
             your own states nothing.
         level: Of ``expected_interval`` and ``worst_case_interval``.
+        model_check: What the model says of outcomes that it has not seen; None if that
+            has no closed form.
     """
 
     x: Tensor
@@ -89,6 +92,7 @@ class Recommendation:
     held: Held | None = None
     promise: Promise | None = None
     level: float = LEVEL
+    model_check: ModelCheck | None = None
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -143,7 +147,7 @@ class Recommendation:
             feasibility=self.feasibility,
             feasible=self.feasible,
             searched=self.searched,
-            num_outcomes=self.num_outcomes,
+            known=known(self.num_outcomes, self.model_check),
             held=self.held,
             promise=self.promise,
             level=self.level,

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 
 _NUM_CONTEXTS = 3
-_FEW_OUTCOMES = 10  # with fewer of them a model knows nearly nothing
 _WIDTH = 20  # of the names of the lines, at least
 
 
@@ -27,7 +27,7 @@ def summary(
     *,
     exact: bool,
     searched: str = "",
-    num_outcomes: int | None = None,
+    known: str = "",
     feasibility: float | None = None,
     feasible: bool | None = None,
     held: Held | None = None,
@@ -48,7 +48,7 @@ def summary(
         after: Their weights in the worst case, ``n``.
         exact: Whether the solver of the worst case has converged.
         searched: Over which distributions the worst case was searched.
-        num_outcomes: How many outcomes the model has learnt from.
+        known: How far the model can be believed.
         feasibility: The worst probability of meeting the outcome constraints, if any.
         feasible: Whether it is enough.
         held: In how many trials told the constraints held.
@@ -74,9 +74,9 @@ def summary(
         of_worst = f" ({share}: {_interval(promise.worst_case, level)})"
     rows = {
         "decision": [_row(decision)],
-        "model": _ignorance(num_outcomes),
-        f"expected {outcome}": [f"{_shown(expected)}{of_expected}"],
-        f"worst-case {outcome}": [f"{_shown(worst_case)}{of_worst}{note}"],
+        "model": [known] if known else [],
+        f"expected {outcome}": [f"{shown(expected)}{of_expected}"],
+        f"worst-case {outcome}": [f"{shown(worst_case)}{of_worst}{note}"],
         "searched": [searched] if searched else [],
         "feasible": _feasible(feasibility, feasible, held),
         "answer holds": [stability.words(_row(rival or {}))] if stability else [],
@@ -87,13 +87,6 @@ def summary(
     width = max(_WIDTH, *(len(name) + 2 for name in rows))
     lines = [f"{name:<{width}}" + texts[0] for name, texts in rows.items()]
     return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
-
-
-def _ignorance(num_outcomes: int | None) -> list[str]:
-    if num_outcomes is None or num_outcomes >= _FEW_OUTCOMES:
-        return []
-    noun = "outcome" if num_outcomes == 1 else "outcomes"
-    return [f"knows nearly nothing: it has {num_outcomes} {noun}"]
 
 
 def _feasible(
@@ -113,18 +106,11 @@ def _interval(belief: GaussianMixture, level: float) -> str:
     low, high = belief.interval(level)
     width = high - low
     if not width > 0.0:
-        return f"{_shown(low)} to {_shown(high)}"
+        return f"{shown(low)} to {shown(high)}"
     digits = 1 - math.floor(math.log10(width))
     ends = [round(end, digits) + 0.0 for end in (low, high)]  # no minus zero
     return " to ".join(f"{end:.{max(digits, 0)}f}" for end in ends)
 
 
 def _row(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
-
-
-def _shown(value: object) -> str:
-    """A float with four significant digits, and all of those before the point."""
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return ", ".join(f"{name} = {shown(value)}" for name, value in values.items())

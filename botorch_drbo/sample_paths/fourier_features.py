@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import Module
 
-from botorch_drbo.kernels import KernelComponent
+from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.posterior.blocks import in_blocks
 
 

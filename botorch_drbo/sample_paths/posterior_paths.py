@@ -17,7 +17,8 @@ from torch import Generator, Tensor
 from torch.nn import Module, ModuleList
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.kernels import KernelSide, SplitComponent, kernel_components
+from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import is_columnwise
 from botorch_drbo.posterior.models import settle

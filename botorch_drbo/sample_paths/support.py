@@ -16,8 +16,9 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_drbo.kernels import kernel_components
-from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.exact import ExactPosterior
 
 
 def supports_paths(
@@ -39,6 +40,9 @@ def supports_paths(
         >>> supports_paths(SingleTaskGP(Z, Z[:, :2]))
         'it has 2 outputs'
     """
+    if isinstance(model, ModelEnsemble):
+        reasons = [supports_paths(m, posterior_transform) for m in model.members]
+        return next((f"of a member: {reason}" for reason in reasons if reason), None)
     if not isinstance(model, SingleTaskGP):
         return f"it is a {type(model).__name__}, not a SingleTaskGP"
     if model.num_outputs != 1:

@@ -6,14 +6,8 @@ exactly. A :class:`ContextRule` looks at the contexts themselves, not only at th
 number.
 """
 
-from botorch_drbo.schedules.base import (
-    Constant,
-    ContextRule,
-    Rule,
-    Schedule,
-    as_rule,
-    as_schedule,
-)
+from botorch_drbo._deprecation import moved_name
+from botorch_drbo.schedules.base import Constant, Schedule
 from botorch_drbo.schedules.betas import BOCUBeta, SBOKDEBeta
 from botorch_drbo.schedules.covering import WassersteinCoveringRadius
 from botorch_drbo.schedules.radii import (
@@ -22,27 +16,30 @@ from botorch_drbo.schedules.radii import (
     MMDRadius,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
-from botorch_drbo.schedules.spread import SpreadRadius, deviations
+from botorch_drbo.schedules.spread import SpreadRadius
 
 __all__ = [
-    "RADII",
     "BOCUBeta",
     "Constant",
-    "ContextRule",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
-    "Radius",
-    "Rule",
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
-    "as_radius",
-    "as_rule",
-    "as_schedule",
-    "as_size",
-    "deviations",
 ]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "ContextRule": "botorch_drbo.schedules.base",
+    "Rule": "botorch_drbo.schedules.base",
+    "as_rule": "botorch_drbo.schedules.base",
+    "as_schedule": "botorch_drbo.schedules.base",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

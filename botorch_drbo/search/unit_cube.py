@@ -10,8 +10,8 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.acquisition import DecisionAcquisitionFunction
-from botorch_drbo.posterior import prior_variance
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.posterior.prior import prior_variance
 
 
 class InUnitCube(AcquisitionFunction):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, final
 
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.problem.history import Held
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.model_check import ModelCheck, known
 from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
@@ -50,6 +51,8 @@ class NamedRecommendation:
         held: In how many of the trials told the outcome constraints held, or None.
         promise: What the model believes of both values, or None.
         level: Of ``expected_interval`` and ``worst_case_interval``.
+        model_check: What the model says of outcomes that it has not seen; None if that
+            has no closed form.
     """
 
     x: pd.DataFrame
@@ -67,6 +70,7 @@ class NamedRecommendation:
     held: Held | None = None
     promise: Promise | None = None
     level: float = LEVEL
+    model_check: ModelCheck | None = None
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -114,6 +118,8 @@ class NamedRecommendation:
             held=found.held,
             promise=found.promise,
             level=found.level,
+            model_check=found.model_check
+            and replace(found.model_check, context_names=tuple(space.contexts)),
         )
 
     def __repr__(self) -> str:
@@ -139,7 +145,7 @@ class NamedRecommendation:
             feasibility=self.feasibility,
             feasible=self.feasible,
             searched=self.searched,
-            num_outcomes=self.num_outcomes,
+            known=known(self.num_outcomes, self.model_check),
             held=self.held,
             promise=self.promise,
             level=self.level,

@@ -1,6 +1,34 @@
-"""How outcomes are modelled: inputs, units, fits, hyper-parameters."""
+"""How outcomes are modelled: inputs, units, priors, kernels, ensembles, fits."""
 
-from botorch_drbo.surrogate.given_model import ModelMaker
+from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.botorch_default import BoTorchDefault
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE, SURROGATES, as_surrogate
+from botorch_drbo.surrogate.edrbo_kernel import KERNELS, EdrboKernel
+from botorch_drbo.surrogate.ensemble_of import EnsembleOf
+from botorch_drbo.surrogate.gaussian_process import GaussianProcess
+from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
-__all__ = ["FixedHyperparameters", "ModelMaker"]
+SURROGATES |= {
+    "botorch": BoTorchDefault(),
+    "matern": GaussianProcess("matern52"),
+    "matern32": GaussianProcess("matern32"),
+    "rbf": GaussianProcess("rbf"),
+    "kernels": EnsembleOf([EdrboKernel(kernel) for kernel in KERNELS]),
+}
+SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern", "rbf"])
+
+__all__ = [
+    "DEFAULT_SURROGATE",
+    "SURROGATES",
+    "BoTorchDefault",
+    "EdrboKernel",
+    "EnsembleOf",
+    "FixedHyperparameters",
+    "GaussianProcess",
+    "GivenModel",
+    "ModelData",
+    "ModelMaker",
+    "Surrogate",
+    "as_surrogate",
+]

@@ -4,70 +4,53 @@ from __future__ import annotations
 
 from typing import cast
 
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelListGP, SingleTaskGP
-from botorch.models.transforms.input import InputTransform
-from gpytorch.mlls import ExactMarginalLogLikelihood
-from torch import Tensor
+from botorch.models.model import Model
 
-from botorch_drbo.posterior import with_known_columns, with_perturbation
+from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.surrogate.fitting import minimise_in_logarithms
-from botorch_drbo.surrogate.given_model import ModelMaker, make_model
-from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
-from botorch_drbo.surrogate.model_inputs import model_inputs
-from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
+from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 
 
 def fit_outcomes(
-    history: History,
-    space: SearchSpace,
-    *,
-    uses_contexts: bool,
-    hyperparameters: FixedHyperparameters | None = None,
-    maker: ModelMaker | None = None,
-) -> SingleTaskGP:
+    history: History, space: SearchSpace, surrogate: Surrogate, *, uses_contexts: bool
+) -> Model:
     r"""Fit the model of the outcome.
 
     Args:
         history: What has been observed, to be maximised.
         space: The boxes of decisions and contexts.
+        surrogate: How outcomes are modelled.
         uses_contexts: Whether the model is one of ``[x, c]``; otherwise of ``x`` alone.
-        hyperparameters: Those of the model if they are known: then nothing is fitted.
-        maker: The user's own function that makes the model.
 
     Returns:
         The model, in evaluation mode, without parameters to differentiate; of
         ``[x, c]`` one that is constant in the known columns of the context.
     """
-    # Of x alone the context is noise too, of a size that nobody knows.
-    Yvar = history.Yvar if uses_contexts else None
-    inputs, bounds, categories = history.X, space.bounds, space.categories
+    num_joint = space.model_bounds.shape[-1]
     if uses_contexts:
-        inputs = space.model_inputs(history.X, history.C)
-        bounds, categories = space.model_bounds, space.joint_categories
-    if maker is not None:
-        made = make_model(maker, inputs, history.Y, Yvar, bounds)
-        model = cast(SingleTaskGP, made)
-    elif hyperparameters is not None:
-        model = hyperparameters.model(
-            inputs,
+        data = ModelData(
+            space.model_inputs(history.X, history.C),
             history.Y,
-            bounds,
-            space.model_bounds.shape[-1],
-            Yvar,
-            categories,
+            space.model_bounds,
+            history.Yvar,
+            space.joint_categories,
+            num_joint,
         )
-    else:
-        transform = model_inputs(bounds, categories)
-        model = _fit(inputs, history.Y, Yvar, transform, "outcomes")
+    else:  # the context is noise too, of a size that nobody knows
+        data = ModelData(
+            history.X, history.Y, space.bounds, None, space.categories, num_joint
+        )
+    model = surrogate.fit(data)
     model = model.requires_grad_(False)  # only x is differentiated from here on
     return _of_space(model, space) if uses_contexts else model
 
 
 def fit_constraints(history: History, space: SearchSpace) -> ModelListGP | None:
-    r"""Fit a model of each measured constraint, independently.
+    r"""Fit a model of each measured constraint, independently: BoTorch's own.
 
     Args:
         history: What has been observed.
@@ -83,13 +66,15 @@ def fit_constraints(history: History, space: SearchSpace) -> ModelListGP | None:
     bounds, categories = space.model_bounds, space.joint_categories
     models = []
     for column in data.G.split(1, dim=-1):
-        transform = model_inputs(bounds, categories)
-        model = _fit(inputs, column, None, transform, "values of a constraint")
-        models.append(_of_space(model.requires_grad_(False), space))
+        values = ModelData(
+            inputs, column, bounds, None, categories, noun="values of a constraint"
+        )
+        model = BoTorchDefault().fit(values).requires_grad_(False)
+        models.append(cast(SingleTaskGP, _of_space(model, space)))
     return ModelListGP(*models)
 
 
-def with_known_context(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
+def with_known_context(model: Model, space: SearchSpace) -> Model:
     """A model of ``[x, c]`` that is constant in the known columns of the context."""
     known = space.known_context
     if known is None:
@@ -98,18 +83,7 @@ def with_known_context(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
     return with_known_columns(model, [space.d_x + j for j in columns], known[columns])
 
 
-def _fit(
-    inputs: Tensor, Y: Tensor, Yvar: Tensor | None, transform: InputTransform, noun: str
-) -> SingleTaskGP:
-    """A model fitted to values ``t x 1`` that users know under a name."""
-    units = level_and_unit(Y, noun)
-    model = scaled_model(inputs, Y, *units, Yvar, input_transform=transform)
-    likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(likelihood, optimizer=minimise_in_logarithms)
-    return model.eval()
-
-
-def _of_space(model: SingleTaskGP, space: SearchSpace) -> SingleTaskGP:
+def _of_space(model: Model, space: SearchSpace) -> Model:
     """A model of ``[x, c]`` that knows of perturbations and known columns."""
     perturbed = with_perturbation(model) if space.perturbation else model
     return with_known_context(perturbed, space)

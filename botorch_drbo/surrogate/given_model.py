@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
@@ -15,12 +16,31 @@ from botorch.models.model import Model
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo.codec import FunctionName
-from botorch_drbo.posterior import ExactPosterior
+from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.models import only_model, some_inputs
+from botorch_drbo.surrogate.base import ModelData, Surrogate
 
 ModelMaker = Callable[[Tensor, Tensor, Tensor | None, Tensor], Model]
 """From ``train_X``, ``train_Y``, ``train_Yvar`` and ``bounds`` to a fitted model."""
+
+
+@final
+@dataclass(frozen=True)
+class GivenModel(Surrogate):
+    r"""A function that makes the model.
+
+    Args:
+        function: It is called with ``train_X``, ``train_Y``, ``train_Yvar`` and
+            ``bounds``, and returns a fitted BoTorch model of one output.
+    """
+
+    function: ModelMaker
+
+    def fit(self, data: ModelData) -> Model:
+        r"""Call the function, and look at what it returns."""
+        return make_model(
+            self.function, data.inputs, data.outcomes, data.Yvar, data.bounds
+        )
 
 
 def check_model_maker(model: object) -> None:
@@ -92,43 +112,16 @@ def make_model(
     return model.eval()
 
 
-def recalled(
-    options: Mapping[str, Any], model: ModelMaker | None = None
-) -> dict[str, Any]:
-    """Restored options of a recipe, with the function back in its place.
-
-    Args:
-        options: As they were stored, but restored.
-        model: The function, if there was one.
-
-    Raises:
-        InputDataError: There was one and it is missing, or there was none.
-    """
-    check_model_maker(model)
-    stored = options.get("model")
-    if isinstance(stored, FunctionName):
-        if model is None:
-            raise InputDataError(
-                f"the run has a model of yours, made by the function `{stored.name}`, "
-                "which cannot be saved. Pass it again: `model=...`."
-            )
-        return {**options, "model": model}
-    if model is not None:
-        raise InputDataError(
-            "the run was made without a `model`. Leave it out; to go on with another "
-            "model start a new run and tell it the same outcomes."
-        )
-    return dict(options)
-
-
-def check_exact(model: SingleTaskGP, name: str) -> SingleTaskGP:
+def check_exact(model: Model, name: str) -> SingleTaskGP:
     """Return a model whose kernel, mean and noise can be put to other data.
 
     Raises:
         UnsupportedError: Another one.
     """
-    if not ExactPosterior.supports(model, None) or not isinstance(
-        model.likelihood, GaussianLikelihood
+    if (
+        not isinstance(model, SingleTaskGP)
+        or not ExactPosterior.supports(model, None)
+        or not isinstance(model.likelihood, GaussianLikelihood)
     ):
         likelihood = getattr(model, "likelihood", None)
         raise UnsupportedError(

@@ -14,16 +14,15 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo.codec import storable
 from botorch_drbo.problem.search_space import Categories
+from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import scaled_model
 
 
 @final
-@storable
 @dataclass(frozen=True)
-class FixedHyperparameters:
+class FixedHyperparameters(Surrogate):
     r"""A Gaussian process prior that is known: zero mean, Gaussian kernel.
 
     .. math:: k(z, z') = s \exp\big( -\tfrac12 \sum_j (u_j - u'_j)^2 / \ell_j^2 \big)
@@ -65,6 +64,17 @@ class FixedHyperparameters:
         _check_positive("lengthscale", *lengthscales)
         _check_positive("noise_variance", self.noise_variance)
         _check_positive("outputscale", self.outputscale)
+
+    def fit(self, data: ModelData) -> SingleTaskGP:
+        r"""Condition the prior on data; nothing is fitted."""
+        return self.model(
+            data.inputs,
+            data.outcomes,
+            data.bounds,
+            data.inputs.shape[-1] if data.num_joint is None else data.num_joint,
+            data.Yvar,
+            data.categories,
+        )
 
     def model(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, final
 
 import torch
@@ -14,14 +14,17 @@ from botorch.models.model import Model
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.models import ExactGP
+from scipy.special import ndtri_exp
 from scipy.stats import binom
 from torch import Tensor
 
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.training import training_system
 
-_LEVEL = 0.95  # of the intervals whose misses are counted
+LEVEL_OF_MISSES = 0.95
+"""Of the intervals whose misses are counted."""
 _SIGNIFICANCE = 0.05  # a calibrated model misses as often with no more probability
 _WIDENED_LEVEL = 0.9  # of the residual that the widened interval reaches
 
@@ -54,16 +57,18 @@ class LeaveOneOut:
         r"""Residuals, ``t``, in deviations: standard normal if the model is right.
 
         :math:`\Phi^{-1}` of the mixture's distribution function at the outcome; of one
-        model :math:`(y_i - \mu_{-i}) / \sigma_{-i}`. At most 37 in size.
+        model :math:`(y_i - \mu_{-i}) / \sigma_{-i}`.
         """
         means, deviations = self.predicted.means, self.predicted.deviations
         z = (self.outcomes - means) / deviations
-        # By the nearer tail: far out the other probability rounds to one.
-        tiny = torch.finfo(z.dtype).tiny
-        lower = torch.special.ndtr(z).mean(0).clamp_min(tiny)
-        upper = torch.special.ndtr(-z).mean(0).clamp_min(tiny)
-        nearer = torch.special.ndtri(torch.minimum(lower, upper))
-        return torch.where(lower < upper, nearer, -nearer)
+        # By the logarithm of the nearer tail: far out the other one rounds to one.
+        lower, upper = (
+            torch.special.log_ndtr(side).logsumexp(0) - math.log(len(z))
+            for side in (z, -z)
+        )
+        nearer = torch.minimum(lower, upper)
+        size = torch.from_numpy(ndtri_exp(nearer.cpu().numpy())).to(nearer)
+        return torch.where(lower < upper, size, -size)
 
 
 def leave_one_out(model: Model) -> LeaveOneOut:
@@ -85,18 +90,28 @@ def leave_one_out(model: Model) -> LeaveOneOut:
         >>> left_out.standardised.shape
         torch.Size([6])
     """
-    exact = closed_form(model)
-    system = training_system(exact)
+    parts = [_of_one(closed_form(member)) for member in members_of(only_model(model))]
+    if len(parts) == 1:
+        return parts[0]
+    mixed = [part.predicted for part in parts]
+    predicted = GaussianMixture(
+        torch.cat([each.means for each in mixed]),
+        torch.cat([each.deviations for each in mixed]),
+    )
+    return replace(parts[0], predicted=predicted)
+
+
+def _of_one(model: SingleTaskGP) -> LeaveOneOut:
+    """For one Gaussian process, or a batch of them."""
+    system, unit = training_system(model), unit_of(model)
     precision = torch.cholesky_inverse(system.root).diagonal(dim1=-2, dim2=-1)
-    errors = torch.atleast_2d(system.alpha.squeeze(-1) / precision)  # y_i - mu_i
-    targets = torch.atleast_2d(exact.train_targets.to(errors))  # 1 or S x t
-    deviations = torch.atleast_2d(precision.rsqrt())
-    transform = getattr(exact, "outcome_transform", None)
+    errors = unit * (system.alpha.squeeze(-1) / precision)  # y_i - mu_i, 1 or S x t
+    targets = unit * model.train_targets.to(errors)
+    transform = getattr(model, "outcome_transform", None)
     if isinstance(transform, Standardize):
-        unit = transform.stdvs.to(errors).reshape(-1, 1)
-        targets = transform.means.to(errors).reshape(-1, 1) + unit * targets
-        errors, deviations, transform = unit * errors, unit * deviations, None
-    predicted = GaussianMixture(targets - errors, deviations)
+        targets = targets + transform.means.to(errors).reshape(-1, 1)
+        transform = None
+    predicted = GaussianMixture(targets - errors, unit * precision.rsqrt())
     if transform is None:
         return LeaveOneOut(targets[0], predicted, lambda values: values)
 
@@ -110,13 +125,23 @@ def leave_one_out(model: Model) -> LeaveOneOut:
     return LeaveOneOut(targets[0], predicted, in_units)
 
 
+def unit_of(model: SingleTaskGP) -> Tensor:
+    """What one of a model's outcome is in the user's units, ``1 x 1`` or ``S x 1``.
+
+    One for an outcome transform that is not affine.
+    """
+    transform = getattr(model, "outcome_transform", None)
+    if isinstance(transform, Standardize):
+        return transform.stdvs.detach().double().reshape(-1, 1)
+    return model.train_targets.new_ones(1, 1).double()
+
+
 def closed_form(model: Model) -> SingleTaskGP:
     """The exact Gaussian process that a model is, or the ensemble of those.
 
     Raises:
         UnsupportedError: Another model: leaving one out has no closed form.
     """
-    model = only_model(model)
     likelihood = getattr(model, "likelihood", None)
     if (
         not isinstance(model, ExactGP)
@@ -158,8 +183,8 @@ def overconfidence(standardised: Tensor) -> float:
         3.65
     """
     t, sizes = len(standardised), standardised.abs().sort().values
-    missed = int((sizes > _two_sided(_LEVEL)).sum())
-    if binom.sf(missed - 1, t, 1.0 - _LEVEL) > _SIGNIFICANCE:
+    missed = int((sizes > _two_sided(LEVEL_OF_MISSES)).sum())
+    if binom.sf(missed - 1, t, 1.0 - LEVEL_OF_MISSES) > _SIGNIFICANCE:
         return 1.0
     rank = min(math.ceil(_WIDENED_LEVEL * (t + 1)), t)
     return max(1.0, sizes[rank - 1].item() / _two_sided(_WIDENED_LEVEL))

@@ -16,10 +16,10 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo._deprecation import moved_name
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
-from botorch_drbo.test_functions.optimum import Optimum, find_optimum
+from botorch_drbo.test_functions.optimum import find_optimum
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
 from botorch_drbo.test_functions.surrogates import (
     covid_testing,
@@ -62,17 +62,16 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 
 
 __all__ = [
-    "PROBLEMS",
     "TEST_FUNCTIONS",
-    "ClosedForm",
-    "GPPriorSample",
-    "Optimum",
-    "Problem",
     "RobustTestFunction",
     "closed_form",
-    "covid_testing",
     "find_optimum",
     "make_test_function",
-    "plant_growth",
-    "portfolio",
 ]
+
+_MOVED = {"Optimum": "botorch_drbo.test_functions.optimum"}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from where version 0.2.0 had it."""
+    return moved_name(__name__, name, _MOVED)

@@ -17,6 +17,7 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.recipes import RobustRecipe
+from botorch_drbo.testing.parametrize import run_for_each
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem, state_against
 
 KNOWN = torch.tensor([10.5, math.nan], dtype=torch.double)
@@ -89,8 +90,7 @@ class AdversaryContract:
         Args:
             metafunc: A test of the contract.
         """
-        if "case" in metafunc.fixturenames:
-            metafunc.parametrize("case", self.cases, ids=lambda case: case.name)
+        run_for_each(metafunc, case=self.cases)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_what_is_searched_is_well_formed(
@@ -223,4 +223,7 @@ class AdversaryContract:
         docstring = type(case.adversary).__doc__
         assert docstring
         for field in fields(case.adversary):
-            assert f"{field.name}: " in docstring
+            assert f"{field.name}: " in docstring, (
+                f"{type(case.adversary).__name__} does not say what `{field.name}` "
+                f"is: write `{field.name}: ...` below `Args:` in its docstring."
+            )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypedDict
+from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 import torch
@@ -18,6 +17,8 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet, SolverStatus
 from botorch_drbo.codec import decode, encode
+from botorch_drbo.testing.ambiguity_set_case import AmbiguitySetCase, instance
+from botorch_drbo.testing.parametrize import run_for_each
 
 _seeds = given(
     seed=st.integers(0, 2**16),
@@ -32,96 +33,6 @@ _few = settings(
     # One method runs for each class that has the contract.
     suppress_health_check=[HealthCheck.differing_executors],
 )
-
-
-class Tolerances(TypedDict):
-    """How near two numbers have to be."""
-
-    rtol: float
-    atol: float
-
-
-@dataclass(frozen=True)
-class AmbiguitySetCase:
-    r"""One ambiguity set of a contract, and what its nature lets it promise.
-
-    Args:
-        name: How a failing test calls it.
-        make: From a radius and a number of contexts to the set. A radius that is none
-            (negative, NaN, infinite) is passed on to its constructor.
-        has_radius: Whether ``make`` uses the radius.
-        saturates: Whether some finite radius covers the simplex.
-        feasible: Whether the returned weights lie in the set; not for approximations.
-        precision: Of the value, relative to the scores.
-        exact: Whether it is solved to rounding; else by a convex solver, to its
-            tolerance.
-        linear: Whether ``value`` is linear in the scores: it has second derivatives.
-        function: The argument of the constructor that is a function of the user's, and
-            cannot be stored; None if there is none.
-
-    Example:
-        >>> from botorch_drbo.ambiguity import TotalVariation
-        >>> case = AmbiguitySetCase("l1", lambda radius, n: TotalVariation(radius))
-        >>> case.make(0.2, 5).radius
-        tensor(0.2000, dtype=torch.float64)
-    """
-
-    name: str
-    make: Callable[[float, int], AmbiguitySet]
-    has_radius: bool = True
-    saturates: bool = True
-    feasible: bool = True
-    precision: float = 1e-9
-    exact: bool = True
-    linear: bool = False
-    function: str | None = None
-
-    @property
-    def error(self) -> float:
-        """Of values, weights and distances, for scores and radii of about one."""
-        return 1e-10 if self.exact else 1e-7
-
-    @property
-    def step(self) -> float:
-        """Of finite differences: the larger the error, the larger the step."""
-        return 1e-6 if self.exact else 1e-3
-
-    def close(self, rtol: float = 1e-7, atol: float = 1e-7) -> Tolerances:
-        r"""The tolerances of a derivative, which an inexact solver may exceed.
-
-        Args:
-            rtol: The relative one of an exact solver.
-            atol: The absolute one of an exact solver.
-
-        Returns:
-            Both by name.
-        """
-        least = 0.0 if self.exact else 1e-3
-        return {"rtol": max(rtol, least), "atol": max(atol, least)}
-
-
-def instance(
-    seed: int, n: int, zeros: bool = False, ties: bool = False
-) -> tuple[Tensor, Tensor]:
-    r"""Four random problems.
-
-    Args:
-        seed: Decides them.
-        n: The number of contexts.
-        zeros: Whether some reference weights are zero.
-        ties: Whether scores are whole numbers.
-
-    Returns:
-        Scores and reference weights, both ``4 x n``.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    values = torch.randn(4, n, generator=generator, dtype=torch.double)
-    weights = torch.rand(4, n, generator=generator, dtype=torch.double) + 1e-3
-    if ties:
-        values = values.round()
-    if zeros and n > 1:
-        weights[:, :: 2 if n > 2 else n] = 0.0
-    return values, weights / weights.sum(-1, keepdim=True)
 
 
 # Scale and shift of the scores; powers of two, so that nothing is rounded.
@@ -152,9 +63,7 @@ class AmbiguitySetContract:
             metafunc: A test of the contract.
         """
         sized = [case for case in self.cases if case.has_radius]
-        for name, cases in (("case", self.cases), ("sized_case", sized)):
-            if name in metafunc.fixturenames:
-                metafunc.parametrize(name, cases, ids=lambda case: case.name)
+        run_for_each(metafunc, case=self.cases, sized_case=sized)
 
     @_few
     @_seeds

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from botorch_drbo.adversaries import Adversary, FittedRound
+from botorch_drbo.policies import Policy
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe
 from botorch_drbo.sampling import sobol
-from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate import EnsembleOf, FixedHyperparameters
 
 PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=1e-2)
 SMALL: dict[str, Any] = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 4}
@@ -38,6 +40,24 @@ def problem(**kinds: Any) -> tuple[History, SearchSpace]:
     C = contexts[:8]
     Y = -(X - 1.0).square() - (X - 1.0) * (C - context_bounds[0]).sum(-1, keepdim=True)
     return History(X=X, C=C, Y=Y, contexts=contexts), space
+
+
+def nothing_fitted(
+    policy: Policy, prior: FixedHyperparameters = PRIOR
+) -> dict[str, Any]:
+    r"""Options of a recipe with which no hyper-parameters are fitted.
+
+    Args:
+        policy: That of the recipe.
+        prior: What is known.
+
+    Returns:
+        The prior; for a policy of several models an ensemble of it and another one.
+    """
+    if not policy.needs_ensemble:
+        return {"hyperparameters": prior}
+    other = replace(prior, lengthscale=0.6)
+    return {"surrogate": EnsembleOf([prior, other])}
 
 
 def state_against(

@@ -27,7 +27,8 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
     Wasserstein,
 )
-from tests.models import botorch_moments, ensemble, join, make_model, uniform
+from botorch_drbo.testing.view_case import joined, model_moments
+from tests.models import ensemble, make_model, uniform
 
 D = 3  # two decision columns, one context
 
@@ -51,7 +52,7 @@ def brute_force(models: list[SingleTaskGP], X: Tensor, points: Tensor) -> np.nda
     product = np.ones((len(X), len(points)))
     for model in models:
         with torch.no_grad():
-            mean, variance = botorch_moments(model, join(X, points, [D - 1]))
+            mean, variance = model_moments(model, joined(X, points, [D - 1]))
         product *= norm.cdf(mean.numpy() / variance.sqrt().numpy())
     return product
 
@@ -161,7 +162,7 @@ def test_an_ensemble_counts_with_the_mean_of_its_probabilities() -> None:
     model = ensemble(Z, Z.sum(-1, True) - 1.5)
     reference = contexts(5)
     with torch.no_grad():
-        mean, variance = botorch_moments(model, join(X, reference.points, [D - 1]))
+        mean, variance = model_moments(model, joined(X, reference.points, [D - 1]))
     expected = norm.cdf(mean / variance.sqrt()).mean(1)  # b x S x n
     feasible = RobustFeasibility(model, reference, FullSimplex())
     assert np.allclose(feasible.probabilities(X), expected, atol=1e-6)

@@ -16,12 +16,12 @@ from botorch_drbo.acquisition import (
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
     PathOptions,
-    PathwiseBatchAcquisitionFunction,
-    PosteriorOptions,
     RobustAcquisitionFunction,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
+from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
+from botorch_drbo.acquisition.options import PosteriorOptions
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import small_model, uniform

@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import UNIT, uniform
 

@@ -11,7 +11,7 @@ from botorch.models.transforms.input import Normalize
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import NoAmbiguity
-from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import UNIT
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 
+from botorch_drbo.testing.view_case import joined, model_moments
 from tests.botorch.compatibility import (
     FAMILIES,
     MODELS,
@@ -20,7 +21,7 @@ from tests.botorch.compatibility import (
     plain,
 )
 from tests.botorch.own_tests import REASONS
-from tests.models import botorch_moments, join, uniform
+from tests.models import uniform
 
 PAGE = Path(__file__).parents[2] / "docs" / "botorch.md"
 
@@ -88,8 +89,8 @@ def test_worst_bound_of_botorchs_posterior(row: Row):
     found = DR_UCB(model, **options)(X)
     transform = options.get("posterior_transform")
     with torch.no_grad():
-        pairs = join(X.squeeze(1), contexts().points, [2])
-        mean, variance = botorch_moments(model, pairs, transform)
+        pairs = joined(X.squeeze(1), contexts().points, [2])
+        mean, variance = model_moments(model, pairs, transform)
         worst = (mean + (2.0 * variance).sqrt()).amin(-1)
     expected = worst.mean(-1) if worst.ndim == 2 else worst
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)

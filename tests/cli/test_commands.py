@@ -273,6 +273,20 @@ def test_two_dollars_in_a_name_are_no_formula(data: Path) -> None:
     assert code == 0, shown
 
 
+@pytest.mark.slow
+def test_check_says_how_far_the_model_can_be_believed(
+    data: Path, tmp_path: Path
+) -> None:
+    code, shown = call("check", data, *COLUMNS)
+    assert code == 0, shown
+    assert "knows nearly nothing" in shown and "worst rows" in shown
+    assert data.read_text() == CSV
+    recommended = call("recommend", data, *COLUMNS, "--level", "0.5")
+    assert recommended[0] == 0 and "(50%: " in recommended[1]
+    code, shown = call("recommend", data, *COLUMNS, "--level", "50")
+    assert code == 2 and "for 50% give 0.5" in shown
+
+
 def test_a_radius_by_column_in_the_units_of_the_file(data: Path) -> None:
     words = ["wdrbo_exact" if w == "dro" else w for w in COLUMNS]
     code, shown = call("recommend", data, *words, "--radius", "weather=0.1")

@@ -18,10 +18,12 @@ from torch import Tensor
 import botorch_drbo
 from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Space
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
-from botorch_drbo.codec import decode, encode, register, tag_of
+from botorch_drbo.codec import decode, encode, register
 from botorch_drbo.codec import tags as tags_module
+from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.policies import ConfidenceWidth
-from botorch_drbo.schedules import Constant, Rule, Schedule
+from botorch_drbo.schedules import Constant, Schedule
+from botorch_drbo.schedules.base import Rule
 from botorch_drbo.surrogate import FixedHyperparameters
 
 

@@ -18,8 +18,8 @@ from botorch_drbo.confidence import (
     confidence_width,
     information_gain,
     model_confidence_width,
-    nonadaptive_confidence_width,
 )
+from botorch_drbo.confidence.width import nonadaptive_confidence_width
 
 NUMBERS = {"norm_bound": 1.7, "delta": 0.05, "noise_std": 0.3, "noise_ratio": 0.04}
 BOX = (-1.0, 3.0)

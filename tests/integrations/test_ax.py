@@ -7,6 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.integrations import ax as robust
 from botorch_drbo.integrations._ax_parameters import Translation
+from botorch_drbo.objectives import RobustSatisficing
 from botorch_drbo.recipes import RECIPES
 from botorch_drbo.space import (
     Category,
@@ -788,6 +790,12 @@ def test_a_client_without_our_strategy_is_refused() -> None:
     ("make_it", "match"),
     [
         (lambda: robust.generation_strategy("c"), "Write them in brackets"),
+        (
+            lambda: robust.generation_strategy(
+                ["c"], objective=partial(RobustSatisficing, target=1.0)
+            ),
+            "`objective` is the function `RobustSatisficing`",
+        ),
         (lambda: robust.generation_strategy([]), "must be a list of names"),
         (lambda: robust.generation_strategy(["c", "c"]), "must differ"),
         (lambda: robust.generation_strategy(["c"], "wdrb"), "Did you mean"),

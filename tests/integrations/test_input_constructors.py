@@ -26,9 +26,11 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
+    DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
+    LogExpectedImprovementOfExpectation,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
@@ -37,6 +39,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.codec import encode
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.testing.models import ensemble
 
 import_module("botorch_drbo.integrations.ax")  # it registers what Ax stores
 
@@ -110,7 +113,26 @@ CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
             MODEL, X[:5], EMPIRICAL, DRO, **PATHS, **AT
         ),
     ),
+    (
+        LogExpectedImprovementOfExpectation,
+        {"context_set": encode(FORECAST), "X_pending": Z[:1] + 0.01},
+        lambda: LogExpectedImprovementOfExpectation(
+            MODEL, X, FORECAST, X_pending=X[:1] + 0.01, **AT
+        ),
+    ),
 ]
+
+
+def test_an_ensemble_and_its_disagreement() -> None:
+    model = ensemble(Z, (Y - Y.mean()) / Y.std())
+    construct = get_acqf_input_constructor(DisagreementPenalizedUCB)
+    given = construct(model, training_data=DATA, context_names=["c"], penalty=0.5)
+    by_hand = DisagreementPenalizedUCB(model, 2.25, EMPIRICAL, SO, penalty=0.5, **AT)
+    inputs = some_inputs()[..., [0, 2]]
+    found = DisagreementPenalizedUCB(**given)(inputs)
+    torch.testing.assert_close(found, by_hand(inputs))
+    with pytest.raises(UnsupportedError, match="ensemble"):
+        constructed(DisagreementPenalizedUCB)
 
 
 def some_inputs() -> Tensor:

@@ -319,6 +319,10 @@ def test_every_kind_of_number_and_names() -> None:
     row["method"] = str(row["method"])
     theirs = opt.recommend(candidates=pd.DataFrame([row]))
     assert best.worst_case_value == pytest.approx(theirs.worst_case_value, rel=1e-6)
+    low, high = best.expected_interval
+    assert low < best.expected_value < high
+    low, high = best.worst_case_interval
+    assert low < best.worst_case_value < high
     assert best.expected_value == pytest.approx(theirs.expected_value, rel=1e-6)
     assert best.details.contexts["load"].between(1e-2, 1e2).all()
     assert f"rate = {best.params['rate']:.4g}" in str(best)

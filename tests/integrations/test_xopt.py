@@ -93,6 +93,10 @@ def test_it_recommends_what_the_optimizer_does_of_the_same_rows(goal: str) -> No
     ours, theirs = made.generator.recommend(), opt.recommend()
     assert ours.expected_value == pytest.approx(theirs.expected_value, abs=1e-4)
     assert ours.worst_case_value == pytest.approx(theirs.worst_case_value, abs=1e-4)
+    low, high = ours.expected_interval
+    assert low < ours.expected_value < high
+    low, high = ours.worst_case_interval
+    assert low < ours.worst_case_value < high
     found = [ours.params["alpha"], ours.params["zeta"]]
     assert found == pytest.approx(theirs.x.tolist(), abs=1e-2)
     assert "zeta = " in str(ours) and "warmth = " in str(ours)

@@ -21,7 +21,7 @@ from gpytorch.kernels import (
 )
 from torch import Tensor
 
-from botorch_drbo.kernels import (
+from botorch_drbo.kernels.components import (
     KernelComponent,
     StationaryFactor,
     curvature_at_zero,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from gpytorch.kernels import Kernel, LinearKernel, MaternKernel, RBFKernel, ScaleKernel
 
-from botorch_drbo.kernels import ContextKernel, context_components
+from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
 from tests.models import set_hyperparameters
 
 COLUMNS = [2, 0]  # of four: decisions are columns 1 and 3

@@ -8,7 +8,7 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 
-from botorch_drbo.kernels import correlation, correlation_and_slope
+from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
 
 SMOOTH = [1.5, 2.5, math.inf]
 SQUARED = torch.tensor([1e-6, 1e-3, 0.1, 0.7, 3.0, 40.0], dtype=torch.double)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
-from botorch_drbo.kernels import SplitComponent, kernel_components
+from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.kernels.split_kernel import SplitComponent
 from tests.models import set_hyperparameters
 
 KERNELS = {

@@ -7,11 +7,8 @@ import torch
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_drbo.kernels import (
-    StationaryKernel,
-    kernel_components,
-    stationary_kernel,
-)
+from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.kernels.stationary import StationaryKernel, stationary_kernel
 from tests.models import set_hyperparameters
 
 KERNELS = {

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.kernels import StationaryKernel
+from botorch_drbo.kernels.stationary import StationaryKernel
 
 NU = {"rbf": math.inf, "matern32": 1.5, "matern52": 2.5}
 RADII = torch.logspace(-12, 0, 13, dtype=torch.double)

@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import MaternKernel
 from torch import Tensor
 
-from botorch_drbo.lipschitz import LipschitzConstant
+from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from tests.lipschitz.scores import (
     box,
     grid_maximum,

@@ -21,10 +21,10 @@ from botorch_drbo import (
     RobustOptimizer,
     Space,
 )
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
-from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate import EnsembleOf, FixedHyperparameters
 
 PRIOR = FixedHyperparameters(lengthscale=0.5, noise_variance=1e-2)
 SHORT: dict[str, Any] = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 30}
@@ -416,3 +416,25 @@ def test_the_command_line_compares(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "NAME=SIZE" in done.output
     done = CliRunner().invoke(app, [*words, "--shift", "temp=60"])
     assert done.exit_code == 2 and "clip=" in " ".join(done.output.split())
+
+
+def test_members_of_an_ensemble_are_mixed() -> None:
+    surrogate = EnsembleOf(["botorch", "matern"])
+    opt = optimizer(hyperparameters=None, surrogate=surrogate)
+    found = opt.compare(["erbo", "wdrbo_exact"], shifts=COLD)
+    assert len(found.values.means) == 2
+    apart = [
+        optimizer(hyperparameters=None, surrogate=name)
+        for name in ("botorch", "matern")
+    ]
+    seen = opt.tensors.history.C
+    colder = seen - torch.tensor([6.0, 0.0]).double()
+    for i, x in enumerate(found.decisions):
+        for j, contexts in enumerate((seen, colder)):
+            rows = torch.cat([x.expand(len(seen), -1), contexts], -1)
+            means = [one.model.posterior(rows).mean.mean().item() for one in apart]
+            mine = found.values.mean[i, j].item()
+            assert mine == pytest.approx(sum(means) / 2, rel=1e-3)
+    # Members that disagree make the mixture wider than either.
+    between = found.values.means.std(0, correction=0)
+    assert (found.values.deviation >= between).all()

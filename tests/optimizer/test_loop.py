@@ -13,7 +13,8 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import RECIPES, RandomSearch, make_recipe
+from botorch_drbo.recipes import RECIPES, make_recipe
+from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.schedules import InverseSquareRoot
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,14 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo import RobustOptimizer
+from botorch_drbo import NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.codec import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
+from botorch_drbo.policies import ConfidenceBound
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes import make_recipe, recipe_from_dict
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SEARCH: dict[str, Any] = {"num_restarts": 2, "raw_samples": 32}
@@ -126,21 +128,83 @@ def tell(opt: RobustOptimizer) -> None:
         opt.tell(x, c, outcome(x, c))
 
 
-def test_a_function_runs_and_is_refused_by_a_journal(tmp_path: Path) -> None:
-    options: dict[str, Any] = {
-        "objective": partial(RobustSatisficing, target=0.4),
-        "num_initial": 3,
-    }
-    opt = RobustOptimizer("wdrbo_exact", UNIT, UNIT, **options, **SEARCH)
-    tell(opt)
-    assert 0.0 <= opt.ask().item() <= 1.0
-    assert opt.recommend().worst_case_value < 5.0
-    with pytest.raises(InputDataError, match=r"function cannot be saved.*objective"):
-        opt.state_dict()
-    with pytest.raises(InputDataError, match=r"function cannot be saved.*objective"):
-        RobustOptimizer(
-            "wdrbo_exact", UNIT, UNIT, journal=tmp_path / "a.jsonl", **options
-        )
+def best_context(ball: AmbiguitySet) -> Objective:
+    return BestContext(ball)
+
+
+FUNCTIONS = {
+    "best_context": best_context,
+    "RobustSatisficing": partial(RobustSatisficing, target=0.4),
+    "BestOf": lambda ball: BestContext(ball),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_run_goes_on_with_the_function_given_again(tmp_path: Path, name: str) -> None:
+    journal, function = tmp_path / "run.jsonl", FUNCTIONS[name]
+    options: dict[str, Any] = {"num_initial": 3, "objective": function, **SEARCH}
+    whole = RobustOptimizer("wdrbo_exact", UNIT, UNIT, **options)
+    tell(whole)
+    with RobustOptimizer("wdrbo_exact", UNIT, UNIT, journal=journal, **options) as opt:
+        tell(opt)
+        state = json.loads(json.dumps(opt.state_dict()))
+    before = journal.read_bytes()
+    kept = name if name != "BestOf" else "<lambda>"
+    missing = f"`{kept}`, which cannot be saved. Pass it again: `objective="
+    with pytest.raises(InputDataError, match=missing):
+        RobustOptimizer.resume(journal)
+    with pytest.raises(InputDataError, match=missing):
+        RobustOptimizer.from_state_dict(state)
+    with pytest.raises(InputDataError, match="function from an ambiguity set"):
+        RobustOptimizer.resume(journal, objective=BestContext(TotalVariation(0.1)))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputDataError, match="without a function as `model`"):
+        RobustOptimizer.resume(journal, objective=function, model=make_nothing)
+    assert journal.read_bytes() == before
+    expected = whole.ask()
+    with RobustOptimizer.resume(journal, objective=function) as again:
+        assert again.algorithm.options["objective"] is function
+        assert torch.equal(again.ask(), expected)
+    again = RobustOptimizer.from_state_dict(state, objective=function)
+    assert torch.equal(again.ask(), expected)
+
+
+def make_nothing(*data: Tensor | None) -> Any:
+    raise AssertionError("nobody should ask for a model")
+
+
+def test_named_variables_and_an_objective_of_ones_own(tmp_path: Path) -> None:
+    space = Space({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)})
+    journal = tmp_path / "run.jsonl"
+    options: dict[str, Any] = {"num_initial": 2, "objective": best_context, **SEARCH}
+    with NamedOptimizer("ts_wdrbo", space, journal=journal, **options) as opt:
+        for c in (0.2, 0.7):
+            opt.tell(opt.ask(), {"c": c}, c)
+        state, expected = opt.state_dict(), opt.ask()
+    with pytest.raises(InputDataError, match=r"`best_context`.*Pass it again"):
+        NamedOptimizer.from_state_dict(state)
+    again = NamedOptimizer.from_state_dict(state, objective=best_context)
+    assert again.ask().equals(expected)
+    with NamedOptimizer.resume(journal, objective=best_context) as again:
+        assert len(again.pending) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"objective": Target(0.4)}])
+def test_a_function_too_many_is_refused(options: dict[str, Any]) -> None:
+    state = RobustOptimizer("wdrbo_exact", UNIT, UNIT, **options).state_dict()
+    with pytest.raises(InputDataError, match="without a function as `objective`"):
+        RobustOptimizer.from_state_dict(state, objective=best_context)
+
+
+def test_a_recipe_of_ones_own_parts_notes_the_function_too() -> None:
+    made = make_recipe(
+        adversary="wasserstein", policy=ConfidenceBound(objective=best_context)
+    )
+    stored = json.loads(json.dumps(made.to_dict()))
+    with pytest.raises(InputDataError, match="`best_context`"):
+        recipe_from_dict(stored)
+    again = recipe_from_dict(stored, objective=best_context)
+    assert again.options["objective"] is best_context
+    assert again.to_dict() == stored
 
 
 def test_what_can_be_stored_goes_on_from_a_journal(tmp_path: Path) -> None:

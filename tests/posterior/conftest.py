@@ -1,4 +1,4 @@
-"""The model views that the tests of the view look through."""
+"""What the tests of the posteriors share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from botorch_drbo.posterior import product
-from tests.posterior.model_views import ModelView
 
 
 @pytest.fixture
@@ -16,8 +15,3 @@ def no_least_size() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product, "_MIN_PAIRS", 0)
         yield
-
-
-@pytest.fixture
-def model_view(request: pytest.FixtureRequest) -> ModelView:
-    return ModelView(*request.param)

@@ -7,14 +7,10 @@ import torch
 from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel
 from torch import Tensor
 
-from botorch_drbo.posterior import (
-    ExactPosterior,
-    GenericPosterior,
-    blocks,
-    in_blocks,
-    marginal_posterior,
-    stationary_moments,
-)
+from botorch_drbo.posterior import blocks, marginal_posterior, stationary_moments
+from botorch_drbo.posterior.blocks import in_blocks
+from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.generic import GenericPosterior
 from tests.models import make_inputs, make_model
 
 

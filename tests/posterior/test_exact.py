@@ -14,8 +14,10 @@ from botorch.models.transforms.input import (
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_drbo.posterior import ExactPosterior, marginal_posterior
-from tests.models import botorch_moments, join, make_inputs, make_model
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.testing.view_case import joined, model_moments
+from tests.models import make_inputs, make_model
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_large_training_set_is_exact() -> None:
     mean, variance = view.at(X).moments()
     with gpytorch.settings.max_cholesky_size(2000):
         model.train().eval()
-        expected_mean, expected_variance = botorch_moments(model, join(X, C, [2]))
+        expected_mean, expected_variance = model_moments(model, joined(X, C, [2]))
     torch.testing.assert_close(mean, expected_mean, rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(variance, expected_variance, rtol=1e-6, atol=1e-8)
 
@@ -83,8 +85,8 @@ def test_slopes_far_from_zero(kernel: Kernel, transform, columns: list[int]) -> 
     X, contexts = Z[:4, others] + 0.03, Z[4:9, columns] + 0.02
     view = marginal_posterior(model, columns, method="exact").over(contexts)
     at = view.at(X).slopes()
-    joint = join(X, contexts, columns).requires_grad_()
-    mean, variance = botorch_moments(model, joint)
+    joint = joined(X, contexts, columns).requires_grad_()
+    mean, variance = model_moments(model, joint)
     for moment, value, slope in (
         (mean, at.mean, at.mean_slope),
         (variance, at.variance, at.variance_slope),

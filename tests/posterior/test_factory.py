@@ -13,13 +13,11 @@ from botorch.models.transforms.outcome import Log
 from gpytorch.kernels import Kernel, MaternKernel, RQKernel, ScaleKernel
 from gpytorch.means import LinearMean
 
-from botorch_drbo.posterior import (
-    ExactPosterior,
-    GenericPosterior,
-    Method,
-    ProductPosterior,
-    marginal_posterior,
-)
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.factory import Method
+from botorch_drbo.posterior.generic import GenericPosterior
+from botorch_drbo.posterior.product import ProductPosterior
 from tests.models import make_model
 
 Z = torch.rand(6, 3, dtype=torch.double)

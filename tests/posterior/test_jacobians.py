@@ -10,7 +10,8 @@ import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo.posterior import LocalMoments, Method, marginal_posterior
+from botorch_drbo.posterior import LocalMoments, marginal_posterior
+from botorch_drbo.posterior.factory import Method
 
 
 def uniform(*shape: int, seed: int) -> Tensor:

@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 from tests.models import uniform
 
 MEANS = torch.tensor([-2.0, 0.5, 7.0], dtype=torch.double)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from botorch_drbo.posterior import View, marginal_posterior, product, skeleton
-from tests.models import botorch_moments, join, make_inputs, make_model
+from botorch_drbo.testing.view_case import joined, model_moments
+from tests.models import make_inputs, make_model
 
 D_X = 2
 
@@ -87,8 +88,8 @@ def assert_right(view: View, model: SingleTaskGP, X: Tensor, C: Tensor) -> None:
     """Both moments, relative to the largest outcome and the prior's variance."""
     with torch.no_grad():
         mean, variance = view.at(X).moments()
-        joint = join(X, C, columns(C.shape[-1]))
-        expected_mean, expected_variance = botorch_moments(model, joint)
+        joint = joined(X, C, columns(C.shape[-1]))
+        expected_mean, expected_variance = model_moments(model, joint)
         prior = model.covar_module(joint[:1, 0], diag=True)
     largest = model.train_targets.abs().max()
     assert (mean - expected_mean).abs().max() <= 1e-8 * largest

@@ -15,17 +15,17 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
     RECIPES,
     Recipe,
+    RobustRecipe,
     make_recipe,
     recipe_from_dict,
 )
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
-from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.testing.rounds import PRIOR, nothing_fitted
 from tests.products import robust_set
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
 SMALL = {
-    "hyperparameters": FixedHyperparameters(lengthscale=0.4, noise_variance=1e-2),
     "num_restarts": 1,
     "raw_samples": 8,
     "max_iterations": 4,
@@ -42,7 +42,11 @@ def weights(half_life: float, num: int = 12) -> torch.Tensor:
 
 
 def make(name: str, **options: Any) -> Any:
-    return make_recipe(name, **SMALL, **options)
+    recipe = RECIPES[name]
+    known: dict[str, Any] = {"hyperparameters": PRIOR}
+    if isinstance(recipe, RobustRecipe):
+        known = nothing_fitted(recipe.policy)
+    return make_recipe(name, **SMALL, **known, **options)
 
 
 def radius(recipe: Recipe) -> float:

@@ -15,8 +15,8 @@ from torch import Tensor
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import PhasedUncertaintySampling, make_recipe
-from botorch_drbo.recipes.phased import _fitted
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.phased import PhasedUncertaintySampling, _fitted
 from botorch_drbo.surrogate import FixedHyperparameters
 
 SPACE = SearchSpace(

@@ -12,12 +12,8 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch_drbo.adversaries import MMDBall, WassersteinBall
 from botorch_drbo.ambiguity import KullbackLeibler
 from botorch_drbo.policies import ConfidenceBound, Thompson
-from botorch_drbo.recipes import (
-    RECIPES,
-    ModelBasedRecipe,
-    RobustRecipe,
-    make_recipe,
-)
+from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem

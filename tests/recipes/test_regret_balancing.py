@@ -15,7 +15,8 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RegretBalancing, recipe_from_dict
+from botorch_drbo.recipes import recipe_from_dict
+from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 

@@ -28,6 +28,7 @@ from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
 from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.testing.rounds import nothing_fitted
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 6}
 SEED = 5
@@ -115,6 +116,11 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "random": _PLAIN,
     "gp_ucb": {**_BOUND, "beta": lambda d: {"beta": 4.0}},
     "erbo": {**_PLAIN, **_BOUND},
+    "edrbo": {
+        **_PLAIN,
+        "dear": lambda d: {"penalty": 3.0},
+        "slip": lambda d: {"penalty_over": "batch"},
+    },
     "sbo_kde": {**_PLAIN, **_BOUND},
     "stable_opt": {**_PLAIN, **_BOUND},
     "wdrbo": {**_SPREAD, **_BOUND},
@@ -133,6 +139,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "ts_drbo_kde": _RADII,
     "ts_drbo_mmd": _RADII,
     "ei_erbo": _PLAIN,
+    "ei_integral": _PLAIN,
     "ei_wdrbo": {**_SPREAD, "candidates": lambda d: {"num_candidates": 8}},
     "ei_drbo_kde": _RADII,
     "ucb_bocu_1": {**_RADII, **_WEIGHTS, "step": lambda d: {"step": 0.01}},
@@ -217,7 +224,10 @@ def recipe(name: str, **options: Any) -> Recipe:
 
 
 def pinned(name: str, **options: Any) -> Recipe:
-    return recipe(name, hyperparameters=PRIOR, **options)
+    policy = getattr(RECIPES[name], "policy", None)
+    if policy is None:
+        return recipe(name, hyperparameters=PRIOR, **options)
+    return recipe(name, **nothing_fitted(policy, PRIOR), **options)
 
 
 def takes(name: str, *options: str) -> bool:

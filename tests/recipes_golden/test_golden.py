@@ -18,6 +18,7 @@ from tests.recipes_golden.journals import follow
 pytestmark = pytest.mark.filterwarnings("ignore")  # what is said has its own tests
 
 RECORD, JOURNALS = record.load(record.FILE), record.load(record.JOURNALS)
+NEW = {"edrbo", "ei_integral"}  # since 0.2.0: there are no journals of that version
 TOLERANCE = 1e-6 * 4.0  # of the widest side
 
 
@@ -31,7 +32,7 @@ def check(found: Answer, recorded: Answer, made_on: dict[str, str], key: str) ->
 
 def test_every_recipe_is_on_record() -> None:
     assert set(RECORD["answers"]) == set(OPTIONS) == set(RECIPES)
-    assert set(JOURNALS["answers"]) >= set(RECIPES)
+    assert set(JOURNALS["answers"]) >= set(RECIPES) - NEW
 
 
 @pytest.mark.parametrize("name", OPTIONS)

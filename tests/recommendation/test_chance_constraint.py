@@ -22,7 +22,8 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
-from botorch_drbo.recipes import RECIPES, ModelBasedRecipe, make_recipe
+from botorch_drbo.recipes import RECIPES, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     Effort,

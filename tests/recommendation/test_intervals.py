@@ -24,7 +24,7 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
-from botorch_drbo.posterior import GaussianMixture
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -105,6 +105,7 @@ def test_every_recipe_states_them() -> None:
     special = {
         "regret_balancing": {"reward_range": (-9.0, 9.0), "horizon": 8},
         "phased_gp_us": {"num_decisions": 16},
+        "edrbo": {"hyperparameters": None},  # which is of several models
     }
     skipped = {"drbo_mmd", "drbo_mmd_minimax", "ts_drbo_mmd"}  # as `dro`, but slow
     for name in set(RECIPES) - skipped:
@@ -214,12 +215,15 @@ def test_mixed_columns_in_the_units_of_the_user() -> None:
     assert named.level == 0.8
 
 
-def test_an_ensemble_is_a_mixture() -> None:
-    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
-        return ensemble(X, Y)
+def maps(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+    return ensemble(X, Y)
 
-    opt = told("wdrbo_exact", hyperparameters=None, model=make)
+
+@pytest.mark.parametrize("options", [{"model": maps}, {"surrogate": "ensemble"}])
+def test_an_ensemble_is_a_mixture(options: dict[str, Any]) -> None:
+    opt = told("wdrbo_exact", hyperparameters=None, **options)
     best = opt.recommend()
+    assert best.promise is not None and best.promise.expected.means.shape == (3,)
     Z = torch.cat(
         [best.x.expand(best.context_set.num_points, -1), best.context_set.points], -1
     )

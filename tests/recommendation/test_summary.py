@@ -58,7 +58,9 @@ def test_a_report_says_that_a_model_of_few_outcomes_knows_nearly_nothing() -> No
     one = lines_of(num_outcomes=1)["model"]
     assert one == "knows nearly nothing: it has 1 outcome"
     assert lines_of(num_outcomes=9)["model"].endswith("it has 9 outcomes")
-    assert "model" not in lines_of(num_outcomes=10)
+    several = lines_of(num_outcomes=10)["model"]
+    assert several == "10 outcomes; unchecked: `check` says why"
+    assert "model" not in lines_of()
 
 
 def test_a_report_says_how_often_constraints_held() -> None:

@@ -33,8 +33,10 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.policies import POLICIES
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RECIPES, ModelBasedRecipe, make_recipe
+from botorch_drbo.recipes import RECIPES, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.worst_case import (
     _descend,
@@ -43,6 +45,7 @@ from botorch_drbo.recommendation.worst_case import (
 )
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.test_functions import make_test_function
+from botorch_drbo.testing.rounds import nothing_fitted
 from tests.models import UNIT
 
 # Short lengthscales in the context: valleys that no context seen lies in.
@@ -369,10 +372,13 @@ def test_every_recipe_says_where_its_worst_case_lives() -> None:
     listed = {
         "erbo", "sbo_kde", "gp_ucb", "ec_gp_ucb", "ucb_so", "ucb_ro", "random",
         "phased_gp_us", "regret_balancing", "ts_erbo", "ei_erbo",
+        "ei_integral", "edrbo",
     }  # fmt: skip
     assert set(RECIPES) == listed | set(SETS) | {"stable_opt"}
     for name in sorted(listed):
         options: dict = {"hyperparameters": prior(1)}
+        if name == "edrbo":
+            options = nothing_fitted(POLICIES["disagreement_penalty"], prior(1))
         if name == "regret_balancing":
             options["reward_range"] = (-9.0, 9.0)
         best = make_recipe(name, **options).recommend(

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from botorch_drbo.kernels import KernelComponent, StationaryFactor
+from botorch_drbo.kernels.components import KernelComponent, StationaryFactor
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures, allocate
 
 WEIGHTS = torch.tensor([[2.0, 0.0, 1.0], [0.5, 3.0, 0.0]], dtype=torch.double)

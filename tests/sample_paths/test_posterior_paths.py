@@ -30,9 +30,11 @@ from gpytorch.kernels import (
 )
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
-from botorch_drbo.sample_paths import PosteriorPaths, supports_paths
+from botorch_drbo.sample_paths import PosteriorPaths
+from botorch_drbo.sample_paths.support import supports_paths
+from botorch_drbo.testing.view_case import joined
 from tests import models
-from tests.models import join, observations
+from tests.models import observations
 
 
 def k_x(kind=RBFKernel, **options):
@@ -96,7 +98,7 @@ def make_inputs(num=3, n=4):
 
 
 def joint(X, C):
-    return join(X, C, [2]).flatten(0, 1)
+    return joined(X, C, [2]).flatten(0, 1)
 
 
 def assert_moments(paths, model, X, C, bound=4.0):

@@ -23,8 +23,8 @@ from botorch_drbo.schedules import (
     MMDRadius,
     Schedule,
     WassersteinConfidenceRadius,
-    as_schedule,
 )
+from botorch_drbo.schedules.base import as_schedule
 
 SCHEDULES = [
     Constant(2.25),

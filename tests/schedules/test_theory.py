@@ -17,13 +17,12 @@ from botorch_drbo.schedules import (
     BOCUBeta,
     Constant,
     InverseSquareRoot,
-    Rule,
     SBOKDEBeta,
     SpreadRadius,
     WassersteinConfidenceRadius,
     WassersteinCoveringRadius,
-    as_rule,
 )
+from botorch_drbo.schedules.base import Rule, as_rule
 
 LEMMA_7 = WassersteinCoveringRadius(1, 1, 1.0, 1.0, norm_bound=3.0)
 RULES = [LEMMA_7, SpreadRadius(), SBOKDEBeta(2, 1.0, 2.0), BOCUBeta(2, 64, 1.0, 2.0)]

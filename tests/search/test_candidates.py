@@ -8,12 +8,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    RECIPES,
-    ModelBasedRecipe,
-    Recipe,
-    make_recipe,
-)
+from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.candidates import best_row, best_rows, check_candidates, score
 
 SPACE = SearchSpace(

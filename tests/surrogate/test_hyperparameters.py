@@ -10,11 +10,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import (
-    ModelBasedRecipe,
-    make_recipe,
-    recipe_from_dict,
-)
+from botorch_drbo.recipes import make_recipe, recipe_from_dict
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.surrogate import FixedHyperparameters, fit
 
 SPACE = SearchSpace(

@@ -13,8 +13,14 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from scipy.stats import binom, norm
 from torch import Tensor
 
-from botorch_drbo.posterior import with_perturbation
-from botorch_drbo.surrogate.leave_one_out import leave_one_out, overconfidence
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.posterior.perturbation import with_perturbation
+from botorch_drbo.surrogate.leave_one_out import (
+    LeaveOneOut,
+    leave_one_out,
+    overconfidence,
+)
 from tests.models import (
     ensemble,
     known_model,
@@ -111,12 +117,38 @@ def test_an_ensemble_mixes_its_members() -> None:
     assert found.standardised.numpy() == pytest.approx(z, abs=1e-6)
 
 
-def test_far_outliers_do_not_become_infinite() -> None:
+def test_models_side_by_side_are_mixed_as_well() -> None:
+    """Members with units of their own."""
+    Z, Y = data()
+    one = known_model(Z, Y, noise=0.05, outcome_transform=Standardize(1))
+    two = known_model(Z, Y, noise=3.0, lengthscale=0.2, outcome_transform=None)
+    found = leave_one_out(ModelEnsemble([one, two]))
+    parts = [leave_one_out(one), leave_one_out(two)]
+    assert torch.allclose(found.outcomes, Y.flatten())
+    means = torch.cat([part.predicted.means for part in parts])
+    assert torch.equal(found.predicted.means, means)
+    chances = [norm.cdf(part.standardised) for part in parts]
+    z = norm.ppf(sum(chances) / 2)
+    assert found.standardised.numpy() == pytest.approx(z, abs=1e-6)
+
+
+def test_far_outliers_keep_their_size_and_their_order() -> None:
     Z, Y = data()
     Y[3] += 1e4
     model = known_model(Z, Y, noise=1e-3, outcome_transform=None)
-    far = leave_one_out(model).standardised
-    assert far.isfinite().all() and far[3] > 30.0
+    far = leave_one_out(model)
+    exact = (far.outcomes - far.predicted.means[0]) / far.predicted.deviations[0]
+    assert torch.allclose(far.standardised, exact) and exact.abs().max() > 1e3
+    outcomes = torch.tensor([20.0, 37.0, 38.5, 60.0, -60.0]).double()
+    several = torch.tensor([[0.0], [-1.0]]).double().expand(2, 5)
+    mixed = GaussianMixture(several, torch.ones(2, 5).double())
+    z = LeaveOneOut(outcomes, mixed, lambda values: values).standardised
+    assert (z[:4].diff() > 1.0).all()
+    assert z[3].item() == pytest.approx(60.0, abs=0.02) and z[
+        4
+    ].item() == pytest.approx(-59.0, abs=0.02)
+    # The tail of the nearer model, at half its mass.
+    assert z[0].item() == pytest.approx(norm.isf(norm.sf(20.0) / 2))
 
 
 def test_other_outcome_transforms_come_back_in_the_users_units() -> None:

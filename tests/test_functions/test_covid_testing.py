@@ -11,11 +11,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from scipy import stats
 
-from botorch_drbo.test_functions import (
-    RobustTestFunction,
-    covid_testing,
-    make_test_function,
-)
+from botorch_drbo.test_functions import RobustTestFunction, make_test_function
+from botorch_drbo.test_functions.surrogates import covid_testing
 from tests.data import DATA, needs
 
 REAL = DATA / "covid_infection.npz"

@@ -11,8 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from scipy import stats
 
-from botorch_drbo.test_functions import GPPriorSample
-from botorch_drbo.test_functions.gp_prior import _features
+from botorch_drbo.test_functions.gp_prior import GPPriorSample, _features
 from botorch_drbo.test_functions.laws import normal_law
 
 

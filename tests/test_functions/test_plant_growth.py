@@ -9,8 +9,9 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
-from botorch_drbo.test_functions import make_test_function, plant_growth
+from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.surrogates import plant_growth
 from tests.data import DATA, needs
 
 REAL = DATA / "plant_growth.npz"

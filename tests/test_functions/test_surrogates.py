@@ -13,8 +13,9 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 
-from botorch_drbo.test_functions import make_test_function, portfolio
+from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.surrogates import portfolio
 from tests.data import DATA, needs
 
 REAL = DATA / "portfolio.npz"

@@ -1,4 +1,4 @@
-"""Formulas against numpy, optima against other quadratures, and the shared contract."""
+"""Formulas against numpy, optima against other quadratures, errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from torch.distributions import Gamma, Independent, MultivariateNormal
 
 from benchmarks.problems import factories, make
 from botorch_drbo.test_functions import (
-    ClosedForm,
     RobustTestFunction,
     find_optimum,
     make_test_function,
 )
+from botorch_drbo.test_functions.closed_form import ClosedForm
 from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.testing.functions import random_pairs
 
 Array = NDArray[np.float64]
 # These need a data file, and have tests of their own.
@@ -115,17 +116,6 @@ FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
     "six_hump_camel": numpy_six_hump,
     "wdrbo_figure1": numpy_figure1,
 }
-
-
-def random_pairs(
-    function: RobustTestFunction, num: int, seed: int = 0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    pairs = []
-    for bounds in (function.bounds, function.context_bounds):
-        u = torch.rand(num, bounds.shape[-1], generator=generator, dtype=torch.double)
-        pairs.append(bounds[0] + (bounds[1] - bounds[0]) * u)
-    return pairs[0], pairs[1]
 
 
 # -- formulas --------------------------------------------------------------------------
@@ -275,26 +265,6 @@ def midpoint_of_sum(values: Array, num: int = 1000) -> Array:
     return total.reshape(num, num).mean(axis=1)
 
 
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_no_random_decision_beats_the_optimum(
-    name: str, options: dict[str, str]
-) -> None:
-    function = make(name, **options)
-    x, _ = random_pairs(function, 512, seed=1)
-    near = function.optimal_decision + 0.02 * torch.randn(
-        128, function.d_x, generator=torch.Generator().manual_seed(2)
-    )
-    x = torch.cat([x, near.clamp(function.bounds[0], function.bounds[1])])
-    best = function.expected_value(x, num=1024)
-    top = x[best.topk(4).indices]
-    value = function.expected_value(top, num=2**14).max().item()
-    # The error of 2^13 or 2^14 contexts: larger where there are several dimensions.
-    slack = {1: 2e-4, 2: 2e-3, 4: 5e-3}[function.d_c]
-    assert value <= function.optimal_value + slack
-    own = function.expected_value(function.optimal_decision)
-    assert own.item() == pytest.approx(function.optimal_value, abs=slack)
-
-
 def test_optima_in_closed_form() -> None:
     """Newsvendor: the critical fractile is (9 - 5) / (9 - 1) = 1/2, the median."""
     function = make("newsvendor")
@@ -328,52 +298,7 @@ def test_own_law_is_searched_on_demand() -> None:
     assert function.optimal_decision.item() == pytest.approx(best, abs=2e-3)
 
 
-# -- contract --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_shapes_and_broadcasting(name: str) -> None:
-    function = make(name)
-    x, c = random_pairs(function, 6)
-    pairs = function.evaluate(x[:, None, :], c[None])
-    assert pairs.shape == (6, 6)
-    torch.testing.assert_close(pairs.diagonal(), function.evaluate(x, c))
-    assert function.evaluate(x[0], c[0]).shape == ()
-    assert function.expected_value(x[0], num=64).shape == ()
-    assert function.expected_value(x.reshape(2, 3, -1), num=64).shape == (2, 3)
-    assert function.expected_value(x[:0], num=64).shape == (0,)
-    assert function.name == name
-    assert function.optimal_decision.shape == (function.d_x,)
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_float32_follows_the_decision(name: str) -> None:
-    function = make(name)
-    x, c = random_pairs(function, 20)
-    single = function.evaluate(x.float(), c.float())
-    assert single.dtype == torch.float32
-    torch.testing.assert_close(
-        single.double(), function.evaluate(x, c), rtol=1e-3, atol=1e-3
-    )
-    assert function.expected_value(x.float(), num=16).dtype == torch.float32
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_expected_value_is_differentiable(name: str) -> None:
-    function = make(name)
-    x, _ = random_pairs(function, 2, seed=5)
-    x.requires_grad_(True)
-    (gradient,) = torch.autograd.grad(function.expected_value(x, num=32).sum(), x)
-    step = 1e-6
-    for column in range(function.d_x):
-        shift = torch.zeros(function.d_x).double()
-        shift[column] = step
-        with torch.no_grad():
-            up = function.expected_value(x + shift, num=32)
-            down = function.expected_value(x - shift, num=32)
-        torch.testing.assert_close(
-            gradient[:, column], (up - down) / (2 * step), rtol=1e-4, atol=1e-4
-        )
+# -- contexts and noise ----------------------------------------------------------------
 
 
 def test_chunks_do_not_change_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,25 +309,6 @@ def test_chunks_do_not_change_values(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ClosedForm, "_pairs_at_once", size)
         torch.testing.assert_close(function.evaluate(x, c), whole)
         torch.testing.assert_close(function.expected_value(x, num=50), mean)
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_contexts_are_paired_and_independent_of_the_optimiser(name: str) -> None:
-    function = make(name)
-    torch.manual_seed(0)
-    first = function.sample_contexts(40, seed=3)
-    state = torch.get_rng_state()
-    torch.rand(10)
-    second = make(name).sample_contexts(60, seed=3)
-    torch.testing.assert_close(first, second[:40], rtol=0, atol=0)
-    torch.manual_seed(0)
-    function.sample_contexts(5, seed=4)
-    assert torch.equal(state, torch.get_rng_state())  # the global generator is intact
-    assert not torch.equal(first, function.sample_contexts(40, seed=4))
-    for contexts in (first, function.true_contexts(512)):
-        assert contexts.dtype == torch.float64
-        assert (contexts >= function.context_bounds[0]).all()
-        assert (contexts <= function.context_bounds[1]).all()
 
 
 @pytest.mark.parametrize(
@@ -431,18 +337,6 @@ def test_contexts_follow_the_law(name: str) -> None:
     np.testing.assert_allclose(
         np.quantile(sobol, levels), np.quantile(expected, levels), atol=2e-3
     )
-
-
-@pytest.mark.parametrize("name", SYNTHETIC)
-def test_table_has_all_pairs(name: str) -> None:
-    function = make(name)
-    x, c = random_pairs(function, 7)
-    table = function.table(x, c[:5])
-    assert table.shape == (7, 5)
-    torch.testing.assert_close(table[3, 4], function.evaluate(x[3], c[4]))
-    torch.testing.assert_close(table, function.evaluate(x[:, None], c[:5]))
-    with pytest.raises(BotorchTensorDimensionError, match="columns"):
-        function.table(torch.rand(2, 9).double(), c)
 
 
 def test_noise() -> None:
@@ -497,7 +391,3 @@ def test_errors_name_the_cure() -> None:
         function.evaluate(c, c)
     with pytest.raises(BotorchTensorDimensionError, match="1 columns"):
         function.evaluate(x, x)
-    with pytest.raises(InputDataError, match="NaN"):
-        function.expected_value(x * float("nan"))
-    with pytest.raises(InputDataError, match="at least 1"):
-        function.sample_contexts(0, seed=0)

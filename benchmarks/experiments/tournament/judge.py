@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from benchmarks.experiments.tournament.cases import CASES, INITIAL
 from benchmarks.experiments.tournament.laws import Deployment, LawOfTheData
-from benchmarks.experiments.tournament.learn import Run
-from benchmarks.run.runner import one_thread
+from benchmarks.run.engine import one_thread
 from botorch_drbo.sampling import sobol, sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
 
@@ -59,7 +57,9 @@ def best_decision(
     return values.max().item(), mean
 
 
-def judged(case: str, seed: int, runs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def judged(
+    case: str, seed: int, runs: Mapping[str, pd.DataFrame]
+) -> Iterator[dict[str, Any]]:
     """One row for each method, checkpoint and deployment of a case and seed.
 
     The loss is 0 for the best fixed decision of a deployment and 1 for the mean of a
@@ -69,9 +69,9 @@ def judged(case: str, seed: int, runs: Mapping[str, Any]) -> Iterator[dict[str, 
     for name, deployment in deployments.items():
         best, guess = anchors[name]
         taken = [
-            (method, int(checkpoint), x)
+            (method, iteration + 1, [*x])
             for method, run in runs.items()
-            for checkpoint, x in run["recommended"].items()
+            for iteration, x in run.set_index("iteration").recommended.dropna().items()
         ]
         X = torch.tensor([x for _, _, x in taken], dtype=torch.double)
         values = deployment.value(function, X).tolist()
@@ -89,43 +89,41 @@ def judged(case: str, seed: int, runs: Mapping[str, Any]) -> Iterator[dict[str, 
             }
 
 
-def learning(case: str, seed: int, runs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def learning(
+    case: str, seed: int, runs: Mapping[str, pd.DataFrame]
+) -> Iterator[dict[str, Any]]:
     """One row for each method and step: what happened, and the regret."""
     function = CASES[case].make(seed)
     _, _, anchors = _scales(case, seed)
     best, guess = next(iter(anchors.values()))
     for method, run in runs.items():
-        X = torch.tensor(run["x"], dtype=torch.double)
+        X = torch.tensor([[*x] for x in run.x], dtype=torch.double)
         regrets = (best - function.expected_value(X)) / (best - guess)
-        for step, regret in enumerate(regrets.tolist()):
+        for row, regret in zip(run.to_dict("records"), regrets.tolist(), strict=True):
             yield {
                 "case": case,
                 "seed": seed,
                 "method": method,
-                "step": step,
-                "chosen": step >= INITIAL,
-                "x": run["x"][step],
-                "c": run["c"][step],
-                "y": run["y"][step],
-                "seconds": run["seconds"][step],
+                "step": row["iteration"],
+                "chosen": row["iteration"] >= INITIAL,
+                "x": [*row["x"]],
+                "c": [*row["c"]],
+                "y": row["y"],
+                "seconds": row["seconds"],
                 "regret": regret,
             }
 
 
 def judged_seed(
-    members: Sequence[Run], out: Path
+    case: str, seed: int, runs: Mapping[str, pd.DataFrame]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The losses and the steps of one case and seed, on one thread.
 
     Args:
-        members: The finished runs of all methods.
-        out: The results folder.
+        case: A key of ``CASES``.
+        seed: The seed.
+        runs: Method -> the rows of its run.
     """
-    case, seed = members[0].case, members[0].seed
-    runs = {
-        run.method: json.loads(run.file(out).read_text(encoding="utf-8"))
-        for run in members
-    }
     with one_thread():
         return list(judged(case, seed, runs)), list(learning(case, seed, runs))
 

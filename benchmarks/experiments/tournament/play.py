@@ -9,13 +9,14 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.experiments.decisions import run_all
 from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
 from benchmarks.experiments.tournament.judge import judged_seed
-from benchmarks.experiments.tournament.learn import Run, learn, runs_of
-from benchmarks.experiments.tournament.report import write_report
+from benchmarks.experiments.tournament.learn import Task, tasks_of
+from benchmarks.experiments.tournament.report import make_report
 from benchmarks.run.config import ConfigError
+from benchmarks.run.display import report_failures, run_with_lines, show
 from benchmarks.run.parallel import in_parallel
+from benchmarks.run.storage import RunKey, collect_runs, load, runs_of
 from botorch_drbo._validation import did_you_mean
 
 
@@ -39,10 +40,10 @@ def play(
         report_only: Learn nothing; report on the seeds that all methods have finished.
 
     Returns:
-        The exit status.
+        The exit status: 1 if a run failed.
 
     Raises:
-        ConfigError: Unknown names, or runs failed; the others are done then.
+        ConfigError: Unknown names, or there is no seed that all have finished.
     """
     for names, known in ((methods, METHODS), (only, CASES), ([size], SIZES)):
         for name in set(names) - set(known):
@@ -53,11 +54,12 @@ def play(
     plan, console = SIZES[size], Console()
     if only:
         plan = plan.of(tuple(only))
-    runs = runs_of(plan, tuple(methods) or tuple(METHODS))
+    tasks = tasks_of(plan, tuple(methods) or tuple(METHODS))
+    failures: dict[RunKey, BaseException] = {}
     if not report_only:
-        work = {str(run): partial(learn, run, plan, out) for run in runs}
-        run_all(work, workers, console)
-    losses, steps = _judge_all(runs, out, workers)
+        failures = run_with_lines(tasks, out, workers=workers, console=console)
+    rows, _ = load(collect_runs({t.key: t.rounds for t in tasks}, out, {}))
+    losses, steps = _judge_all(tasks, rows, workers)
     if losses.empty:
         raise ConfigError(
             f"There is no seed in {out} that all methods have finished: run the same "
@@ -66,22 +68,22 @@ def play(
     losses.to_parquet(out / "losses.parquet", index=False)
     steps.to_parquet(out / "steps.parquet", index=False)
     command = f"python -m benchmarks tournament --size {size}"
-    text = write_report(losses, steps, out, command)
-    console.print(text, markup=False, soft_wrap=True)
-    return 0
+    show(make_report(losses, steps, command), out / "report.md", console)
+    return report_failures(failures)
 
 
 def _judge_all(
-    runs: Sequence[Run], out: Path, workers: int
+    tasks: Sequence[Task], rows: pd.DataFrame, workers: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The losses and the steps of the seeds that are whole, in the order of runs."""
-    groups: dict[tuple[str, int], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.case, run.seed), []).append(run)
+    """The losses and the steps of the seeds that are whole, in the order of tasks."""
+    runs = runs_of(rows)
+    groups: dict[tuple[str, int], list[Task]] = {}
+    for task in tasks:
+        groups.setdefault((task.case, task.seed), []).append(task)
     work = {
-        key: partial(judged_seed, members, out)
+        key: partial(judged_seed, *key, {t.method: runs[t.key] for t in members})
         for key, members in groups.items()
-        if all(run.file(out).exists() for run in members)
+        if all(task.key in runs for task in members)
     }
     found = dict(in_parallel(work, workers=workers))
     losses, steps = [], []

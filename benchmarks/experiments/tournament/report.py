@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from benchmarks.experiments.tournament.cases import BASELINE, CASES
 from benchmarks.experiments.tournament.compare import (
@@ -18,7 +18,7 @@ from benchmarks.experiments.tournament.compare import (
     compare,
     frames,
 )
-from benchmarks.run.markdown import markdown_table
+from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import rank
 
 _BY_CASE = (SETTLED, "mean moves 2 sd, badly", "worst within 1 sd", WHILE_LEARNING)
@@ -43,22 +43,16 @@ _ADVICE = {
 Results = Mapping[str, Mapping[str, Comparison]]
 
 
-def write_report(
-    losses: pd.DataFrame, steps: pd.DataFrame, out: Path, command: str
-) -> str:
-    """Write ``report.md``, ``advice.md`` and the pictures.
-
-    Returns:
-        The text of the report.
-    """
+def make_report(losses: pd.DataFrame, steps: pd.DataFrame, command: str) -> Report:
+    """The report; the first of its tables is ``advice.md`` as well."""
     found = frames(losses, steps)
     results = {name: compare(frame, BASELINE) for name, frame in found.items()}
     chosen: Any = steps[steps["chosen"]]
     seconds = dict(chosen.groupby("method")["seconds"].median())
     advice = advice_table(results)
-    text = "\n\n".join(
+    return Report(
+        "The tournament: what if the world misbehaves after the data?",
         [
-            "# The tournament: what if the world misbehaves after the data?",
             _explanation(losses, command),
             "## If your world does this, take that",
             advice,
@@ -71,16 +65,16 @@ def write_report(
             _rank_table(found),
             "## Case by case",
             *[_case_table(name, found[name]) for name in _BY_CASE],
-        ]
+        ],
+        figures={
+            "differences.png": _differences(results),
+            "price.png": _price(results),
+        },
+        texts={"advice.md": f"{advice}\n"},
     )
-    (out / "advice.md").write_text(advice + "\n", encoding="utf-8")
-    (out / "report.md").write_text(text + "\n", encoding="utf-8")
-    _draw_differences(results, out / "differences.png")
-    _draw_price(results, out / "price.png")
-    return text
 
 
-def advice_table(results: Results) -> str:
+def advice_table(results: Results) -> Table:
     """What to take for each thing the world may do, what it costs and what it saves."""
     settled = results[SETTLED]
     rows = []
@@ -102,10 +96,10 @@ def advice_table(results: Results) -> str:
         rows.append([about, take, f"{c.loss:.1f} ({base.loss:.1f})", *saves, price])
     head = ["after the data, your world ...", "take", "its loss (erbo's)", "it saves"]
     head += ["p", "price if nothing shifts"]
-    return "\n".join(markdown_table(head, rows, left=2))
+    return Table(head, rows, left=2)
 
 
-def difference_table(results: Results, seconds: Mapping[str, float]) -> str:
+def difference_table(results: Results, seconds: Mapping[str, float]) -> Table:
     """One row for each method, one column for each situation."""
     methods = list(results[SETTLED])
     head = ["method", *results, "s/decision"]
@@ -122,7 +116,7 @@ def difference_table(results: Results, seconds: Mapping[str, float]) -> str:
                 text = f"{c.difference:+.1f} ± {c.error:.1f}"
                 cells.append(f"**{text}**" if c.sure else text)
         rows.append([*cells, f"{seconds[method]:.2g}"])
-    return "\n".join(markdown_table(head, rows))
+    return Table(head, rows)
 
 
 def _explanation(losses: pd.DataFrame, command: str) -> str:
@@ -160,7 +154,7 @@ def _explanation_of_differences() -> str:
     )
 
 
-def _rank_table(found: Mapping[str, pd.DataFrame]) -> str:
+def _rank_table(found: Mapping[str, pd.DataFrame]) -> Table:
     # of the methods that have played everywhere
     columns = {
         name: rank(frame.dropna(axis="columns")).mean
@@ -172,10 +166,10 @@ def _rank_table(found: Mapping[str, pd.DataFrame]) -> str:
         [str(method), *(f"{value:.1f}" for value in row)]
         for method, row in table.iterrows()
     ]
-    return "\n".join(markdown_table(["method", *table.columns], rows))
+    return Table(["method", *table.columns], rows)
 
 
-def _case_table(name: str, frame: pd.DataFrame) -> str:
+def _case_table(name: str, frame: pd.DataFrame) -> Table:
     by_case: Any = frame.groupby(level="case")  # pandas' annotations leave it open
     cases = [case for case in CASES if case in by_case.groups]
     means, errors = by_case.mean().T[cases], by_case.sem().T[cases]
@@ -187,14 +181,14 @@ def _case_table(name: str, frame: pd.DataFrame) -> str:
         ]
         rows.append([method, *cells])
     title = f"**{name}** (loss in percent, mean ± standard error over seeds)"
-    return "\n".join([title, "", *markdown_table(["method", *cases], rows)])
+    return Table(["method", *cases], rows, title)
 
 
 def _p(p: float) -> str:
     return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")
 
 
-def _draw_differences(results: Results, path: Path) -> None:
+def _differences(results: Results) -> Figure:
     """A heat map: blue where a method loses less than the baseline."""
     methods = [m for m in results[SETTLED] if m != BASELINE]
     values = np.array(
@@ -226,11 +220,10 @@ def _draw_differences(results: Results, path: Path) -> None:
                     color="white" if strong else "black",
                 )
     figure.colorbar(image, label=f"loss less that of {BASELINE}, percentage points")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    return figure
 
 
-def _draw_price(results: Results, path: Path) -> None:
+def _price(results: Results) -> Figure:
     """What each method costs if nothing shifts, against what it saves if it does."""
     names = ("mean moves 2 sd, badly", "worst within 1 sd", "worst within 2 sd")
     figure, axes = plt.subplots(
@@ -266,5 +259,4 @@ def _draw_price(results: Results, path: Path) -> None:
         ax.set_title(name)
         ax.set_xlabel("price: loss if nothing shifts, less erbo's")
     axes[0, 0].set_ylabel("saved: erbo's loss, less its own")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    return figure

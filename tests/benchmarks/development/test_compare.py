@@ -185,7 +185,7 @@ def test_the_report_has_a_table_for_each_half(monkeypatch):
     ]
     text = module.report(rows, "a command")
     assert "By the rule the default is **three**" in text
-    table = text[text.index("half A") :].splitlines()
+    table = text[text.index("outcomes, half A") :].splitlines()
     cells = [c.strip() for c in table[5].strip("|").split("|")]
     error = np.std(BETTER, ddof=1) / 8**0.5
     assert cells[:5] == ["three", "8", "6.5", f"-13.5 ± {error:.1f}", ".0039"]

@@ -13,8 +13,7 @@ from benchmarks.development.learn import INITIAL, SEARCH, Task, learn, predictio
 from benchmarks.development.truth import truth_of
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import make_recipe
-from botorch_drbo.surrogate import fit as fits
+from botorch_drbo.recipes import make_recipe, model_based
 
 TASK = Task("six_hump_camel", "erbo", "botorch", 0)
 
@@ -72,13 +71,13 @@ def test_an_outcome_is_predicted_by_the_model_that_asked(run):
 
 
 def test_data_are_fitted_once(monkeypatch):
-    calls, fit = [], fits.fit_gpytorch_mll
+    calls, fit = [], model_based.fit_outcomes
 
     def counted(*args, **kwargs):
         calls.append(1)
         return fit(*args, **kwargs)
 
-    monkeypatch.setattr(fits, "fit_gpytorch_mll", counted)
+    monkeypatch.setattr(model_based, "fit_outcomes", counted)
     learn(TASK, 11)
     # 6 asks; the recommendation after 10 outcomes takes the fit of the sixth
     assert len(calls) == 6

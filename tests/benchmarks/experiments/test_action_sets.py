@@ -10,7 +10,10 @@ import torch
 from benchmarks.__main__ import main
 from benchmarks.experiments import action_sets
 from benchmarks.experiments.action_sets import METHODS, NUM_DESIGN, Task
+from benchmarks.experiments.misspecified import collect
 from benchmarks.run.config import ConfigError
+from benchmarks.run.engine import make_run
+from benchmarks.run.storage import load
 
 
 def test_regret_is_against_the_best_of_the_round() -> None:
@@ -36,15 +39,13 @@ def test_all_methods_meet_the_same_world() -> None:
     assert torch.equal(same[0][:-1], same[1][:-1])  # also the noise, round by round
 
 
-def test_a_killed_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_as_it_would_have() -> None:
     task = Task("regret_balancing, own guesses", "bumps", 0.3, 0, 9)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert action_sets.run_task(task, whole) == 9
-    task.file(killed).parent.mkdir(parents=True)
-    lines = task.file(whole).read_text().splitlines(keepends=True)
-    task.file(killed).write_text("".join(lines[:5]) + "1")  # a torn line
-    assert action_sets.run_task(task, killed) == 5
-    assert action_sets.load(task, killed) == action_sets.load(task, whole)
+    whole = make_run(task).rows
+    rest = make_run(task, whole[:4]).rows
+    positions = [row["position"] for row in whole]
+    assert [row["position"] for row in rest] == positions
+    assert [row["regret"] for row in rest] == task.regret(positions).tolist()
 
 
 def test_without_an_error_the_one_that_knows_it_is_gp_ucb() -> None:
@@ -57,7 +58,8 @@ def test_without_an_error_the_one_that_knows_it_is_gp_ucb() -> None:
 def test_command_reports_regrets_and_plays(tmp_path: Path) -> None:
     line = ["action_sets", "--size", "smoke", "--workers", "1", "--out", str(tmp_path)]
     assert main(line) == 0
-    found = action_sets.collect(tmp_path, 1, 5)
+    rows, _ = load(tmp_path)
+    found = collect(rows, METHODS, lambda *run: Task.of(*run, 5).key)
     for by_method in found.values():
         assert list(by_method) == list(METHODS)
         for regret in by_method.values():

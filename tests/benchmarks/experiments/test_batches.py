@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
 from benchmarks.__main__ import main
 from benchmarks.experiments import batches, pending
-from benchmarks.experiments.batches import METHODS, Run, Setting, Values, report
+from benchmarks.experiments.batches import METHODS, Setting, Task, report
+from benchmarks.run.engine import make_run
 
 
 def test_the_regret_is_that_of_the_robust_value():
@@ -29,37 +31,79 @@ def test_the_regret_is_that_of_the_robust_value():
     assert dense.max() <= setting.optimum <= dense.max() + 1.0
 
 
-def test_the_table_pairs_the_methods_by_seed():
-    def run(end: float, values: tuple[Values, ...] = ()) -> Run:
-        regret, of_batches = torch.tensor([5.0, end]), torch.tensor([2.0, 4.0])
-        return Run(regret, of_batches, 0.25, values, gaps=torch.ones(2))
+def rows_of(
+    label: str,
+    seed: int,
+    regret: tuple[float, ...],
+    batch_regret: tuple[float, ...],
+    values: tuple[float, float, float] | None = None,
+    gap: float = 1.0,
+) -> pd.DataFrame:
+    """Those of one run; the same acquisition values in each round."""
+    greedy, cold, joint = values or (None, None, None)
+    return pd.DataFrame(
+        {
+            "problem": "p",
+            "algorithm": label,
+            "seed": seed,
+            "iteration": range(len(regret)),
+            "regret": regret,
+            "batch_regret": batch_regret,
+            "seconds": 0.25,
+            "gap": gap,
+            "greedy": greedy,
+            "cold": cold,
+            "joint": joint,
+        }
+    )
 
-    known = (Values(greedy=1.0, cold=0.5, joint=1.5), Values(2.0, 2.5, 2.5))
-    runs = {method.label: [run(1.0), run(3.0)] for method in METHODS}
-    runs["qUCB, jointly"] = [run(0.5, known[:1]), run(2.5, known[1:])]
-    text = report(runs, rounds=2, q=4)
+
+def test_the_table_pairs_the_methods_by_seed():
+    runs = []
+    for method in METHODS:
+        for seed, end in enumerate((1.0, 3.0)):
+            joint = method.label == "qUCB, jointly"
+            values = ((1.0, 0.5, 1.5), (2.0, 2.5, 2.5))[seed] if joint else None
+            regret = (5.0, end - 0.5 * joint)
+            runs.append(rows_of(method.label, seed, regret, (2.0, 4.0), values))
+    text = str(report(pd.concat(runs), q=4))
+    assert "then 2 batches of 4; 2 seeds" in text
     # Both seeds differ by the same: the paired error is zero, the plain one is 1.
-    assert "| qUCB, greedily | 2 ± 1 | 3.5 ± 0.5 | 3 ± 0 | 0.25 |" in text
-    assert "| qUCB, jointly - qUCB, greedily | -0.5 ± 0 | -0.25 ± 0 | 0 ± 0 |" in text
-    assert "| qUCB, jointly, cold | -0.4 | 0 | 0.4 | 50% |" in text
+    assert "| qUCB, greedily | 2.0 ± 1.0 | 3.50 ± 0.50 | 3 | 0.25 |" in text
+    assert "| qUCB, jointly - qUCB, greedily | -0.5 | -0.25 | 0 |" in text
+    assert "| qUCB, jointly, cold | -0.5 | 0 | 0.5 | 50% |" in text
     assert "| qUCB, jointly, warm | 0.5 | 0.5 | 0.5 | 100% |" in text
 
 
 def test_pending_is_compared_after_equal_numbers_of_outcomes():
-    def run(*regret: float) -> Run:
+    def run(label: str, seed: int, *regret: float) -> pd.DataFrame:
         # The regret of the decisions is that of the recommendations, and one more.
-        found = torch.tensor(regret, dtype=torch.double)
-        return Run(found, found + 1.0, 0.25, (), gaps=torch.full((2,), 0.125))
+        batch = tuple(r + 1.0 for r in regret)
+        return rows_of(label, seed, regret, batch, gap=0.125)
 
-    runs = {
-        ("p", pending.ONE_BY_ONE): [run(8, 6, 4, 2), run(8, 6, 4, 2)],
-        ("p", pending.HALLUCINATED.label): [run(5, 3), run(7, 5)],
-        ("p", pending.REPELLED.label): [run(5, 2), run(7, 4)],
-    }
-    text = pending.report(runs, rounds=2, q=2)
-    assert "| p | one by one | 2 ± 0 | 4 ± 0 | 6 ± 0 |  |" in text
-    assert "| p | UCB, hallucinated | 4 ± 1 | 5 ± 1 | 6 ± 1 | 0.12 |" in text
-    assert "| p | repelled - hallucinated | -1 ± 0 | -0.5 ± 0 | -0.5 ± 0 |  |" in text
+    runs = [
+        *(run(pending.ONE_BY_ONE.label, seed, 8, 6, 4, 2) for seed in (0, 1)),
+        run(pending.HALLUCINATED.label, 0, 5, 3),
+        run(pending.HALLUCINATED.label, 1, 7, 5),
+        run(pending.REPELLED.label, 0, 5, 2),
+        run(pending.REPELLED.label, 1, 7, 4),
+    ]
+    text = str(pending.report(pd.concat(runs), q=2))
+    assert "then 4 in batches of 2 or one by one; 2 seeds" in text
+    assert "| p | one by one | 2 | 4 | 6 |  |" in text
+    assert (
+        "| p | UCB, hallucinated | 4.0 ± 1.0 | 5.0 ± 1.0 | 6.0 ± 1.0 | 0.12 |" in text
+    )
+    assert "| p | repelled - hallucinated | -1 | -0.5 | -0.5 |  |" in text
+
+
+def test_a_run_is_a_function_of_its_task():
+    """The starts of the searches are drawn with the generator of the process."""
+    task = Task("branin_2_2", "qUCB, greedily", 0, 1, 2)
+    first, second = (
+        [row | {"seconds": 0.0} for row in make_run(task).rows] for _ in range(2)
+    )
+    assert first == second
 
 
 @pytest.mark.slow

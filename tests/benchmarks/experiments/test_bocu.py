@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -11,6 +12,8 @@ from benchmarks.__main__ import main
 from benchmarks.experiments import bocu
 from benchmarks.experiments.bocu import METHODS, SETTINGS, Curves, Setting, Task
 from benchmarks.problems import BOCUProblem
+from benchmarks.run.engine import make_run, run_tasks
+from benchmarks.run.storage import collect_runs, load
 from botorch_drbo.problem import History, SearchSpace
 
 GP = "gp_prior_2_2"
@@ -65,11 +68,15 @@ def test_objectives_by_hand(small: None):
 
 
 def test_each_run_is_made_once():
-    tasks = bocu.tasks_of([GP], [TV_DRO, TV_WCS, TV_GEN], seeds=2)
+    tasks = bocu.tasks_of([GP], [TV_DRO, TV_WCS, TV_GEN], seeds=2, rounds=1)
     assert len(tasks) == len(set(tasks)) == 2 * (3 + 2 + 3 + 3)
     assert [t.seed for t in tasks] == sorted(t.seed for t in tasks)
-    files = {task.file(Path()) for task in tasks}
-    assert len(files) == len(tasks)
+    assert len({task.key for task in tasks}) == len(tasks)
+
+
+def rows_of(tasks: list[Task], out: Path) -> pd.DataFrame:
+    assert run_tasks(tasks, out) == {}
+    return load(collect_runs({t.key: t.rounds for t in tasks}, out, {}))[0]
 
 
 @pytest.mark.parametrize("distance", ["tv", "mmd"])
@@ -82,11 +89,11 @@ def test_both_bounds_are_one_under_dro_and_two_under_wcs(distance: str, small: N
     same = []
     for objective in ("dro", "wcs"):
         setting = Setting(objective, distance)
-        common = Task(GP, "ucb_so", None, 3).algorithm(problem).options
+        common = Task(GP, "ucb_so", None, 3, 1).algorithm(problem).options
         assert common["beta"] == 2.0
         values = []
         for method in ("ucb_bocu_1", "ucb_bocu_2"):
-            recipe = Task(GP, method, setting, 3).algorithm(problem)
+            recipe = Task(GP, method, setting, 3, 1).algorithm(problem)
             history = History(X=x, C=c, Y=y, contexts=c)
             values.append(
                 recipe.propose(
@@ -100,7 +107,7 @@ def test_both_bounds_are_one_under_dro_and_two_under_wcs(distance: str, small: N
 def test_recipes_have_the_prior_and_the_reference(small: None):
     problem = bocu.make_problem(GP, 0)
     for method in METHODS:
-        options = Task.of(GP, method, TV_GEN, 0).algorithm(problem).options
+        options = Task.of(GP, method, TV_GEN, 0, 1).algorithm(problem).options
         prior = options["hyperparameters"]
         assert (prior.lengthscale, prior.outputscale) == (0.1, 1.0)
         assert prior.noise_variance == pytest.approx(1e-4)
@@ -108,32 +115,27 @@ def test_recipes_have_the_prior_and_the_reference(small: None):
 
 
 @pytest.mark.parametrize("method", ["ts_bocu", "ucb_so", "random"])
-def test_a_killed_run_is_extended_as_if_it_had_not_been(
-    method: str, tmp_path: Path, small: None
-):
-    task = Task.of(GP, method, TV_GEN, 1)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert bocu.run_task(task, whole, 6) == 6
-    assert bocu.run_task(task, killed, 3) == 3
-    with task.file(killed).open("a") as file:
-        file.write("1")  # torn
-    assert bocu.run_task(task, killed, 6) == 3
-    assert bocu.run_task(task, killed, 6) == 0
-    positions = [[d.position for d in bocu.load(task, o)] for o in (whole, killed)]
-    assert positions[0] == positions[1]
-    assert len(positions[0]) == 6
+def test_a_killed_run_is_extended_as_if_it_had_not_been(method: str, small: None):
+    task = Task.of(GP, method, TV_GEN, 1, 6)
+    whole = make_run(task).rows
+    rest = make_run(task, make_run(Task.of(GP, method, TV_GEN, 1, 3)).rows).rows
+    assert [row["position"] for row in rest] == [row["position"] for row in whole]
+    assert len(rest) == 6
 
 
 def test_only_seeds_with_all_methods_are_judged(tmp_path: Path, small: None):
-    for seed, methods in ((0, METHODS), (1, METHODS[:-1])):
-        for method in methods:
-            bocu.run_task(Task.of(GP, method, TV_DRO, seed), tmp_path, 2)
-    (found,) = bocu.collect(tmp_path, GP, seeds=2, iterations=2).items()
+    tasks = [
+        Task.of(GP, method, TV_DRO, seed, 2)
+        for seed, methods in ((0, METHODS), (1, METHODS[:-1]))
+        for method in methods
+    ]
+    rows = rows_of(tasks, tmp_path)
+    (found,) = bocu.collect(GP, rows, SETTINGS).items()
     setting, methods = found
     assert setting == TV_DRO
     assert {c.regret.shape for c in methods.values()} == {torch.Size([1, 2])}
     problem = bocu.make_problem(GP, 0)
-    taken = [d.position for d in bocu.load(Task.of(GP, "ucb_ro", TV_DRO, 0), tmp_path)]
+    taken = rows[(rows.algorithm == "ucb_ro") & (rows.seed == 0)].position.tolist()
     scores = torch.stack(
         [TV_DRO.build(problem)(f, problem.context_set.weights) for f in problem.table]
     )
@@ -147,7 +149,7 @@ def test_the_table_compares_by_seed():
 
     methods = {m: curves([4.0, 0, 0, 1], [4.0, 0, 0, 3]) for m in METHODS}
     methods["random"] = curves([2.0, 0, 0, 2], [3.0, 0, 0, 3])
-    text = bocu.report(GP, {SETTINGS[0]: methods}, {}, 4)
+    text = str(bocu.setting_table(SETTINGS[0], methods))
     assert "| ts_bocu | 6.0 ± 1.0 | 2.0 ± 1.0 | 0.50 |  |  | 0.5 |" in text
     assert "| random | 5.0 ± 1.0 | 2.50 ± 0.50 | 1.00 | -1 | 2 | 0.5 |" in text
 
@@ -177,7 +179,6 @@ def test_fewer_methods_may_run_longer(tmp_path: Path, small: None):
     assert "**WCS, TV**: 2 seeds, 3 decisions" in text
     assert "| ucb_so |" in text
     assert "| ts_bocu |" not in text
-    assert len(bocu.load(Task.of(GP, "ts_bocu", TV_WCS, 0), tmp_path)) == 1
 
 
 def test_wrong_counts_are_one_sentence(tmp_path: Path, capsys):
@@ -186,12 +187,12 @@ def test_wrong_counts_are_one_sentence(tmp_path: Path, capsys):
 
 
 def test_an_objective_is_judged_by_the_others(tmp_path: Path, small: None):
-    for setting in (TV_DRO, TV_WCS, TV_GEN):
-        bocu.run_task(Task.of(GP, "ts_bocu", setting, 0), tmp_path, 3)
-    crossed = bocu.cross(tmp_path, GP, seeds=2, iterations=3)
+    tasks = [Task.of(GP, "ts_bocu", s, 0, 3) for s in (TV_DRO, TV_WCS, TV_GEN)]
+    rows = rows_of(tasks, tmp_path)
+    crossed = bocu.cross(GP, rows)
     assert list(crossed) == ["tv"]
     problem = bocu.make_problem(GP, 0)
-    taken = [d.position for d in bocu.load(Task.of(GP, "ts_bocu", TV_DRO, 0), tmp_path)]
+    taken = rows[rows.algorithm == tasks[0].key.algorithm].position.tolist()
     objective, p = TV_WCS.build(problem), problem.context_set.weights
     scores = torch.stack([objective(f, p) for f in problem.table])
     expected = 3 * scores.max() - scores[taken].sum()

@@ -22,8 +22,8 @@ def test_a_decision_is_judged_by_the_closed_forms() -> None:
 
 def test_the_table_counts_what_reaches_the_level() -> None:
     outcomes = [Outcome(0.80, 0.81, 0.5, 1.0), Outcome(0.7, 0.81, 0.6, 0.9)]
-    text = constraints.report(dict.fromkeys(METHODS, outcomes), 10)
-    assert "| robust | 0.75 ± 0.05 | 0.81 ± 0 | 0.55 ± 0.05 | 1 of 2 |" in text
+    text = str(constraints.report(dict.fromkeys(METHODS, outcomes), 10))
+    assert "| robust | 0.750 ± 0.050 | 0.81 | 0.550 ± 0.050 | 1 of 2 |" in text
     assert "`python -m benchmarks constraints --seeds 2 --rounds 10`" in text
 
 

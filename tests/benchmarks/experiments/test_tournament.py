@@ -1,6 +1,5 @@
 """The tournament: deployed laws, learning runs, losses and comparisons."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +13,13 @@ from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
 from benchmarks.experiments.tournament.compare import compare
 from benchmarks.experiments.tournament.judge import best_decision
 from benchmarks.experiments.tournament.laws import LawOfTheData
-from benchmarks.experiments.tournament.learn import Run, learn
+from benchmarks.experiments.tournament.learn import Task
 from benchmarks.experiments.tournament.play import play
 from benchmarks.experiments.tournament.samples import SmoothSample
 from benchmarks.run.config import ConfigError
+from benchmarks.run.engine import make_run, run_tasks
+from benchmarks.run.storage import load as load_results
+from benchmarks.run.storage import run_file, runs_of
 from botorch_drbo.test_functions import make_test_function
 
 ACKLEY = LawOfTheData(make_test_function("ackley_2_1"))
@@ -113,7 +115,7 @@ def test_play_writes_results_and_reports(played):
 
 def test_a_report_of_what_is_there_learns_nothing(played, tmp_path):
     names = {"size": "smoke", "workers": 1, "only": ["newsvendor"]}
-    with pytest.raises(ConfigError, match="no seed"):
+    with pytest.raises(ConfigError, match="nothing to read"):
         play(tmp_path, **names, methods=["erbo"], report_only=True)
     before = (played / "losses.parquet").read_bytes()
     methods = ["erbo", "wdrbo_exact_1sd", "random"]
@@ -126,8 +128,9 @@ def test_a_report_of_what_is_there_learns_nothing(played, tmp_path):
 def test_the_data_law_is_judged_by_the_test_function(played):
     losses = pd.read_parquet(played / "losses.parquet")
     row = losses[losses["deployment"] == "nothing shifts"].iloc[0]
-    run = Run("newsvendor", row["method"], int(row["seed"])).file(played)
-    x = json.loads(run.read_text())["recommended"][str(row["contexts"])]
+    key = Task("newsvendor", row["method"], int(row["seed"]), SIZES["smoke"]).key
+    run = runs_of(load_results(played)[0])[key].set_index("iteration")
+    x = [*run.recommended[row["contexts"] - 1]]
     function = make_test_function("newsvendor")
     expected = function.expected_value(torch.tensor(x).double(), num=2**15).item()
     assert row["value"] == pytest.approx(expected, abs=2e-3)
@@ -135,17 +138,14 @@ def test_the_data_law_is_judged_by_the_test_function(played):
 
 
 def test_a_finished_run_is_kept_and_another_is_refused(played):
-    run, size = Run("newsvendor", "random", 0), SIZES["smoke"]
-    before = run.file(played).read_bytes()
-    assert learn(run, size, played) is False
-    run.file(played).unlink()
-    assert learn(run, size, played) is True
-    again, first = json.loads(run.file(played).read_bytes()), json.loads(before)
-    assert {k: v for k, v in again.items() if k != "seconds"} == {
-        k: v for k, v in first.items() if k != "seconds"
-    }
-    with pytest.raises(ConfigError, match="holds another run"):
-        learn(run, replace(size, contexts=8), played)
+    task = Task("newsvendor", "random", 0, SIZES["smoke"])
+    before = run_file(played, task.key).read_bytes()
+    seen = []
+    assert run_tasks([task], played, on_finished=seen.append) == {} and seen == []
+    assert run_file(played, task.key).read_bytes() == before
+    longer = replace(task, size=replace(task.size, contexts=8))
+    with pytest.raises(ConfigError, match="is another run"):
+        run_tasks([longer], played)
 
 
 def test_unknown_names_are_refused(tmp_path):
@@ -153,18 +153,16 @@ def test_unknown_names_are_refused(tmp_path):
         play(tmp_path, size="smoke", workers=1, methods=["erbbo"])
 
 
-def test_a_drifting_case_ends_two_deviations_away(tmp_path):
+def test_a_drifting_case_ends_two_deviations_away():
     size = replace(SIZES["smoke"], contexts=7)
-    learn(Run("newsvendor", "random", 0), size, tmp_path)
-    learn(Run("newsvendor_drifting", "random", 0), size, tmp_path)
     still, moved = (
-        json.loads(Run(case, "random", 0).file(tmp_path).read_text())
+        [row["c"] for row in make_run(Task(case, "random", 0, size)).rows]
         for case in ("newsvendor", "newsvendor_drifting")
     )
     data = LawOfTheData(CASES["newsvendor"].make(0))
     end = 2 * data.deviation * data.adverse_direction()
     # the cases draw contexts of their own: means compare, single contexts do not
-    assert np.mean(moved["c"][-3:]) < np.mean(still["c"]) - 0.5 * end.abs().item()
+    assert np.mean(moved[-3:]) < np.mean(still) - 0.5 * end.abs().item()
 
 
 def test_a_comparison_is_paired_by_case_and_seed():

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 
 from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.recipes import RegretBalancing
+from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.test_functions import make_test_function
 

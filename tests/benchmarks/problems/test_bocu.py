@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from benchmarks.problems import BOCUProblem, objective_regret
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions import ClosedForm, Problem, closed_form
+from botorch_drbo.test_functions import closed_form
+from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
 from botorch_drbo.test_functions.formulas import ackley
 from botorch_drbo.test_functions.laws import (
     discretised_normal,

@@ -41,11 +41,12 @@ def keep(config: BenchmarkConfig, out: Path) -> Path:
                         "fit_seconds": 0.5,
                         "inner_seconds": 0.2,
                         "warnings": ["W: careful"] if a == 1 else [],
+                        "recommended": [0.0] if i else None,
+                        "recommended_regret": 0.25 if i else None,
                     }
                     for i in range(config.iterations)
                 ]
-                made = {"commit": "abc", "machine": "a machine"}
-                made["recommended"] = {"x": [0.0], "regret": 0.25}
+                made = {"commit": "abc", "machine": "a machine", "load": 0.25 * a}
                 header = {"versions": {"torch": "2"}}
                 key = RunKey(problem.label, algorithm.label, seed)
                 save(Run(rows, header, made), run_file(out, key))
@@ -71,7 +72,7 @@ def test_the_report_has_the_numbers(report: Path):
     assert "| " + " | ".join(expected) + " |" in summary
     assert "3 pairs cannot give less than 0.25" in summary
     assert "wdrbo: 6 of 6 asks warned, mostly" in summary
-    assert "commit abc; a machine" in summary
+    assert "commit abc; a machine; load up to 0.5 a core." in summary
     assert "mean ranks erbo 1.00, wdrbo 2.00, a_b 3.00" in summary
     for picture in ("regret.png", "ranks.png"):
         assert (report / picture).read_bytes().startswith(b"\x89PNG")

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks.run import runner
+from benchmarks.run import engine
 from benchmarks.run.config import (
     AlgorithmConfig,
     BenchmarkConfig,
@@ -23,7 +23,8 @@ from benchmarks.run.config import (
     ProblemConfig,
     from_toml,
 )
-from benchmarks.run.runner import Finished, Task, run_benchmark, run_one
+from benchmarks.run.engine import Finished, make_run, run_tasks
+from benchmarks.run.runner import Task, tasks_of
 from benchmarks.run.storage import RunKey, collect, load, run_file
 from benchmarks.run.world import World, make_problem
 
@@ -39,6 +40,12 @@ CONFIG = BenchmarkConfig(
     options=TINY,
 )
 RANDOM = replace(CONFIG, algorithms=CONFIG.algorithms[:1], options={})
+
+
+def run_benchmark(
+    config: BenchmarkConfig, out: Path, **options
+) -> dict[RunKey, BaseException]:
+    return run_tasks(tasks_of(config, out), out, **options)
 
 
 def stored(out: Path, config: BenchmarkConfig = CONFIG) -> pd.DataFrame:
@@ -78,10 +85,13 @@ def test_records_say_what_happened(whole: Path):
         assert r.regret == problem.optimal_value - r.expected
         assert r.fit_seconds + r.inner_seconds < r.seconds
         assert (r.fit_seconds > 0) == (r.inner_seconds > 0) == (r.algorithm == "erbo")
-    for made in about["recommended"]:
-        x = torch.tensor([made["x"]], dtype=torch.double)
+    last = rows.dropna(subset="recommended")
+    assert last.iteration.tolist() == 4 * [CONFIG.iterations - 1]
+    for r in last.itertuples():
+        x = torch.tensor([[*r.recommended]], dtype=torch.double)
         regret = problem.optimal_value - problem.expected_value(x).item()
-        assert made["regret"] == regret
+        assert r.recommended_regret == regret
+    assert about["load"] >= 0.0
 
 
 @pytest.mark.slow
@@ -178,12 +188,12 @@ def test_a_full_disk_is_reported_and_the_same_command_goes_on(
 
 
 def test_one_failure_leaves_the_other_runs(tmp_path: Path, monkeypatch):
-    def fails(task: Task):
+    def fails(task: Task, *arguments):
         if task.seed == 0:
             raise RuntimeError("bad luck")
-        return run_one(task)
+        return make_run(task, *arguments)
 
-    monkeypatch.setattr(runner, "run_one", fails)
+    monkeypatch.setattr(engine, "make_run", fails)
     failures = run_benchmark(RANDOM, tmp_path)
     assert list(failures) == [RunKey("wdrbo_figure1", "random", 0)]
     assert stored(tmp_path, RANDOM).seed.unique().tolist() == [1]
@@ -192,11 +202,11 @@ def test_one_failure_leaves_the_other_runs(tmp_path: Path, monkeypatch):
 def test_a_run_of_a_process_with_another_version_is_not_kept(
     tmp_path: Path, monkeypatch
 ):
-    def other(task: Task):
-        run = run_one(task)
+    def other(task: Task, *arguments):
+        run = make_run(task, *arguments)
         return replace(run, header={**run.header, "versions": {"torch": "0"}})
 
-    monkeypatch.setattr(runner, "run_one", other)
+    monkeypatch.setattr(engine, "make_run", other)
     failures = run_benchmark(RANDOM, tmp_path)
     assert len(failures) == 2
     assert "versions.torch" in str(next(iter(failures.values())))
@@ -236,7 +246,7 @@ def test_runs_on_one_thread_and_gives_the_threads_back(monkeypatch):
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        run_one(Task(RANDOM, FIGURE1, RANDOM.algorithms[0], 0))
+        make_run(Task(RANDOM, FIGURE1, RANDOM.algorithms[0], 0))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -19,11 +19,13 @@ from benchmarks.run.storage import (
     Run,
     RunKey,
     collect,
+    collect_runs,
     differences,
     load,
-    missing,
+    refuse_others,
     run_file,
     save,
+    stored_rows,
 )
 
 CONFIG = BenchmarkConfig(
@@ -35,7 +37,7 @@ CONFIG = BenchmarkConfig(
 )
 KEYS = [RunKey("newsvendor", "random", seed) for seed in CONFIG.seeds]
 HEADER = {"format": 2, "versions": {"torch": "2"}, "iterations": 2}
-MADE = {"commit": "abc", "machine": "m", "recommended": {"x": [0.5], "regret": 0.1}}
+MADE = {"commit": "abc", "machine": "m", "load": 0.5}
 
 
 def row(iteration: int) -> dict:
@@ -51,6 +53,8 @@ def row(iteration: int) -> dict:
         "fit_seconds": 0.2,
         "inner_seconds": 0.1,
         "warnings": ["w"] if iteration else [],
+        "recommended": [third] if iteration else None,
+        "mine": iteration > 0,  # of no other experiment
     }
 
 
@@ -66,20 +70,40 @@ def test_rows_come_back_exactly(tmp_path: Path):
     keys = [key for key in KEYS for _ in RUN.rows]
     for stored, key in zip(rows.to_dict("records"), keys, strict=True):
         wanted = {**key._asdict(), **row(stored["iteration"])}
-        stored |= {name: list(stored[name]) for name in ("x", "c", "warnings")}
+        lists = ("x", "c", "warnings") + ("recommended",) * stored["mine"]
+        stored |= {name: list(stored[name]) for name in lists}
         assert stored == wanted
     assert about["versions"] == [{"torch": "2"}]
     assert (about["commit"], about["machine"]) == (["abc"], ["m"])
-    assert about["recommended"][0] == KEYS[0]._asdict() | MADE["recommended"]
+    assert about["load"] == 0.5
     assert about["config"]["name"] == "test"
     assert load(path)[1] == about
 
 
-def test_only_what_is_not_there_is_missing(tmp_path: Path):
-    headers = dict.fromkeys(KEYS, HEADER)
-    assert missing(headers, tmp_path) == KEYS
+def test_rows_of_a_run_that_is_not_there_are_none(tmp_path: Path):
+    path = run_file(tmp_path, KEYS[0])
+    assert stored_rows(path, HEADER) == []
+    save(RUN, path)
+    assert stored_rows(path, HEADER) == RUN.rows
+
+
+def test_of_a_longer_run_the_first_rounds_are_taken_and_a_shorter_is_left_out(
+    tmp_path: Path,
+):
     save(RUN, run_file(tmp_path, KEYS[0]))
-    assert missing(headers, tmp_path) == KEYS[1:]
+    save(replace(RUN, rows=[row(0)]), run_file(tmp_path, KEYS[1]))
+    rows, _ = load(collect_runs(dict.fromkeys(KEYS, 1), tmp_path, {}))
+    assert rows.seed.tolist() == [0, 1]
+    rows, _ = load(collect_runs(dict.fromkeys(KEYS, 2), tmp_path, {}))
+    assert rows.seed.tolist() == [0, 0]
+
+
+def test_any_name_is_a_folder(tmp_path: Path):
+    key = RunKey("waves 0.1", "ec_gp_ucb, half", 3)
+    path = run_file(tmp_path, key)
+    assert (
+        path == tmp_path / "runs" / "waves_0.1" / "ec_gp_ucb_half" / "seed_0003.parquet"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,14 +118,15 @@ def test_a_folder_of_another_version_or_config_is_refused_with_what_differs(
 ):
     save(RUN, run_file(tmp_path, KEYS[0]))
     with pytest.raises(ConfigError, match=message) as error:
-        missing({KEYS[0]: header}, tmp_path)
+        stored_rows(run_file(tmp_path, KEYS[0]), header)
     assert "--out" in str(error.value)
 
 
 def test_a_folder_with_runs_that_the_config_does_not_name_is_refused(tmp_path: Path):
     save(RUN, run_file(tmp_path, KEYS[0]))
     with pytest.raises(ConfigError, match=r"of another config.*--out"):
-        missing({RunKey("newsvendor", "erbo", 0): HEADER}, tmp_path)
+        refuse_others([RunKey("newsvendor", "erbo", 0)], tmp_path)
+    refuse_others(KEYS[1:], tmp_path)  # of another seed
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch):

@@ -1,0 +1,274 @@
+"""What is computed from a model's posterior over contexts shares: it, and pending."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import get_args
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
+from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
+from botorch_drbo.posterior.factory import Method
+from botorch_drbo.posterior.freshness import Snapshot
+from botorch_drbo.posterior.models import some_inputs
+from botorch_drbo.posterior.prior import prior_variance
+
+_NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
+_TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone
+
+
+class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
+    r"""A number per decision from the posterior over the contexts, in closed form.
+
+    ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
+
+    *Pending decisions.* Their contexts have not come yet. Each is joined with
+    ``num_pending_contexts`` contexts that represent the context set, and these joint
+    inputs are hallucinated: the posterior mean stays as it is, the posterior variance
+    becomes what it would be had they been observed [Desautels2014bucb]_.
+
+    *Batches* are chosen one decision at a time, each with the earlier ones pending
+    (``optimize_acqf(..., q=q, sequential=True)``). So the value of a batch is
+
+    .. math:: \alpha(x_1, \dots, x_q) = \sum_{j=1}^q
+        \alpha(x_j \mid x_1, \dots, x_{j-1} \text{ pending}),
+
+    the sum of what sequential maximisation makes large, and it depends on the order.
+
+    *What is noticed.* At the start of each call the training data, all parameters and
+    buffers of the model and of the posterior transform, and given noise are compared
+    with what the cached factors were made of; if any was replaced
+    (``set_train_data``), trained, loaded from a file or filled in place, the factors
+    are computed again. Not noticed are an ``offset`` of the transform that is a plain
+    number, and whatever a model keeps as a plain number. The context set is copied: for
+    other contexts make a new acquisition function. On a GPU values are not compared,
+    because that would wait for the device at each call: there a change made through
+    ``.data``, as GPyTorch's ``initialize`` makes it, is not noticed.
+
+    Args:
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        context_set: The reference distribution of the context.
+        options: Those of what follows from moments; see ``MomentOptions``.
+
+    Raises:
+        InputDataError: A context set that is not one, or an option outside its range.
+        BotorchTensorDimensionError: Context columns that do not fit the model.
+        UnsupportedError: A model that is not single-output.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        context_set: ContextSet,
+        *,
+        context_indices: Sequence[int] | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        num_pending_contexts: int = 8,
+        num_inputs: int | None = None,
+        method: Method = "auto",
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ) -> None:
+        super().__init__(
+            model,
+            context_set,
+            context_indices=context_indices,
+            posterior_transform=posterior_transform,
+            num_inputs=num_inputs,
+        )
+        if method not in get_args(Method):
+            raise InputDataError(
+                f"`method` must be one of {get_args(Method)}, got {method!r}."
+            )
+        self.num_pending_contexts = check_count(
+            num_pending_contexts, "num_pending_contexts"
+        )
+        self.method: Method = method
+        self.memory_budget = check_count(memory_budget, "memory_budget")
+        self.ensemble = is_ensemble(self.model)
+
+    def _condition(self, pending: Tensor | None) -> None:
+        made_of: list[Module] = [self.model]
+        if self.posterior_transform is not None:
+            made_of.append(self.posterior_transform)
+        with torch.inference_mode(False):  # it is kept
+            self.observed = self.posterior = self._posterior(None)
+            joint = None
+            if pending is not None:
+                contexts = self._pending_contexts().to(pending)
+                joint = self.observed.join(pending, contexts).flatten(0, 1)
+                self.posterior = self._posterior(joint)
+            self.min_variance = self._find_min_variance()
+            self._prepare(joint)
+            self._made_of = Snapshot(*made_of)
+
+    @abstractmethod
+    def _prepare(self, joint: Tensor | None) -> None:
+        """Compute what else follows from the model.
+
+        Args:
+            joint: Pending decisions, each with the contexts that stand for its own,
+                ``m * k x d``; None for none.
+        """
+
+    def _pending_contexts(self) -> Tensor:
+        """Those that stand for the contexts of a pending decision, ``k x d_c``."""
+        return self.context_set.representatives(self.num_pending_contexts)
+
+    def _posterior(
+        self, pending: Tensor | None, pending_noise: float = 1.0
+    ) -> MarginalPosterior:
+        return marginal_posterior(
+            self.model,
+            self.context_indices,
+            posterior_transform=self.posterior_transform,
+            pending=pending,
+            pending_noise=pending_noise,
+            method=self.method,
+            memory_budget=self.memory_budget,
+        )
+
+    def _contexts(self) -> Tensor:
+        """All contexts that a value needs, those of the context set first."""
+        return self.context_set.points
+
+    def _find_min_variance(self) -> float:
+        """Below it variances are rounding errors, whatever the units of y."""
+        dtypes = (parameter.dtype for parameter in self.model.parameters())
+        dtype = next(dtypes, torch.double)
+        at = None
+        if some_inputs(self.model) is None:
+            at = torch.zeros(1, self.num_joint, dtype=dtype)
+        scale = prior_variance(self.model, self.posterior_transform, at=at)
+        # A certain model has no scale.
+        return max(_NEGLIGIBLE * scale, torch.finfo(dtype).tiny)
+
+    def _refresh(self) -> None:
+        """Compute again what was made of numbers that have changed since."""
+        if not self._made_of.same():
+            self._condition(self.X_pending)
+
+    # BoTorch types its decorator for the base class only.
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Evaluate the acquisition function.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``; or one batch of several, ``1 x q x d_x``,
+                without a gradient.
+
+        Returns:
+            One value per decision, ``b``; higher is better. Of a batch the sum of what
+            each decision was worth when the earlier ones were pending.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+            UnsupportedError: Several batches, or gradients, of several decisions.
+        """
+        self._check_decisions(X)
+        if X.shape[-2] != 1:
+            return self._one_after_another(X)
+        return self._evaluate(self.values, X)
+
+    @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
+    def ranking(self, X: Tensor) -> Tensor:
+        r"""Evaluate what decisions are ranked by before an ascent begins.
+
+        The order is nearly that of the values, which may cost far more: a bound of them
+        where there is a cheaper one, else the values themselves.
+
+        Args:
+            X: Decisions, ``b x 1 x d_x``.
+
+        Returns:
+            One number per decision, ``b``, without a gradient.
+
+        Raises:
+            BotorchTensorDimensionError: Other columns.
+        """
+        self._check_decisions(X)
+        with torch.no_grad():
+            return self._evaluate(self._ranking, X)
+
+    def _evaluate(self, values: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+        """A function of ``b x d_x`` at ``b x 1 x d_x``, in blocks; ``b``."""
+        if self.context_set.points.device != X.device:
+            self.to(X.device)
+        self._refresh()
+        found = self._in_blocks(lambda rows: values(rows) + self._repulsion(rows), X)
+        found = self._over_models(found) if self.ensemble else found
+        return (found - self._paid_by_all(X)).to(X)
+
+    def _in_blocks(self, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+        """A function of ``b x d_x`` at ``b x 1 x d_x``, in the dtype of the model."""
+        dtype, num_contexts = self.posterior.dtype, len(self._contexts())
+        graph = torch.is_grad_enabled() and X.requires_grad
+        copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
+        (found,) = in_blocks(
+            lambda rows: (function(rows),),
+            X.squeeze(-2).to(dtype),
+            copies * dtype.itemsize * num_contexts,
+            self.memory_budget,
+        )
+        return found
+
+    def _paid_by_all(self, X: Tensor) -> Tensor:
+        """What each decision of a call ``b x 1 x d_x`` pays for all of them."""
+        return X.new_zeros(())
+
+    def _repulsion(self, X: Tensor) -> Tensor:
+        """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""
+        return X.new_zeros(())
+
+    def _over_models(self, values: Tensor) -> Tensor:
+        """One value of those of each model of an ensemble, ``b x S`` to ``b``."""
+        return values.mean(-1)
+
+    def _one_after_another(self, X: Tensor) -> Tensor:
+        """The value of one batch, ``... x q x d_x`` to ``...``, all ones."""
+        wants_gradient = X.requires_grad and torch.is_grad_enabled()
+        if X.shape[:-2].numel() != 1 or X.shape[-2] == 0 or wants_gradient:
+            raise UnsupportedError(
+                f"{type(self).__name__} is maximised one decision at a time, got `X` "
+                f"of shape {tuple(X.shape)} with q = {X.shape[-2]}. Pass "
+                "`sequential=True` to `optimize_acqf`; only the value of a single "
+                "batch can be asked for, without a gradient."
+            )
+        rows, given = X.reshape(-1, X.shape[-1]), self.X_pending
+        earlier = rows[:0] if given is None else given.to(rows)
+        try:
+            total = X.new_zeros(X.shape[:-2])
+            for number, row in enumerate(rows):
+                self.set_X_pending(torch.cat([earlier, rows[:number]]))
+                total = total + self(row.unsqueeze(0))
+        finally:
+            self.set_X_pending(given)
+        return total
+
+    @abstractmethod
+    def values(self, X: Tensor) -> Tensor:
+        r"""The value of each decision; what a subclass has to say.
+
+        ``forward`` calls it in blocks of decisions, and takes the mean over the models
+        of an ensemble.
+
+        Args:
+            X: Decisions, ``b x d_x``.
+
+        Returns:
+            One value per decision, ``b``; of an ensemble ``b x S``. Higher is better.
+        """
+
+    def _ranking(self, X: Tensor) -> Tensor:
+        """Cheaper numbers in nearly the same order, without a graph."""
+        return self.values(X)

@@ -1,0 +1,135 @@
+r"""Transport plans that send each atom to one context: cutting planes of the dual.
+
+The dual of the worst case over a Wasserstein ball is concave and piecewise linear in
+its multiplier,
+
+.. math:: D(\lambda) = \sum_i p_i \min_j (f_j + \lambda C_{ij}) - \lambda \epsilon,
+
+and every choice of a target for each atom is a line above it: its intercept is the mean
+score, its slope the mean cost less the radius [Kelley1960cuttingplane]_.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Where each atom goes, all ``b x n``: one cutting plane of the dual per row."""
+
+    target: Tensor
+    score: Tensor
+    cost: Tensor
+
+    def cut(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Intercept and slope of the cut, the mean score and cost: ``b`` and ``b``."""
+        return (p * self.score).sum(-1), (p * self.cost).sum(-1)
+
+    def replaced(self, other: Assignment, rows: Tensor) -> Assignment:
+        """This assignment, with the rows that are set from the other one."""
+        pairs = zip(
+            (other.target, other.score, other.cost),
+            (self.target, self.score, self.cost),
+            strict=True,
+        )
+        return Assignment(*(torch.where(rows[:, None], b, a) for b, a in pairs))
+
+
+def mixed_plan(
+    p: Tensor,
+    radius: Tensor,
+    saturated: Tensor,
+    low: Assignment,
+    high: Assignment,
+    m: int,
+) -> tuple[Tensor, Tensor]:
+    """The mixture of both plans that costs the radius, and its radius derivative."""
+    (_, cost_low), (_, cost_high) = low.cut(p), high.cut(p)
+    zeros = p.new_zeros(len(p), m)
+    q_low = zeros.scatter_add(-1, low.target, p)
+    q_high = zeros.scatter_add(-1, high.target, p)
+    cost_gap = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
+    share = ((radius - cost_high) / cost_gap).clamp(0.0, 1.0)
+    share = torch.where(saturated, 1.0, share)[:, None]
+    q = share * q_low + (1 - share) * q_high
+    direction = (q_low - q_high) / cost_gap[:, None]
+    return q, torch.where(saturated[:, None], zeros, direction)
+
+
+def cheapest_target(
+    f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor
+) -> Tensor:
+    """The argmin over ``j`` of ``f[row, j] + lam * cost[atom, j]``, ``k``.
+
+    In chunks that are written over, as fresh memory costs more than the arithmetic.
+    """
+    k, m = len(row), f.shape[-1]
+    size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // m))
+    target = torch.empty(k, dtype=torch.long, device=f.device)
+    scores, costs = f.new_empty(size, m), f.new_empty(size, m)
+    least = f.new_empty(size)
+    for start in range(0, k, size):
+        part = slice(start, min(start + size, k))
+        count = part.stop - start
+        a, c = scores[:count], costs[:count]
+        torch.index_select(f, 0, row[part], out=a)
+        torch.index_select(cost, 0, atom[part], out=c)
+        torch.addcmul(a, c, lam[part, None], out=a)
+        torch.min(a, -1, out=(least[:count], target[part]))
+    return target
+
+
+def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Tensor:
+    """The steepest descent of the score per cost beyond that of staying, ``b``.
+
+    Args:
+        f: Scores, ``b x m``.
+        cost: ``n x m``.
+        stay: Where atoms are as near as they can be, ``b x n``.
+        used: Which atoms have mass, ``b x n``.
+    """
+    has_mass = used.any(0)
+    extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
+    inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
+    stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
+    size = max(
+        1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())
+    )
+    parts = [
+        (stays.unsqueeze(-1) - row.unsqueeze(-2)).mul_(inverse_cost).flatten(1).amax(-1)
+        for stays, row in zip(stay_score.split(size), f.split(size), strict=True)
+    ]
+    return torch.cat(parts).clamp_min(0.0)
+
+
+def assignment_at_zero(f: Tensor, cost: Tensor) -> Assignment:
+    """The cut at ``lambda = 0``: all atoms go to the cheapest of the lowest scores."""
+    lowest = f == f.amin(-1, keepdim=True)  # b x m
+    target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
+    tied = lowest.sum(-1, keepdim=True) > 1
+    row, atom = tied.expand(-1, len(cost)).nonzero(as_tuple=True)
+    masked = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
+    target[row, atom] = cheapest_target(masked, cost, f.new_ones(len(row)), row, atom)
+    return _assignment(f, cost, target)
+
+
+def assignment_at_infinity(f: Tensor, cost: Tensor) -> Assignment:
+    """The cut for large ``lambda``: the lowest score among the nearest candidates."""
+    nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
+    target = nearest.byte().argmax(-1).repeat(len(f), 1)
+    tied = nearest.sum(-1) > 1
+    row, atom = tied.expand(len(f), -1).nonzero(as_tuple=True)
+    masked = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
+    target[row, atom] = cheapest_target(f, masked, f.new_ones(len(row)), row, atom)
+    return _assignment(f, cost, target)
+
+
+def _assignment(f: Tensor, cost: Tensor, target: Tensor) -> Assignment:
+    atoms = torch.arange(len(cost), device=f.device)
+    return Assignment(target, f.gather(-1, target), cost[atoms, target])

@@ -1,0 +1,277 @@
+"""How far a model can be believed: what it says of outcomes it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.surrogate.leave_one_out import (
+    LEVEL_OF_MISSES,
+    leave_one_out,
+    overconfidence,
+)
+from botorch_drbo.surrogate.near_rows import NearRows, near_rows
+
+FEW_OUTCOMES = 10
+"""With fewer of them a model knows nearly nothing."""
+_NUM_WORST = 3
+_WIDTH = 20  # of the names of the lines
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelCheck:
+    r"""Every outcome against what the model says of it from all others.
+
+    Hyper-parameters are those of the fit to all outcomes: see ``LeaveOneOut``. So the
+    check finds a model that fits badly, and single rows that are wrong; it is too kind
+    to a model with lengthscales that fit these rows by luck. ``print`` shows it.
+
+    Attributes:
+        trials: The numbers of the trials with an outcome, ``t``.
+        outcomes: Their outcomes, ``t``, in your sign and units.
+        predicted: What the model expects of each from all others, ``t``.
+        lower: The lower ends of the 95% intervals of the outcomes, ``t``.
+        upper: Their upper ends, ``t``.
+        standardised: Residuals in predicted deviations, ``t``; positive ones of
+            outcomes that are higher than predicted.
+        near: How far outcomes of near rows differ against the modelled noise; None if
+            no two rows are so near that noise makes most of their difference.
+        unseen: The share of the weight of the contexts asked for that lies outside
+            those with an outcome: beyond the range of a column, or at a category that
+            never occurred.
+        unseen_columns: The same of each context column alone.
+        context_names: Names of these columns.
+    """
+
+    trials: tuple[int, ...]
+    outcomes: Tensor
+    predicted: Tensor
+    lower: Tensor
+    upper: Tensor
+    standardised: Tensor
+    near: NearRows | None
+    unseen: float
+    unseen_columns: tuple[float, ...]
+    context_names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, model: Model, history: History, space: SearchSpace, contexts: ContextSet
+    ) -> ModelCheck:
+        r"""Check a model against the outcomes that it was fitted to.
+
+        Args:
+            model: Of ``[x, c]``, fitted.
+            history: What it was fitted to.
+            space: The boxes of decisions and contexts.
+            contexts: Those that the model is asked for.
+
+        Raises:
+            UnsupportedError: A model without a closed form to leave outcomes out, or
+                one that holds another number of outcomes.
+        """
+        left_out = leave_one_out(model)
+        if len(left_out.outcomes) != history.t:
+            raise UnsupportedError(
+                f"The model holds {len(left_out.outcomes)} outcomes, and {history.t} "
+                "were told: which is which is not known. Return a model of all rows "
+                "of `train_X` from the function `model`."
+            )
+        rest = 0.5 * (1.0 - LEVEL_OF_MISSES)
+        ends = [left_out.predicted.quantile(p) for p in (rest, 1.0 - rest)]
+        lower, upper = (left_out.in_units(end) for end in ends)
+        outside = _outside(contexts.points, history.C, space)
+        weights = contexts.weights
+        return cls(
+            trials=tuple(range(history.t)),
+            outcomes=left_out.in_units(left_out.outcomes),
+            predicted=left_out.in_units(left_out.predicted.mean),
+            lower=torch.minimum(lower, upper),
+            upper=torch.maximum(lower, upper),
+            standardised=left_out.standardised,
+            near=near_rows(model),
+            unseen=weights[outside.any(-1)].sum().item(),
+            unseen_columns=tuple(
+                (contexts.weights @ outside.to(contexts.weights)).tolist()
+            ),
+            context_names=tuple(f"c{j + 1}" for j in range(space.d_c)),
+        )
+
+    @property
+    def explained(self) -> float:
+        r"""The share of what outcomes vary by that is predicted without seeing them.
+
+        .. math:: R^2 = 1 - \frac{\sum_i (y_i - \mu_{-i})^2}
+            {\sum_i (y_i - \bar y_{-i})^2}
+
+        against the mean of the others: one if every outcome is predicted exactly, zero
+        or less if the mean of the others does as well. NaN if outcomes do not differ.
+        """
+        t = len(self.outcomes)
+        if t < 2:
+            return torch.nan
+        total = (self.outcomes - self.outcomes.mean()).square().sum() * (
+            t / (t - 1)
+        ) ** 2
+        missed = (self.outcomes - self.predicted).square().sum()
+        return (1.0 - missed / total).item() if total > 0 else torch.nan
+
+    @property
+    def num_outside(self) -> int:
+        """How many outcomes lie outside their 95% interval."""
+        outside = (self.outcomes < self.lower) | (self.outcomes > self.upper)
+        return int(outside.sum())
+
+    @property
+    def coverage(self) -> float:
+        """The share of outcomes inside their 95% interval."""
+        return 1.0 - self.num_outside / len(self.outcomes)
+
+    @property
+    def widening(self) -> float:
+        """By what the intervals of recommendations are stretched: overconfidence."""
+        return overconfidence(self.standardised)
+
+    @property
+    def worst(self) -> tuple[int, ...]:
+        """The numbers of the trials that surprise most, three of them, worst first."""
+        order = self.standardised.abs().argsort(descending=True, stable=True)
+        return tuple(self.trials[i] for i in order[:_NUM_WORST].tolist())
+
+    def mirrored(self) -> ModelCheck:
+        """The same check of minus the outcome."""
+        return replace(
+            self,
+            outcomes=-self.outcomes,
+            predicted=-self.predicted,
+            lower=-self.upper,
+            upper=-self.lower,
+            standardised=-self.standardised,
+        )
+
+    def words(self) -> str:
+        """Say it in a line, as recommendations do."""
+        t = len(self.outcomes)
+        if t < FEW_OUTCOMES:
+            return know_nothing(t)
+        misses = f"{self.num_outside} of {t} outside their 95%"
+        return f"{t} outcomes; {self._explains()}; {misses}"
+
+    def __str__(self) -> str:
+        """The check in about seven lines."""
+        t = len(self.outcomes)
+        few = [know_nothing(t)] if t < FEW_OUTCOMES else []
+        misses = (
+            f"{self.num_outside} of {t}; of a calibrated model about {0.05 * t:.2g}"
+        )
+        rows = {
+            "model": few or [f"{t} outcomes"],
+            "leave one out": [self._explains()],
+            "outside their 95%": [misses],
+            "intervals": [self._widened()],
+            "worst rows": [self._row(trial) for trial in self.worst],
+            "noise": [self._noise()],
+            "contexts asked for": [self._contexts()],
+        }
+        lines = []
+        for name, texts in rows.items():
+            lines.append(f"{name:<{_WIDTH}}{texts[0]}")
+            lines += [" " * _WIDTH + text for text in texts[1:]]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """What counts, on one line."""
+        return (
+            f"ModelCheck(outcomes={len(self.outcomes)}, "
+            f"explained={self.explained:.3g}, coverage={self.coverage:.3g}, "
+            f"worst={self.worst})"
+        )
+
+    def _explains(self) -> str:
+        share = self.explained
+        if share != share:
+            return "nothing to explain: the outcomes do not differ"
+        # A share that is rounded to one would read as certainty.
+        size = "over 99" if share > 0.99 else f"{max(100 * share, 0.0):.0f}"
+        return f"explains {size}% of what it has not seen"
+
+    def _widened(self) -> str:
+        if self.widening == 1.0:
+            return "as the model says: misses are not more than luck"
+        return f"widened {self.widening:.2g} times: it misses more often than by luck"
+
+    def _row(self, trial: int) -> str:
+        i = self.trials.index(trial)
+        values = (self.outcomes, self.predicted, self.lower, self.upper)
+        outcome, predicted, lower, upper = (shown(v[i].item()) for v in values)
+        return (
+            f"trial {trial}: {outcome}, from the others {predicted} "
+            f"(95%: {lower} to {upper})"
+        )
+
+    def _noise(self) -> str:
+        if self.near is None:
+            return "not known: no two rows are so near that only noise parts them"
+        noun = "pair" if self.near.num_pairs == 1 else "pairs"
+        source = f"by {self.near.num_pairs} {noun} of near rows"
+        if self.near.noisier:
+            return f"{self.near.ratio:.2g} times the modelled deviation, {source}"
+        return f"as modelled, {source}"
+
+    def _contexts(self) -> str:
+        if self.unseen == 0.0:
+            return "all inside those seen"
+        columns = [
+            f"{name} {100 * share:.0f}%"
+            for name, share in zip(self.context_names, self.unseen_columns, strict=True)
+            if share > 0.0
+        ]
+        return (
+            f"{100 * self.unseen:.0f}% of their weight outside those seen: "
+            f"{', '.join(columns)}"
+        )
+
+
+def check_if_closed(
+    model: Model, history: History, space: SearchSpace, contexts: ContextSet
+) -> ModelCheck | None:
+    """``ModelCheck.of``; None of a model that it refuses, of which reports say so."""
+    try:
+        return ModelCheck.of(model, history, space, contexts)
+    except UnsupportedError:
+        return None
+
+
+def know_nothing(num_outcomes: int) -> str:
+    """What is said of a model of few outcomes."""
+    noun = "outcome" if num_outcomes == 1 else "outcomes"
+    return f"knows nearly nothing: it has {num_outcomes} {noun}"
+
+
+def known(num_outcomes: int | None, check: ModelCheck | None) -> str:
+    """How far a model can be believed, in a line; nothing if nothing is known of it."""
+    if num_outcomes is None:
+        return ""
+    if num_outcomes < FEW_OUTCOMES:
+        return know_nothing(num_outcomes)
+    if check is None:
+        return f"{num_outcomes} outcomes; unchecked: `check` says why"
+    return check.words()
+
+
+def _outside(contexts: Tensor, seen: Tensor, space: SearchSpace) -> Tensor:
+    """Whether each entry of ``n x d_c`` contexts is outside ``t x d_c`` seen ones."""
+    outside = (contexts < seen.amin(0)) | (contexts > seen.amax(0))
+    for j in space.context_categories:
+        outside[:, j] = ~torch.isin(contexts[:, j], seen[:, j])
+    return outside

@@ -1,0 +1,189 @@
+"""Sample paths of any model that has them: an ensemble's are split over its members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast, final
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from torch import Generator, Tensor
+from torch.nn import Module, ModuleList
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.randomness import derive_seed
+from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
+from botorch_drbo.sample_paths.support import supports_paths
+
+
+class SamplePaths(Protocol):
+    """What an average over paths needs of them; see ``PosteriorPaths``."""
+
+    num_paths: int
+    num_features: int
+
+    def __call__(self, X: Tensor, contexts: Tensor) -> Tensor:
+        """Every path at every decision and context, ``P x ... x n``."""
+        ...
+
+    def own(self, X: Tensor, contexts: Tensor) -> Tensor:
+        """Each path at a decision of its own, ``... x P x n``."""
+        ...
+
+    def keeps(self, num_contexts: int) -> bool:
+        """Whether what depends on the contexts alone is kept."""
+        ...
+
+    def part(self, which: slice) -> SamplePaths:
+        """Some of the paths."""
+        ...
+
+
+def sample_paths(
+    model: Model,
+    context_indices: Sequence[int],
+    *,
+    num_paths: int,
+    num_features: int,
+    seed: int,
+    posterior_transform: PosteriorTransform | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+) -> PosteriorPaths | MixturePaths:
+    r"""Draw sample paths of a Gaussian process, or of an ensemble of them.
+
+    Of an ensemble each member has an equal share of the paths; members that have one
+    more than others, or one at all where there are fewer paths than members, are drawn.
+
+    Args:
+        model: One for which ``supports_paths`` gives no reason.
+        context_indices: The model's input columns that hold the context.
+        num_paths: How many paths ``P``.
+        num_features: Frequencies of each path.
+        seed: Decides every random draw.
+        posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight.
+        memory_budget: Bytes for the temporaries of one evaluation.
+
+    Returns:
+        The paths.
+
+    Raises:
+        UnsupportedError: A model without sample paths.
+    """
+    model = only_model(model)
+    options = {
+        "num_features": num_features,
+        "posterior_transform": posterior_transform,
+        "memory_budget": memory_budget,
+    }
+    if not isinstance(model, ModelEnsemble):
+        gp = cast(SingleTaskGP, model)
+        return PosteriorPaths(
+            gp, context_indices, num_paths=num_paths, seed=seed, **options
+        )
+    reason = supports_paths(model, posterior_transform)
+    if reason is not None:
+        raise UnsupportedError(f"Sample paths cannot be drawn: {reason}.")
+    members, check_seed = model.members, check_count(seed, "seed", 0)
+    generator = Generator().manual_seed(check_seed)
+    each, more = divmod(check_count(num_paths, "num_paths"), len(members))
+    counts = torch.full((len(members),), each)
+    counts[torch.randperm(len(members), generator=generator)[:more]] += 1
+    return MixturePaths(
+        [
+            PosteriorPaths(
+                cast(SingleTaskGP, member),
+                context_indices,
+                num_paths=count,
+                seed=derive_seed(seed, number),
+                **options,
+            )
+            for number, (member, count) in enumerate(
+                zip(members, counts.tolist(), strict=True)
+            )
+            if count
+        ]
+    )
+
+
+@final
+class MixturePaths(Module):
+    r"""Sample paths of several models, one after the other.
+
+    Args:
+        parts: Paths of each model, at least one.
+    """
+
+    def __init__(self, parts: Sequence[PosteriorPaths]) -> None:
+        super().__init__()
+        self.parts = ModuleList(parts)
+        self.counts = [part.num_paths for part in parts]
+        self.num_paths = sum(self.counts)
+        self.num_features = parts[0].num_features
+
+    @property
+    def _paths(self) -> list[PosteriorPaths]:
+        return [cast(PosteriorPaths, part) for part in self.parts]
+
+    def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
+        r"""Evaluate every path at every decision and every context.
+
+        Args:
+            X: Decisions, ``... x d_x``.
+            contexts: Contexts, ``n x d_c``.
+
+        Returns:
+            Values in the units of the outcome, ``P x ... x n``.
+        """
+        return torch.cat([paths(X, contexts) for paths in self._paths])
+
+    def own(self, X: Tensor, contexts: Tensor) -> Tensor:
+        r"""Evaluate each path at a decision of its own and every context.
+
+        Args:
+            X: One decision per path, ``... x P x d_x``.
+            contexts: Contexts, ``n x d_c``.
+
+        Returns:
+            Values in the units of the outcome, ``... x P x n``.
+        """
+        shares = X.split(self.counts, dim=-2)
+        found = [
+            paths.own(share, contexts)
+            for paths, share in zip(self._paths, shares, strict=True)
+        ]
+        return torch.cat(found, dim=-2)
+
+    def keeps(self, num_contexts: int) -> bool:
+        r"""Whether what depends on the contexts alone is kept between calls.
+
+        Args:
+            num_contexts: How many there are.
+
+        Returns:
+            False if it would not fit the memory budget of some part.
+        """
+        return all(paths.keeps(num_contexts) for paths in self._paths)
+
+    def part(self, which: slice) -> MixturePaths:
+        r"""Some of the paths: views, which share everything with the whole.
+
+        Args:
+            which: Their positions, a range that is not empty.
+
+        Returns:
+            Paths that have the same values as these.
+        """
+        first, last, _ = which.indices(self.num_paths)
+        parts, start = [], 0
+        for paths, count in zip(self._paths, self.counts, strict=True):
+            own = slice(max(first - start, 0), min(last - start, count))
+            if own.start < own.stop:
+                parts.append(paths.part(own))
+            start += count
+        return MixturePaths(parts)

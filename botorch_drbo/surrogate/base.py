@@ -1,0 +1,124 @@
+"""What a surrogate is, and what it is fitted to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_drbo.codec import storable
+from botorch_drbo.problem.search_space import Categories
+from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
+from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
+
+
+@dataclass(frozen=True, eq=False)
+class ModelData:
+    r"""Inputs and outcomes; what several models need of them is computed once.
+
+    Attributes:
+        inputs: ``t x d``, in the user's units: ``[x, c]``, or decisions alone.
+        outcomes: ``t x 1``, to be maximised.
+        bounds: The box of the inputs, ``2 x d``.
+        Yvar: The variances of the noise in the outcomes, ``t x 1``; None if not known.
+        categories: Inputs that are categories, and how many there are.
+        num_joint: How many decision and context variables there are; None for ``d``.
+        noun: What the outcomes are, for messages.
+    """
+
+    inputs: Tensor
+    outcomes: Tensor
+    bounds: Tensor
+    Yvar: Tensor | None = None
+    categories: Categories = field(default_factory=dict)
+    num_joint: int | None = None
+    noun: str = "outcomes"
+
+    @cached_property
+    def units(self) -> tuple[Tensor, Tensor]:
+        """What becomes zero and what becomes one in a model, scalars."""
+        return level_and_unit(self.outcomes, self.noun)
+
+    @cached_property
+    def scaled_outcomes(self) -> Tensor:
+        """Outcomes as a model sees them, ``t``, float64."""
+        level, unit = self.units
+        return ((self.outcomes - level) / unit).double().cpu().flatten()
+
+    @cached_property
+    def scaled_noise(self) -> Tensor | None:
+        """Known variances of their noise, ``t``, float64; None if not known."""
+        if self.Yvar is None:
+            return None
+        return (self.Yvar / self.units[1].square()).double().cpu().flatten()
+
+    @cached_property
+    def squared_differences(self) -> Tensor:
+        """Of each two inputs as a model sees them, ``d x t(t-1)/2``, float64."""
+        transform = model_inputs(self.bounds, self.categories)
+        columns = transform(self.inputs).double().cpu().mT  # d x t
+        first, second = torch.triu_indices(len(self.inputs), len(self.inputs), 1)
+        return (columns[:, first] - columns[:, second]).square()
+
+    @property
+    def num_columns(self) -> int:
+        """Of the inputs as a model sees them; a category has one for each value."""
+        return int(num_columns(self.inputs.shape[-1], self.categories).sum())
+
+    def model(self, **options: object) -> SingleTaskGP:
+        r"""A model of these data, with hyper-parameters that nobody fitted.
+
+        Args:
+            options: What else ``SingleTaskGP`` takes.
+
+        Returns:
+            The model, which speaks the user's units.
+        """
+        return scaled_model(
+            self.inputs,
+            self.outcomes,
+            *self.units,
+            self.Yvar,
+            input_transform=model_inputs(self.bounds, self.categories),
+            **options,
+        )
+
+
+@storable
+class Surrogate(ABC):
+    r"""How outcomes are modelled: from data to a fitted model.
+
+    A surrogate of your own is a class below this one, or a function (see ``model`` of
+    the recipes). Runs with a journal store it by its class and the arguments of its
+    constructor.
+
+    Example:
+        >>> from botorch_drbo.surrogate import SURROGATES
+        >>> Z = torch.rand(8, 2, dtype=torch.double)
+        >>> unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
+        >>> data = ModelData(Z, Z.sum(-1, keepdim=True), unit)
+        >>> SURROGATES["matern"].fit(data).posterior(Z).mean.shape
+        torch.Size([8, 1])
+    """
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether it makes several models of the same data."""
+        return False
+
+    @abstractmethod
+    def fit(self, data: ModelData) -> Model:
+        r"""Fit a model from scratch.
+
+        Args:
+            data: Inputs and outcomes.
+
+        Returns:
+            A model of one output in evaluation mode, in the user's units: the same
+            whenever the data are.
+        """

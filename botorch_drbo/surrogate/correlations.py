@@ -1,0 +1,147 @@
+r"""Correlations of training inputs, and their slopes in the hyper-parameters.
+
+In squared differences ``r_j^2`` of each column, in lengthscales. Slopes are those in
+the logarithms of the lengthscales, and of a shape if there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, cast, final
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, ProductKernel, RBFKernel, RQKernel
+
+Array = np.ndarray
+
+
+class Correlation(Protocol):
+    """A kernel of size one."""
+
+    num_shapes: ClassVar[int]
+    """How many positive parameters there are beside the lengthscales."""
+
+    def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
+        """Of squared differences ``d x p``: ``p`` values, ``(d + shapes) x p``."""
+        ...
+
+    def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
+        """The same as GPyTorch has it, float64."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class RBF:
+    r"""``exp(-r^2 / 2)`` with ``r^2`` the sum over the columns."""
+
+    num_shapes: ClassVar[int] = 0
+
+    def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
+        """See ``Correlation``."""
+        value = np.exp(-0.5 * squared.sum(0))
+        return value, value * squared
+
+    def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
+        """See ``Correlation``."""
+        return _of_lengthscales(RBFKernel(ard_num_dims=len(lengthscales)), lengthscales)
+
+
+@final
+@dataclass(frozen=True)
+class ProductMatern:
+    r"""A product of one-dimensional Matern kernels.
+
+    .. math:: \prod_j \phi_\nu(a_j), \qquad a_j = \sqrt{2 \nu}\, r_j
+
+    with ``phi`` the polynomial ``1 + a`` or ``1 + a + a^2 / 3`` times ``exp(-a)``. It
+    factorises over decision and context, which the radial form does not.
+
+    Args:
+        smoothness: ``nu``, 1.5 or 2.5.
+    """
+
+    num_shapes: ClassVar[int] = 0
+    smoothness: float
+
+    def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
+        """See ``Correlation``."""
+        a = np.sqrt(2.0 * self.smoothness * squared)
+        if self.smoothness == 1.5:
+            polynomial, slope = 1.0 + a, a * a  # slope: -a d/da, times exp(a)
+        else:
+            polynomial = 1.0 + a + a * a / 3.0
+            slope = a * a * (1.0 + a) / 3.0
+        value = polynomial.prod(0) * np.exp(-a.sum(0))
+        return value, value * (slope / polynomial)
+
+    def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
+        """See ``Correlation``."""
+        parts = [
+            _of_lengthscales(
+                MaternKernel(self.smoothness, active_dims=[column]), lengthscale
+            )
+            for column, lengthscale in enumerate(np.asarray(lengthscales))
+        ]
+        return parts[0] if len(parts) == 1 else ProductKernel(*parts)
+
+
+@final
+@dataclass(frozen=True)
+class RadialMatern:
+    r"""``phi(sqrt(2 nu) r)`` with ``r^2`` the sum over the columns.
+
+    Args:
+        smoothness: ``nu``, 1.5 or 2.5.
+    """
+
+    num_shapes: ClassVar[int] = 0
+    smoothness: float
+
+    def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
+        """See ``Correlation``."""
+        a = np.sqrt(2.0 * self.smoothness * squared.sum(0))
+        decay = np.exp(-a)
+        if self.smoothness == 1.5:
+            return (1.0 + a) * decay, 3.0 * decay * squared
+        return (1.0 + a + a * a / 3.0) * decay, 5 / 3 * (1.0 + a) * decay * squared
+
+    def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
+        """See ``Correlation``."""
+        kernel = MaternKernel(self.smoothness, ard_num_dims=len(lengthscales))
+        return _of_lengthscales(kernel, lengthscales)
+
+
+@final
+@dataclass(frozen=True)
+class RationalQuadratic:
+    r"""``(1 + r^2 / (2 alpha))^-alpha``: RBF kernels of many lengthscales, mixed.
+
+    The shape is ``alpha``.
+    """
+
+    num_shapes: ClassVar[int] = 1
+
+    def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
+        """See ``Correlation``."""
+        alpha = shapes[0]
+        excess = squared.sum(0) / (2.0 * alpha)
+        value = (1.0 + excess) ** -alpha
+        slopes = value / (1.0 + excess) * squared
+        shape = alpha * value * (excess / (1.0 + excess) - np.log1p(excess))
+        return value, np.concatenate([slopes, shape[None]])
+
+    def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
+        """See ``Correlation``."""
+        kernel = RQKernel(ard_num_dims=len(lengthscales))
+        kernel = cast(RQKernel, _of_lengthscales(kernel, lengthscales))
+        kernel.alpha = torch.from_numpy(shapes)
+        return kernel
+
+
+def _of_lengthscales(kernel: Kernel, lengthscales: Array) -> Kernel:
+    """In float64 before it is set: a constant would be rounded to the default dtype."""
+    kernel = kernel.double()
+    kernel.lengthscale = torch.as_tensor(lengthscales)
+    return kernel

@@ -1,0 +1,62 @@
+"""Several surrogates of the same data, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.by_name import as_surrogate
+
+
+@final
+@dataclass(frozen=True)
+class EnsembleOf(Surrogate):
+    r"""Models side by side, each as likely as the others.
+
+    Scores, slopes and worst cases are those of each model, and the mean over the models
+    is taken last. Members that are ensembles themselves count as all of their members.
+
+    Args:
+        members: Surrogates, at least one; or their names, if ``SURROGATES`` knows them.
+
+    Raises:
+        InputDataError: No members, or what is neither a surrogate nor the name of one.
+
+    Example:
+        >>> from botorch_drbo.surrogate import GaussianProcess
+        >>> both = EnsembleOf(["botorch", GaussianProcess("matern32")])
+        >>> both.members
+        (BoTorchDefault(), GaussianProcess(kernel='matern32'))
+    """
+
+    members: Sequence[Surrogate | str]
+
+    def __post_init__(self) -> None:
+        """Check the members."""
+        if isinstance(self.members, str) or not isinstance(self.members, Sequence):
+            raise InputDataError(
+                "`EnsembleOf` takes a list of surrogates or of their names, got "
+                f"{self.members!r}. Write for instance `EnsembleOf(['botorch', "
+                "'matern'])`."
+            )
+        if not self.members:
+            raise InputDataError(
+                "An ensemble needs at least one member, got none. Write for instance "
+                "`EnsembleOf(['botorch', 'matern'])`."
+            )
+        members = tuple(as_surrogate(member) for member in self.members)
+        object.__setattr__(self, "members", members)
+
+    @property
+    def is_ensemble(self) -> bool:
+        """It is one."""
+        return True
+
+    def fit(self, data: ModelData) -> ModelEnsemble:
+        r"""Fit each member to the same data."""
+        return ModelEnsemble([as_surrogate(m).fit(data) for m in self.members])

@@ -1,0 +1,174 @@
+"""How likely hyper-parameters are, given data: one number, and its gradient."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from botorch_drbo.surrogate.base import ModelData
+from botorch_drbo.surrogate.correlations import Array, Correlation
+from botorch_drbo.surrogate.hyperpriors import Flat, HyperPrior
+
+_POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+_LEAST_NOISE = 1e-6  # of given variances, in squared units of the spread
+
+
+@dataclass(frozen=True)
+class Family:
+    r"""A family of Gaussian processes, and what is known of its members beforehand.
+
+    Attributes:
+        correlation: The kernel of size one.
+        lengthscale: The prior of each lengthscale.
+        outputscale: That of the variance; None for a variance of one.
+        noise: That of the noise variance, where the noise is not given.
+        shape: That of a shape of the kernel.
+        has_mean: Whether there is a constant mean, with a flat prior; otherwise zero.
+    """
+
+    correlation: Correlation
+    lengthscale: HyperPrior
+    outputscale: HyperPrior | None
+    noise: HyperPrior
+    shape: HyperPrior = Flat()
+    has_mean: bool = True
+
+
+class Hyperparameters(NamedTuple):
+    """In units of the unit cube and of the spread of the outcomes."""
+
+    lengthscales: Array
+    shapes: Array
+    outputscale: float
+    noise: float | None
+
+
+class Conditioned(NamedTuple):
+    """What hyper-parameters make of the data."""
+
+    log_density: float
+    """Of the outcomes, and of the hyper-parameters, up to a constant."""
+    gradient: Array
+    """In the logarithms."""
+    mean: float
+    """The most likely constant mean."""
+    mean_precision: float
+    """One over the variance of what the outcomes say of the mean."""
+
+
+class LogPosterior:
+    r"""The posterior density of hyper-parameters, in their logarithms.
+
+    .. math:: \log p(y \mid \theta, m) + \log p(\theta), \qquad
+        \log p(y \mid \theta, m) = -\tfrac12 r' K^{-1} r - \tfrac12 \log \det K
+
+    with ``r = y - m``, at the most likely mean ``m``. ``log p`` is the density in the
+    numbers themselves, as BoTorch has it: its maximum is not moved by the logarithms.
+
+    Args:
+        family: The Gaussian processes and their priors.
+        data: What has been observed.
+    """
+
+    def __init__(self, family: Family, data: ModelData) -> None:
+        self.family = family
+        self._squared = data.squared_differences.numpy()
+        self._outcomes = data.scaled_outcomes.numpy()
+        given = data.scaled_noise
+        self._given = None if given is None else given.numpy().clip(_LEAST_NOISE)
+        self._pairs = np.triu_indices(len(self._outcomes), 1)
+        d, shapes = len(self._squared), family.correlation.num_shapes
+        self._priors = [
+            (slice(0, d), family.lengthscale),
+            (slice(d, d + shapes), family.shape),
+        ]
+        self.size = d + shapes
+        if family.outputscale is not None:
+            self._priors.append((slice(self.size, self.size + 1), family.outputscale))
+            self.size += 1
+        if self._given is None:
+            self._priors.append((slice(self.size, self.size + 1), family.noise))
+            self.size += 1
+
+    def hyperparameters(self, logarithms: Array) -> Hyperparameters:
+        r"""Name the entries of a vector.
+
+        Args:
+            logarithms: ``size``.
+
+        Returns:
+            The hyper-parameters.
+        """
+        values = np.exp(logarithms)
+        d, shapes = len(self._squared), self.family.correlation.num_shapes
+        rest = values[d + shapes :].tolist()
+        return Hyperparameters(
+            values[:d],
+            values[d : d + shapes],
+            1.0 if self.family.outputscale is None else rest.pop(0),
+            rest.pop(0) if self._given is None else None,
+        )
+
+    def vector(self, lengthscale: float, outputscale: float, noise: float) -> Array:
+        r"""The logarithms of hyper-parameters; of a shape that of one.
+
+        Args:
+            lengthscale: Of each column.
+            outputscale: The variance, if there is one.
+            noise: The noise variance, if it is not given.
+
+        Returns:
+            ``size`` numbers.
+        """
+        d, shapes = len(self._squared), self.family.correlation.num_shapes
+        values = [lengthscale] * d + [1.0] * shapes
+        values += [] if self.family.outputscale is None else [outputscale]
+        values += [noise] if self._given is None else []
+        return np.log(values)
+
+    def __call__(self, logarithms: Array) -> Conditioned:
+        r"""Evaluate the density.
+
+        Args:
+            logarithms: ``size``.
+
+        Returns:
+            The density with its gradient, and the mean.
+        """
+        lengthscales, shapes, scale, noise = self.hyperparameters(logarithms)
+        correlations, slopes = self.family.correlation.value_and_slopes(
+            self._squared / np.square(lengthscales)[:, None], shapes
+        )
+        t, (i, j) = len(self._outcomes), self._pairs
+        covariance = np.empty((t, t), order="F")
+        covariance[i, j] = covariance[j, i] = scale * correlations
+        given = np.zeros(t) if self._given is None else self._given
+        covariance[np.diag_indices(t)] = scale + (given if noise is None else noise)
+        root, failed = _POTRF(covariance, lower=1)
+        if failed:
+            return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
+        lower, _ = _POTRI(root, lower=1)
+        precision = np.tril(lower) + np.tril(lower, -1).T
+        y, mean, weight = self._outcomes, 0.0, precision.sum()
+        if self.family.has_mean:
+            mean = (precision @ y).sum() / weight
+        alpha = precision @ (y - mean)
+        # d log p = tr(M dK) / 2
+        M = np.outer(alpha, alpha) - precision
+        upper, diagonal = M[i, j], M.diagonal()
+        gradient = [scale * (slopes @ upper)]
+        if self.family.outputscale is not None:
+            gradient.append([scale * (correlations @ upper + 0.5 * diagonal.sum())])
+        if noise is not None:
+            gradient.append([0.5 * noise * diagonal.sum()])
+        density = -0.5 * (y - mean) @ alpha - np.log(root.diagonal()).sum()
+        gradient = np.concatenate(gradient)
+        for part, prior in self._priors:
+            value, slope = prior.log_density(logarithms[part])
+            density += value.sum()
+            gradient[part] += slope
+        return Conditioned(float(density), gradient, float(mean), float(weight))

@@ -1,0 +1,165 @@
+"""Gaussian processes with an output scale, and priors that keep lengthscales short."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models import SingleTaskGP
+from gpytorch.constraints import Positive
+from gpytorch.kernels import ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.means import ConstantMean, ZeroMean
+from scipy.optimize import minimize
+
+from botorch_drbo._validation import did_you_mean
+from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.correlations import RBF, Array, Correlation, ProductMatern
+from botorch_drbo.surrogate.evidence import Family, Hyperparameters, LogPosterior
+from botorch_drbo.surrogate.hyperpriors import Gamma, LogNormal
+
+KERNELS: dict[str, Correlation] = {
+    "rbf": RBF(),
+    "matern32": ProductMatern(1.5),
+    "matern52": ProductMatern(2.5),
+}
+_MOST_FOR_GAMMA = 8  # columns: beyond it lengthscales have to grow with their number
+_RANGES = {"lengthscale": (1e-2, 1e2), "outputscale": (1e-3, 1e3), "noise": (1e-4, 1e2)}
+_STARTS = ((1.0, 1.0, 1e-2), (0.4, 1.0, 0.3))  # lengthscale in centres, s, noise
+
+
+@final
+@dataclass(frozen=True)
+class GaussianProcess(Surrogate):
+    r"""A Gaussian process with an output scale and Gamma priors, by maximum density.
+
+    .. math:: k(z, z') = s\, \phi(u, u'), \qquad l_j \sim \mathrm{Gamma}(3, 6), \;
+        s \sim \mathrm{Gamma}(2, 0.15), \; \sigma^2 \sim \mathrm{Gamma}(1.1, 0.05)
+
+    with ``u`` the inputs scaled to the unit cube, outcomes standardised, and a constant
+    mean. Beyond eight decisions and contexts lengthscales grow with their number ``d``,
+
+    .. math:: l_j \sim \mathrm{LogNormal}(\ln 0.5 + \tfrac12 \ln \tfrac d4,\; 0.7), \;
+        s \sim \mathrm{LogNormal}(0, 0.7), \;
+        \sigma^2 \sim \mathrm{LogNormal}(-6, 1.5).
+
+    The density is climbed from two starts, a smooth and a rough one; the higher maximum
+    is kept. Against BoTorch's default these priors say that outcomes change within the
+    box: after few outcomes the model is less sure of itself.
+
+    Args:
+        kernel: "matern52" and "matern32", products over the columns; or "rbf".
+
+    Raises:
+        InputDataError: Another kernel.
+
+    Example:
+        >>> GaussianProcess("rbf")
+        GaussianProcess(kernel='rbf')
+    """
+
+    kernel: str = "matern52"
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        if self.kernel not in KERNELS:
+            raise InputDataError(
+                f"`kernel` must be one of {sorted(KERNELS)}, got {self.kernel!r}."
+                f"{did_you_mean(str(self.kernel), KERNELS)}"
+            )
+
+    def family(self, num_variables: int) -> Family:
+        r"""The processes and their priors, for so many decisions and contexts."""
+        correlation = KERNELS[self.kernel]
+        if num_variables <= _MOST_FOR_GAMMA:
+            return Family(
+                correlation, Gamma(3.0, 6.0), Gamma(2.0, 0.15), Gamma(1.1, 0.05)
+            )
+        return Family(
+            correlation,
+            LogNormal(math.log(_centre(num_variables)), 0.7),
+            LogNormal(0.0, 0.7),
+            LogNormal(-6.0, 1.5),
+        )
+
+    def fit(self, data: ModelData) -> SingleTaskGP:
+        r"""Keep the higher of two maxima."""
+        num_variables = data.inputs.shape[-1]
+        family, centre = self.family(num_variables), _centre(num_variables)
+        posterior = LogPosterior(family, data)
+        starts = [
+            posterior.vector(share * centre, s, noise) for share, s, noise in _STARTS
+        ]
+        return model_with(data, posterior, highest(posterior, starts))
+
+
+def highest(posterior: LogPosterior, starts: list[Array]) -> Array:
+    r"""Climb from each start, and keep the highest maximum.
+
+    Args:
+        posterior: The density of hyper-parameters.
+        starts: Logarithms, ``size`` each.
+
+    Returns:
+        The logarithms of the best hyper-parameters found, ``size``.
+    """
+    limits = {name: np.log(limit) for name, limit in _RANGES.items()}
+    shares = Hyperparameters(*posterior.hyperparameters(np.zeros(posterior.size)))
+    bounds = [limits["lengthscale"]] * (len(shares.lengthscales) + len(shares.shapes))
+    if posterior.family.outputscale is not None:
+        bounds.append(limits["outputscale"])
+    if shares.noise is not None:
+        bounds.append(limits["noise"])
+
+    def loss(logarithms: Array) -> tuple[float, Array]:
+        found = posterior(logarithms)
+        return -found.log_density, -found.gradient
+
+    ends = [
+        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        for start in starts
+    ]
+    return min(ends, key=lambda end: end.fun).x
+
+
+def model_with(
+    data: ModelData, posterior: LogPosterior, logarithms: Array
+) -> SingleTaskGP:
+    r"""The model of hyper-parameters.
+
+    Args:
+        data: What has been observed.
+        posterior: Their density given these data.
+        logarithms: Of the hyper-parameters, ``size``.
+
+    Returns:
+        The model, in evaluation mode.
+    """
+    family, values = posterior.family, posterior.hyperparameters(logarithms)
+    kernel = family.correlation.kernel(values.lengthscales, values.shapes)
+    if family.outputscale is not None:
+        kernel = ScaleKernel(kernel).double()
+        kernel.outputscale = torch.tensor(values.outputscale, dtype=torch.double)
+    likelihood = None  # one for the given variances
+    if values.noise is not None:
+        likelihood = GaussianLikelihood(noise_constraint=Positive()).double()
+        likelihood.noise = torch.tensor(values.noise, dtype=torch.double)
+    mean_module = ZeroMean()
+    if family.has_mean:
+        mean_module = ConstantMean().double()
+        mean_module.initialize(constant=posterior(logarithms).mean)
+    model = data.model(
+        covar_module=kernel, likelihood=likelihood, mean_module=mean_module
+    )
+    return model.to(data.inputs).eval()
+
+
+def _centre(num_variables: int) -> float:
+    """Where the prior of a lengthscale has its middle."""
+    if num_variables <= _MOST_FOR_GAMMA:
+        return 0.5
+    return 0.5 * math.sqrt(num_variables / 4)

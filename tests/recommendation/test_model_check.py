@@ -1,0 +1,262 @@
+"""What a check says of a model, against models that were not told a row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP, SingleTaskVariationalGP
+from botorch.models.model import Model
+from botorch.models.transforms import Log, Normalize
+from scipy.stats import norm
+from torch import Tensor
+
+from botorch_drbo import (
+    Category,
+    ContextSet,
+    NamedOptimizer,
+    RobustOptimizer,
+    Space,
+)
+from botorch_drbo.recommendation import ModelCheck
+from botorch_drbo.surrogate import FixedHyperparameters
+from tests.models import UNIT, ensemble, uniform
+
+BUDGET = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 10}
+PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=0.01, outputscale=2.0)
+X, C = uniform(14, 1, seed=1), uniform(14, 1, seed=2)
+Y = 3.0 * (4 * X).sin() * (1.0 - C) + 0.1 * (uniform(14, 1, seed=3) - 0.5)
+
+
+def told(num: int = 14, **options: Any) -> RobustOptimizer:
+    opt = RobustOptimizer("erbo", UNIT, UNIT, **{"hyperparameters": PRIOR} | options)
+    opt.tell(X[:num], C[:num], Y[:num], closes_pending=False)
+    return opt
+
+
+def without(row: int, num: int = 14) -> tuple[float, float]:
+    """Mean and deviation of a row's outcome from a run that was not told it.
+
+    Its hyper-parameters are known, so that both runs have the same model.
+    """
+    opt = RobustOptimizer("erbo", UNIT, UNIT, hyperparameters=PRIOR)
+    others = torch.arange(num) != row
+    opt.tell(X[:num][others], C[:num][others], Y[:num][others], closes_pending=False)
+    mean, variance = opt.predict(X[row], C[row])
+    return mean.item(), math.sqrt(variance.item() + PRIOR.noise_variance)
+
+
+def test_it_is_what_runs_that_were_not_told_a_row_say() -> None:
+    check = told().check()
+    for row in range(14):
+        mean, deviation = without(row)
+        assert check.predicted[row].item() == pytest.approx(mean, abs=1e-6)
+        low, high = norm.interval(0.95, mean, deviation)
+        assert check.lower[row].item() == pytest.approx(low, abs=1e-6)
+        assert check.upper[row].item() == pytest.approx(high, abs=1e-6)
+        z = (Y[row].item() - mean) / deviation
+        assert check.standardised[row].item() == pytest.approx(z, abs=1e-5)
+    missed = [Y[row].item() - without(row)[0] for row in range(14)]
+    total = [
+        (Y[row] - Y[torch.arange(14) != row].mean()).item() ** 2 for row in range(14)
+    ]
+    share = 1.0 - sum(e**2 for e in missed) / sum(total)
+    assert check.explained == pytest.approx(share, abs=1e-6)
+    outside = (check.standardised.abs() > 1.959964).sum().item()
+    assert check.num_outside == outside
+    assert check.coverage == pytest.approx(1.0 - outside / 14)
+    order = check.standardised.abs().sort(descending=True).indices[:3]
+    assert check.worst == tuple(order.tolist())
+
+
+def test_a_row_that_is_wrong_is_found_by_the_number_of_its_trial() -> None:
+    opt = RobustOptimizer("erbo", UNIT, UNIT, hyperparameters=PRIOR)
+    x = opt.ask(2)
+    opt.tell(x[:1], C[:1], failed=True)  # trial 0 has no outcome, trial 1 is pending
+    wrong = Y.clone()
+    wrong[5] += 20.0
+    opt.tell(X, C, wrong, closes_pending=False)
+    check = opt.check()
+    assert check.trials == tuple(range(2, 16))
+    assert check.worst[0] == 7
+    assert "worst rows          trial 7: " in str(check)
+    assert opt.recommend().model_check.worst == check.worst
+    opt.withdraw(7)
+    assert 7 not in opt.check().trials
+
+
+def test_outcomes_that_are_minimised_keep_their_sign() -> None:
+    up, down = told().check(), told(maximize=False)
+    check = down.check()
+    assert torch.allclose(check.outcomes, Y.flatten())
+    mean, deviation = without(3)
+    assert check.predicted[3].item() == pytest.approx(mean, abs=1e-6)
+    low, high = norm.interval(0.95, mean, deviation)
+    assert check.lower[3].item() == pytest.approx(low, abs=1e-6)
+    assert check.upper[3].item() == pytest.approx(high, abs=1e-6)
+    assert check.explained == pytest.approx(up.explained)
+    assert torch.allclose(check.standardised, up.standardised, atol=1e-6)
+    found = down.recommend().model_check
+    assert found is not None and torch.allclose(found.outcomes, Y.flatten())
+
+
+def test_a_logarithm_comes_back_in_units() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        transform = Normalize(2, bounds=bounds)
+        return SingleTaskGP(X, Y, input_transform=transform, outcome_transform=Log())
+
+    opt = RobustOptimizer("erbo", UNIT, UNIT, model=make)
+    opt.tell(X, C, Y.exp(), closes_pending=False)
+    check = opt.check()
+    assert torch.allclose(check.outcomes, Y.exp().flatten())
+    assert (check.lower > 0).all() and (check.lower < check.upper).all()
+
+
+def test_an_ensemble_is_checked_as_a_mixture() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        return ensemble(X, Y)
+
+    check = told(hyperparameters=None, model=make).check()
+    assert check.lower.shape == (14,)
+    assert (check.lower < check.predicted).all()
+    inside = check.standardised.abs() < 1.95996
+    drawn = (check.outcomes > check.lower) & (check.outcomes < check.upper)
+    assert torch.equal(inside, drawn)
+
+
+@pytest.mark.parametrize("num", [1, 2, 9])
+def test_a_model_of_few_outcomes_knows_nearly_nothing(num: int) -> None:
+    check = told(num).check()
+    noun = "outcome" if num == 1 else "outcomes"
+    line = f"knows nearly nothing: it has {num} {noun}"
+    assert check.words() == line
+    assert str(check).splitlines()[0] == f"model               {line}"
+    if num == 1:
+        assert math.isnan(check.explained)
+
+
+def test_equal_outcomes_leave_nothing_to_explain() -> None:
+    opt = RobustOptimizer("erbo", UNIT, UNIT, hyperparameters=PRIOR)
+    opt.tell(X, C, torch.ones_like(Y), closes_pending=False)
+    assert "nothing to explain: the outcomes do not differ" in opt.check().words()
+
+
+def test_noise_beyond_the_modelled_is_seen_in_repeated_rows() -> None:
+    def check(noise: float, num: int = 12) -> ModelCheck:
+        x = uniform(num, 1, seed=1).repeat(2, 1)
+        c = uniform(num, 1, seed=2).repeat(2, 1)
+        opt = RobustOptimizer("erbo", UNIT, UNIT, hyperparameters=PRIOR)
+        generator = torch.Generator().manual_seed(0)
+        added = torch.randn(2 * num, 1, generator=generator, dtype=torch.double)
+        opt.tell(x, c, x + c + noise * added, closes_pending=False)
+        return opt.check()
+
+    quiet, loud = check(0.1), check(0.4)  # 0.1 is what the model says
+    assert quiet.near is not None and loud.near is not None
+    assert quiet.near.num_pairs == loud.near.num_pairs == 12
+    assert loud.near.ratio == pytest.approx(4.0 * quiet.near.ratio, rel=1e-6)
+    assert 0.6 < quiet.near.ratio < 1.4
+    assert not quiet.near.noisier and loud.near.noisier
+    assert "noise               as modelled, by 12 pairs of near rows" in str(quiet)
+    said = f"{loud.near.ratio:.2g} times the modelled deviation, by 12 pairs"
+    assert said in str(loud)
+    assert told().check().near is None or "not known" not in str(told().check())
+
+
+def test_contexts_outside_those_seen_are_named() -> None:
+    space = Space(
+        {"stock": (0.0, 9.0)},
+        {"demand": (0.0, 100.0), "weather": Category(["sun", "rain", "snow"])},
+        outcome="profit",
+    )
+    opt = NamedOptimizer("dro", space, radius=0.2, **BUDGET)
+    demand, weather = [20.0, 40.0] * 6, ["sun", "rain", "rain"] * 4
+    stock = [float(k % 5) for k in range(12)]
+    profit = [s - d / 50 for s, d in zip(stock, demand, strict=True)]
+    opt.tell({"stock": stock}, {"demand": demand, "weather": weather}, profit)
+    check = opt.check()
+    assert check.unseen == 0.0
+    assert "contexts asked for  all inside those seen" in str(check)
+    forecast = space.context_set(
+        {"demand": [30.0, 50.0, 30.0, 90.0], "weather": ["sun", "sun", "snow", "snow"]},
+        [0.4, 0.3, 0.2, 0.1],
+    )
+    check = opt.check(context_set=forecast)
+    assert check.unseen == pytest.approx(0.6)
+    assert check.unseen_columns == pytest.approx((0.4, 0.3))
+    line = "60% of their weight outside those seen: demand 40%, weather 30%"
+    assert line in str(check)
+    asked = opt.recommend(context_set=forecast).model_check
+    assert asked is not None and str(asked) == str(check)
+    with pytest.raises(InputDataError, match="must be a ContextSet"):
+        opt.check(context_set={"demand": 3.0})  # pyright: ignore[reportArgumentType]
+
+
+def test_a_reference_counts_as_asked_for() -> None:
+    reference = ContextSet(torch.tensor([[0.5], [1.0]]).double())
+    assert told(reference=reference).check().unseen == pytest.approx(0.5)
+
+
+def test_a_model_without_closed_form_is_refused_and_the_report_says_so() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        return SingleTaskVariationalGP(X, Y, inducing_points=5)
+
+    opt = told(hyperparameters=None, model=make, **BUDGET)
+    with pytest.raises(UnsupportedError, match="return a SingleTaskGP from"):
+        opt.check()
+    best = opt.recommend()
+    assert best.model_check is None
+    line = "model               14 outcomes; unchecked: `check` says why"
+    assert line in str(best).splitlines()
+
+
+def test_a_model_that_holds_other_rows_is_refused() -> None:
+    def make(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+        return SingleTaskGP(X[1:], Y[1:])
+
+    with pytest.raises(UnsupportedError, match="holds 13 outcomes, and 14 were told"):
+        told(hyperparameters=None, model=make).check()
+
+
+def test_there_has_to_be_an_outcome() -> None:
+    with pytest.raises(InputDataError, match="no outcome yet"):
+        RobustOptimizer("erbo", UNIT, UNIT).check()
+
+
+def test_what_it_prints() -> None:
+    check = ModelCheck(
+        trials=tuple(range(3, 15)),
+        outcomes=torch.arange(12.0).double(),
+        predicted=torch.arange(12.0).double() + 1.0,
+        lower=torch.arange(12.0).double() - 1.0,
+        upper=torch.tensor([2.0, *range(2, 11), 9.0, 10.5]).double(),
+        standardised=torch.tensor([0.1] * 9 + [-1.0, 2.0, 2.1]).double(),
+        near=None,
+        unseen=0.0,
+        unseen_columns=(0.0,),
+        context_names=("demand",),
+    )
+    # 12 squares of one, against (12/11)^2 times 143 of the differences to the mean
+    share = 100 * (1 - 12 / (143 * (12 / 11) ** 2))
+    assert str(check).splitlines() == [
+        "model               12 outcomes",
+        f"leave one out       explains {share:.0f}% of what it has not seen",
+        "outside their 95%   2 of 12; of a calibrated model about 0.6",
+        "intervals           as the model says: misses are not more than luck",
+        "worst rows          trial 14: 11, from the others 12 (95%: 10 to 10.5)",
+        "                    trial 13: 10, from the others 11 (95%: 9 to 9)",
+        "                    trial 12: 9, from the others 10 (95%: 8 to 10)",
+        "noise               not known: no two rows are so near that only noise "
+        "parts them",
+        "contexts asked for  all inside those seen",
+    ]
+    assert check.words() == (
+        f"12 outcomes; explains {share:.0f}% of what it has not seen; "
+        "2 of 12 outside their 95%"
+    )
+    assert repr(check) == (
+        "ModelCheck(outcomes=12, explained=0.929, coverage=0.833, worst=(14, 13, 12))"
+    )
