@@ -431,8 +431,10 @@ def test_members_of_an_ensemble_are_mixed() -> None:
     colder = seen - torch.tensor([6.0, 0.0]).double()
     for i, x in enumerate(found.decisions):
         for j, contexts in enumerate((seen, colder)):
-            rows = torch.cat([x.expand(len(seen), -1), contexts], -1)
-            means = [one.model.posterior(rows).mean.mean().item() for one in apart]
+            rows = x.expand(len(seen), -1)
+            means = [
+                one.tensors.predict(rows, contexts)[0].mean().item() for one in apart
+            ]
             mine = found.values.mean[i, j].item()
             assert mine == pytest.approx(sum(means) / 2, rel=1e-3)
     # Members that disagree make the mixture wider than either.
