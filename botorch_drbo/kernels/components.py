@@ -1,6 +1,6 @@
 r"""GPyTorch's kernels, multiplied out into sums of products of stationary factors.
 
-A tree of RBF, Matern, scaled, product and additive kernels becomes
+A tree of RBF, Matern, rational quadratic, scaled, product and additive kernels becomes
 
 .. math:: k(z, z') = \sum_m s_m \prod_f \phi_{\nu_f}(r_f^2), \qquad
     r_f^2 = \sum_j w_{fj}^2 (z_j - z'_j)^2
@@ -27,9 +27,12 @@ from gpytorch.kernels import (
     MaternKernel,
     ProductKernel,
     RBFKernel,
+    RQKernel,
     ScaleKernel,
 )
 from torch import Generator, Tensor
+
+from botorch_drbo.kernels.correlations import RationalQuadratic, Smoothness, is_rbf
 
 # -phi''(0) of each correlation in units of one over the squared lengthscale.
 _CURVATURE = {1.5: 3.0, 2.5: 5.0 / 3.0, math.inf: 1.0}
@@ -39,16 +42,19 @@ class StationaryFactor(NamedTuple):
     r"""A stationary correlation ``phi(r^2)`` of some of the columns.
 
     Args:
-        smoothness: ``nu`` of a Matern kernel; infinity for RBF.
+        smoothness: ``nu`` of a Matern kernel; infinity for RBF; or rational quadratic.
         weights: One over the lengthscale of each column, zero where it is not active,
             ``d``.
     """
 
-    smoothness: float
+    smoothness: Smoothness
     weights: Tensor
 
     def frequencies(self, shape: Sequence[int], generator: Generator) -> Tensor:
-        r"""Draw from the spectral density: normal, or Student's t with 2 nu degrees.
+        r"""Draw from the spectral density.
+
+        Normal for RBF, Student's t with ``2 nu`` degrees for Matern, normal with a
+        Gamma variance for a rational quadratic kernel.
 
         Args:
             shape: How many, any shape.
@@ -60,7 +66,13 @@ class StationaryFactor(NamedTuple):
         normal = torch.randn(
             *shape, len(self.weights), generator=generator, dtype=torch.double
         )
-        if not math.isinf(self.smoothness):
+        if isinstance(self.smoothness, RationalQuadratic):
+            alpha = torch.tensor(self.smoothness.alpha, dtype=torch.double)
+            precisions = torch._standard_gamma(
+                alpha.expand(*shape, 1).contiguous(), generator
+            )
+            normal = normal * (precisions / alpha).sqrt()
+        elif not is_rbf(self.smoothness):
             degrees = round(2 * self.smoothness)
             chi_squared = (
                 torch.randn(*shape, degrees, generator=generator, dtype=torch.double)
@@ -100,8 +112,9 @@ def kernel_components(kernel: Kernel, num_columns: int) -> list[KernelComponent]
     r"""Multiply a tree of kernels out.
 
     Args:
-        kernel: RBF, Matern-1/2, -3/2 or -5/2, ``ScaleKernel``, ``ProductKernel``,
-            ``AdditiveKernel`` of these, with ``active_dims`` and ARD.
+        kernel: RBF, Matern-1/2, -3/2 or -5/2, rational quadratic; ``ScaleKernel``,
+            ``ProductKernel`` and ``AdditiveKernel`` of these; with ``active_dims`` and
+            ARD.
         num_columns: The kernel's inputs ``d``.
 
     Returns:
@@ -125,8 +138,9 @@ def curvature_at_zero(component: KernelComponent) -> Tensor:
 
     .. math:: -\partial^2_{z_j} k(0) = s \sum_f c_{\nu_f} w_{fj}^2
 
-    with ``c`` 1 for RBF, 3 for Matern-3/2 and 5/3 for Matern-5/2: of a product of
-    correlations, which all are one with slope zero there, the curvatures add up.
+    with ``c`` 1 for RBF and rational quadratic, 3 for Matern-3/2 and 5/3 for
+    Matern-5/2: of a product of correlations, which all are one with slope zero there,
+    the curvatures add up.
 
     Args:
         component: The summand.
@@ -137,14 +151,17 @@ def curvature_at_zero(component: KernelComponent) -> Tensor:
     Raises:
         UnsupportedError: A Matern-1/2 factor, which has a kink at zero.
     """
-    rough = [f.smoothness for f in component.factors if f.smoothness < 1.0]
-    if rough:
+    if any(factor.smoothness == 0.5 for factor in component.factors):
         raise UnsupportedError("its kernel has a Matern-1/2 part, which has a kink")
     curvatures = [
-        _CURVATURE[factor.smoothness] * factor.weights.square()
+        _curvature(factor.smoothness) * factor.weights.square()
         for factor in component.factors
     ]
     return component.variance * torch.stack(curvatures).sum(0)
+
+
+def _curvature(smoothness: Smoothness) -> float:
+    return 1.0 if isinstance(smoothness, RationalQuadratic) else _CURVATURE[smoothness]
 
 
 def _called(kernel: Kernel, columns: list[int], d: int) -> list[KernelComponent]:
@@ -182,7 +199,9 @@ def _forward(kernel: Kernel, columns: list[int], d: int) -> list[KernelComponent
             for choice in product(*parts)
         ]
     if type(kernel) is RBFKernel:
-        smoothness = math.inf
+        smoothness: Smoothness = math.inf
+    elif type(kernel) is RQKernel:
+        smoothness = RationalQuadratic(kernel.alpha.item())
     elif type(kernel) is MaternKernel and kernel.nu in (0.5, 1.5, 2.5):
         smoothness = float(kernel.nu)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.kernels.components import KernelComponent, kernel_components
-from botorch_drbo.kernels.correlations import correlation
+from botorch_drbo.kernels.correlations import correlation, is_rbf
 
 
 class ContextKernel(Module):
@@ -59,7 +58,7 @@ class ContextKernel(Module):
             for share, factors in self.summands
         ]
         self.smooth = all(
-            math.isinf(smoothness)
+            is_rbf(smoothness)
             for _, factors in self.summands
             for smoothness, _ in factors
         )
@@ -155,7 +154,7 @@ def context_components(
             mixes = (
                 factor.weights[columns].any() and factor.weights[decision_columns].any()
             )
-            if mixes and not math.isinf(factor.smoothness):
+            if mixes and not is_rbf(factor.smoothness):
                 return None
     return [
         component._replace(

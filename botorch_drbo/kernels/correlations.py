@@ -7,7 +7,7 @@ Derivatives are taken in ``r^2``: they are finite at ``r = 0``. Taken through
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,20 +15,50 @@ from torch import Tensor
 _TINY = 1e-30  # of a squared distance whose root is differentiated
 
 
-def correlation(smoothness: float, squared: Tensor) -> Tensor:
-    r"""Evaluate ``phi(r^2)`` of an RBF or Matern kernel.
+class RationalQuadratic(NamedTuple):
+    r"""RBF kernels of many lengthscales, mixed: as smooth as one of them.
+
+    .. math:: \phi(r^2) = \Big( 1 + \frac{r^2}{2 \alpha} \Big)^{-\alpha}
+        = E_\tau\, e^{-\tau r^2 / 2}, \qquad \tau \sim \mathrm{Gamma}(\alpha, \alpha)
+
+    Args:
+        alpha: The shape.
+    """
+
+    alpha: float
+
+
+Smoothness = float | RationalQuadratic
+"""``nu`` of a Matern kernel, infinity for RBF, or a rational quadratic kernel."""
+
+
+def is_rbf(smoothness: Smoothness) -> bool:
+    """Whether a radial kernel is a product of one-dimensional ones."""
+    return smoothness == math.inf
+
+
+def is_smooth(smoothness: Smoothness) -> bool:
+    """Whether a kernel has derivatives of every order."""
+    return is_rbf(smoothness) or isinstance(smoothness, RationalQuadratic)
+
+
+def correlation(smoothness: Smoothness, squared: Tensor) -> Tensor:
+    r"""Evaluate ``phi(r^2)`` of a stationary kernel.
 
     Twice differentiable at zero distance where the kernel is; Matern-1/2, which has a
     kink there, gets a slope of zero.
 
     Args:
-        smoothness: ``nu``: 0.5, 1.5, 2.5, or infinity for RBF.
+        smoothness: ``nu``: 0.5, 1.5, 2.5, or infinity for RBF; or rational quadratic.
         squared: Squared distances in lengthscales, any shape, not negative.
 
     Returns:
         Correlations of the same shape.
     """
-    if math.isinf(smoothness):
+    if isinstance(smoothness, RationalQuadratic):
+        alpha = smoothness.alpha
+        return (-alpha * (squared / (2.0 * alpha)).log1p()).exp()
+    if is_rbf(smoothness):
         return (-0.5 * squared).exp()
     if smoothness == 0.5:
         return _exponential(squared, 1.0)
@@ -37,21 +67,25 @@ def correlation(smoothness: float, squared: Tensor) -> Tensor:
     return _Matern52.apply(squared)
 
 
-def correlation_and_slope(smoothness: float, squared: Tensor) -> tuple[Tensor, Tensor]:
+def correlation_and_slope(
+    smoothness: Smoothness, squared: Tensor
+) -> tuple[Tensor, Tensor]:
     r"""Evaluate ``phi`` and twice its derivative, ``2 phi'(r^2)``.
 
     So the gradient of ``phi(|a - b|^2)`` in ``a`` is ``2 phi' (a - b)``. Both can be
     differentiated once more.
 
     Args:
-        smoothness: 1.5, 2.5, or infinity for RBF.
+        smoothness: 1.5, 2.5, or infinity for RBF; or rational quadratic.
         squared: Squared distances in lengthscales, any shape, not negative.
 
     Returns:
         Correlations and slopes of the same shape.
     """
     value = correlation(smoothness, squared)
-    if math.isinf(smoothness):
+    if isinstance(smoothness, RationalQuadratic):
+        return value, -value / (1.0 + squared / (2.0 * smoothness.alpha))
+    if is_rbf(smoothness):
         return value, -value
     if smoothness == 2.5:
         return value, -5.0 / 3.0 * _FirstOrder.apply(squared, 5.0)

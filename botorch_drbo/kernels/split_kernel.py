@@ -10,8 +10,12 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.kernels.components import KernelComponent
+from botorch_drbo.kernels.correlations import (
+    Smoothness,
+    correlation_and_slope,
+    is_rbf,
+)
 from botorch_drbo.kernels.correlations import correlation as factor_correlation
-from botorch_drbo.kernels.correlations import correlation_and_slope
 
 
 class KernelSide(NamedTuple):
@@ -59,7 +63,7 @@ class SplitComponent(Module):
             for factor in component.factors
         ]
         self.separable = all(
-            math.isinf(smoothness) or not all(active)
+            is_rbf(smoothness) or not all(active)
             for smoothness, active in zip(self.smoothness, self.active, strict=True)
         )
         weights = torch.stack([factor.weights for factor in component.factors])
@@ -94,7 +98,7 @@ class SplitComponent(Module):
             if not active[group]:
                 continue
             distance = _squared_distance(inputs * weights, points, norms, smoothness)
-            if all(active) and not math.isinf(smoothness):
+            if all(active) and not is_rbf(smoothness):
                 squared.append(distance)
                 continue
             factor = factor_correlation(smoothness, distance)
@@ -139,7 +143,7 @@ class SplitComponent(Module):
         smoothness = [
             nu
             for nu, active in zip(self.smoothness, self.active, strict=True)
-            if all(active) and not math.isinf(nu)
+            if all(active) and not is_rbf(nu)
         ]
         factors = [
             factor_correlation(nu, a.unsqueeze(-2) + b)
@@ -149,7 +153,7 @@ class SplitComponent(Module):
 
 
 def _squared_distance(
-    left: Tensor, right: Tensor, norms: Tensor, smoothness: float
+    left: Tensor, right: Tensor, norms: Tensor, smoothness: Smoothness
 ) -> Tensor:
     """``... x N x t``, from one matrix product where the kernel bears cancellation."""
     if smoothness == 0.5:  # a kink at zero
@@ -159,4 +163,4 @@ def _squared_distance(
     squared = squared.unflatten(0, left.shape[:-1]) if left.ndim > 2 else squared
     squared = squared + left.square().sum(-1, keepdim=True)
     # Rounding below zero is harmless in exp(-r^2 / 2); of a root it makes NaN.
-    return squared if math.isinf(smoothness) else squared.clamp_min(0.0)
+    return squared if is_rbf(smoothness) else squared.clamp_min(0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -19,7 +18,12 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.kernels.components import KernelComponent
-from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
+from botorch_drbo.kernels.correlations import (
+    Smoothness,
+    correlation,
+    correlation_and_slope,
+    is_rbf,
+)
 
 # GPyTorch's own ``is_stationary`` says so of every kernel with a lengthscale, also of
 # BoTorch's exponential decay.
@@ -52,14 +56,14 @@ def is_stationary(kernel: Kernel) -> bool:
 
 
 class StationaryKernel(Module):
-    r"""Rows of an RBF, Matern-3/2 or Matern-5/2 kernel, and their slopes.
+    r"""Rows of a stationary kernel but Matern-1/2, and their slopes.
 
     .. math:: k(z, z') = s\, \phi(r^2), \qquad r^2 = \sum_j w_j^2 (z_j - z'_j)^2
 
     Distances come from one matrix product.
 
     Args:
-        smoothness: 1.5, 2.5, or infinity for RBF.
+        smoothness: 1.5, 2.5, or infinity for RBF; or rational quadratic.
         weights: One over the lengthscales, zero in columns that do not count, ``d``.
         variance: ``s``.
         points: The points ``Z``, ``t x d``.
@@ -71,7 +75,7 @@ class StationaryKernel(Module):
     norms: Tensor
 
     def __init__(
-        self, smoothness: float, weights: Tensor, variance: float, points: Tensor
+        self, smoothness: Smoothness, weights: Tensor, variance: float, points: Tensor
     ) -> None:
         super().__init__()
         self.smoothness, self.variance = smoothness, variance
@@ -130,8 +134,7 @@ class StationaryKernel(Module):
         squared = torch.addmm(self.norms, scaled, self.points.mT, alpha=-2.0)
         squared = squared + scaled.square().sum(-1, keepdim=True)
         # Rounding below zero is harmless in exp(-r^2 / 2); of a root it makes NaN.
-        rbf = math.isinf(self.smoothness)
-        return squared if rbf else squared.clamp_min(0.0)
+        return squared if is_rbf(self.smoothness) else squared.clamp_min(0.0)
 
 
 def stationary_kernel(
@@ -153,7 +156,8 @@ def stationary_kernel(
         return None
     (component,) = components
     smoothness = [factor.smoothness for factor in component.factors]
-    if not all(map(math.isinf, smoothness)) and smoothness not in ([1.5], [2.5]):
+    alone = len(smoothness) == 1 and smoothness != [0.5]
+    if not alone and not all(map(is_rbf, smoothness)):
         return None
     weights = torch.stack([f.weights for f in component.factors]).square().sum(0).sqrt()
     return StationaryKernel(smoothness[0], weights, component.variance, points)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, cast, final
@@ -24,6 +23,7 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo.kernels.components import KernelComponent, kernel_components
+from botorch_drbo.kernels.correlations import is_smooth
 from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
@@ -155,7 +155,7 @@ class ExactPosterior(MarginalPosterior):
         mixes = not is_columnwise(getattr(model, "input_transform", None))
         columns = slice(None) if mixes else list(self.context_indices)
         self.smooth = self.components is not None and all(
-            math.isinf(factor.smoothness) or not factor.weights[columns].any()
+            is_smooth(factor.smoothness) or not factor.weights[columns].any()
             for component in self.components
             for factor in component.factors
         )

@@ -101,7 +101,7 @@ class SeparableKernel:
     def has_slopes(self) -> bool:
         """Whether it has slopes everywhere: Matern-1/2 has not."""
         return all(
-            smoothness > 0.5
+            smoothness != 0.5
             for summand in self.summands
             for smoothness in summand.smoothness
         )
@@ -146,7 +146,7 @@ class SkeletonSystem(NamedTuple):
             elements = min(
                 max_elements, max(_BLOCK_ELEMENTS, _BLOCK_ROWS * len(self.alpha))
             )
-        per_decision = self.context_side[0].numel()
+        per_decision = max(1, self.context_side[0].numel())
         return max(1, elements // per_decision), b * per_decision <= max_elements
 
 

@@ -7,6 +7,7 @@ from botorch_drbo.surrogate.edrbo_kernel import KERNELS, EdrboKernel
 from botorch_drbo.surrogate.ensemble_of import EnsembleOf
 from botorch_drbo.surrogate.gaussian_process import GaussianProcess
 from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
+from botorch_drbo.surrogate.hyperparameter_draws import HyperparameterDraws
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
 SURROGATES |= {
@@ -14,6 +15,7 @@ SURROGATES |= {
     "matern": GaussianProcess("matern52"),
     "matern32": GaussianProcess("matern32"),
     "rbf": GaussianProcess("rbf"),
+    "hyperparameters": HyperparameterDraws(),
     "kernels": EnsembleOf([EdrboKernel(kernel) for kernel in KERNELS]),
 }
 SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern", "rbf"])
@@ -27,6 +29,7 @@ __all__ = [
     "FixedHyperparameters",
     "GaussianProcess",
     "GivenModel",
+    "HyperparameterDraws",
     "ModelData",
     "ModelMaker",
     "Surrogate",

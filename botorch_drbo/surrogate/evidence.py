@@ -69,13 +69,21 @@ class LogPosterior:
     with ``r = y - m``, at the most likely mean ``m``. ``log p`` is the density in the
     numbers themselves, as BoTorch has it: its maximum is not moved by the logarithms.
 
+    With ``marginal`` it is the density of the logarithms, the mean integrated out:
+
+    .. math:: \log p(y \mid \theta, m) - \tfrac12 \log(1' K^{-1} 1)
+        + \log p(\theta) + \sum_j \log \theta_j
+
     Args:
         family: The Gaussian processes and their priors.
         data: What has been observed.
+        marginal: Whether draws are to be taken from it, and no maximum.
     """
 
-    def __init__(self, family: Family, data: ModelData) -> None:
-        self.family = family
+    def __init__(
+        self, family: Family, data: ModelData, *, marginal: bool = False
+    ) -> None:
+        self.family, self.marginal = family, marginal
         self._squared = data.squared_differences.numpy()
         self._outcomes = data.scaled_outcomes.numpy()
         given = data.scaled_noise
@@ -159,14 +167,20 @@ class LogPosterior:
         alpha = precision @ (y - mean)
         # d log p = tr(M dK) / 2
         M = np.outer(alpha, alpha) - precision
+        density = -0.5 * (y - mean) @ alpha - np.log(root.diagonal()).sum()
+        if self.marginal and self.family.has_mean:
+            sums = precision.sum(0)
+            M += np.outer(sums, sums) / weight
+            density -= 0.5 * math.log(weight)
         upper, diagonal = M[i, j], M.diagonal()
         gradient = [scale * (slopes @ upper)]
         if self.family.outputscale is not None:
             gradient.append([scale * (correlations @ upper + 0.5 * diagonal.sum())])
         if noise is not None:
             gradient.append([0.5 * noise * diagonal.sum()])
-        density = -0.5 * (y - mean) @ alpha - np.log(root.diagonal()).sum()
         gradient = np.concatenate(gradient)
+        if self.marginal:  # of the logarithms: their Jacobian
+            density, gradient = density + logarithms.sum(), gradient + 1.0
         for part, prior in self._priors:
             value, slope = prior.log_density(logarithms[part])
             density += value.sum()

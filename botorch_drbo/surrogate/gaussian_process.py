@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from botorch_drbo._validation import did_you_mean
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import RBF, Array, Correlation, ProductMatern
-from botorch_drbo.surrogate.evidence import Family, Hyperparameters, LogPosterior
+from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.hyperpriors import Gamma, LogNormal
 
 KERNELS: dict[str, Correlation] = {
@@ -81,7 +81,7 @@ class GaussianProcess(Surrogate):
             )
         return Family(
             correlation,
-            LogNormal(math.log(_centre(num_variables)), 0.7),
+            LogNormal(math.log(usual_lengthscale(num_variables)), 0.7),
             LogNormal(0.0, 0.7),
             LogNormal(-6.0, 1.5),
         )
@@ -89,45 +89,60 @@ class GaussianProcess(Surrogate):
     def fit(self, data: ModelData) -> SingleTaskGP:
         r"""Keep the higher of two maxima."""
         num_variables = data.inputs.shape[-1]
-        family, centre = self.family(num_variables), _centre(num_variables)
-        posterior = LogPosterior(family, data)
-        starts = [
-            posterior.vector(share * centre, s, noise) for share, s, noise in _STARTS
-        ]
-        return model_with(data, posterior, highest(posterior, starts))
+        posterior = LogPosterior(self.family(num_variables), data)
+        best, _ = maxima(posterior, usual_lengthscale(num_variables))
+        return model_with(data, posterior, best)
 
 
-def highest(posterior: LogPosterior, starts: list[Array]) -> Array:
-    r"""Climb from each start, and keep the highest maximum.
+def ranges(posterior: LogPosterior) -> list[Array]:
+    r"""Between which logarithms hyper-parameters are looked for, ``size x 2``."""
+    limits = {name: np.log(limit) for name, limit in _RANGES.items()}
+    values = posterior.hyperparameters(np.zeros(posterior.size))
+    bounds = [limits["lengthscale"]] * (len(values.lengthscales) + len(values.shapes))
+    if posterior.family.outputscale is not None:
+        bounds.append(limits["outputscale"])
+    if values.noise is not None:
+        bounds.append(limits["noise"])
+    return bounds
+
+
+def maxima(posterior: LogPosterior, lengthscale: float) -> tuple[Array, Array]:
+    r"""Climb the density from a smooth start and from a rough one.
 
     Args:
         posterior: The density of hyper-parameters.
-        starts: Logarithms, ``size`` each.
+        lengthscale: A usual one.
 
     Returns:
-        The logarithms of the best hyper-parameters found, ``size``.
+        The logarithms of what was found, ``size`` each, the better one first.
     """
-    limits = {name: np.log(limit) for name, limit in _RANGES.items()}
-    shares = Hyperparameters(*posterior.hyperparameters(np.zeros(posterior.size)))
-    bounds = [limits["lengthscale"]] * (len(shares.lengthscales) + len(shares.shapes))
-    if posterior.family.outputscale is not None:
-        bounds.append(limits["outputscale"])
-    if shares.noise is not None:
-        bounds.append(limits["noise"])
 
     def loss(logarithms: Array) -> tuple[float, Array]:
         found = posterior(logarithms)
         return -found.log_density, -found.gradient
 
-    ends = [
-        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-        for start in starts
-    ]
-    return min(ends, key=lambda end: end.fun).x
+    bounds = ranges(posterior)
+    first, second = sorted(
+        (
+            minimize(
+                loss,
+                posterior.vector(share * lengthscale, outputscale, noise),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+            )
+            for share, outputscale, noise in _STARTS
+        ),
+        key=lambda end: end.fun,
+    )
+    return first.x, second.x
 
 
 def model_with(
-    data: ModelData, posterior: LogPosterior, logarithms: Array
+    data: ModelData,
+    posterior: LogPosterior,
+    logarithms: Array,
+    mean: float | None = None,
 ) -> SingleTaskGP:
     r"""The model of hyper-parameters.
 
@@ -135,6 +150,7 @@ def model_with(
         data: What has been observed.
         posterior: Their density given these data.
         logarithms: Of the hyper-parameters, ``size``.
+        mean: The constant mean; None for the most likely one.
 
     Returns:
         The model, in evaluation mode.
@@ -151,15 +167,16 @@ def model_with(
     mean_module = ZeroMean()
     if family.has_mean:
         mean_module = ConstantMean().double()
-        mean_module.initialize(constant=posterior(logarithms).mean)
+        constant = posterior(logarithms).mean if mean is None else mean
+        mean_module.initialize(constant=constant)
     model = data.model(
         covar_module=kernel, likelihood=likelihood, mean_module=mean_module
     )
     return model.to(data.inputs).eval()
 
 
-def _centre(num_variables: int) -> float:
-    """Where the prior of a lengthscale has its middle."""
+def usual_lengthscale(num_variables: int) -> float:
+    """Where the prior of a lengthscale has its middle, in sides of the box."""
     if num_variables <= _MOST_FOR_GAMMA:
         return 0.5
     return 0.5 * math.sqrt(num_variables / 4)

@@ -10,6 +10,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import (
     AdditiveKernel,
+    CosineKernel,
     Kernel,
     LinearKernel,
     MaternKernel,
@@ -27,12 +28,14 @@ from botorch_drbo.kernels.components import (
     curvature_at_zero,
     kernel_components,
 )
+from botorch_drbo.kernels.correlations import RationalQuadratic
 from tests.models import set_hyperparameters
 
 KERNELS = {
     "rbf": lambda: RBFKernel(),
     "ard": lambda: ScaleKernel(RBFKernel(ard_num_dims=3)),
     "matern12": lambda: MaternKernel(nu=0.5, ard_num_dims=3),
+    "rational quadratic": lambda: ScaleKernel(RQKernel(ard_num_dims=3)),
     "matern32": lambda: ScaleKernel(MaternKernel(nu=1.5)),
     "matern52": lambda: MaternKernel(nu=2.5, active_dims=[2, 0], ard_num_dims=2),
     "product of sums": lambda: ScaleKernel(
@@ -58,8 +61,8 @@ def make_kernel(name: str) -> Kernel:
     set_hyperparameters(kernel)
     return kernel
 
-
-def matern(smoothness: float, r: Tensor) -> Tensor:
+    if isinstance(smoothness, RationalQuadratic):
+        return (1 + r.square() / (2 * smoothness.alpha)) ** -smoothness.alpha
     if math.isinf(smoothness):
         return (-0.5 * r.square()).exp()
     a = math.sqrt(2 * smoothness) * r
@@ -73,7 +76,7 @@ def evaluate(components: Sequence[KernelComponent], gap: Tensor) -> Tensor:
     for component in components:
         row = torch.full_like(total, component.variance)
         for factor in component.factors:
-            row = row * matern(factor.smoothness, (gap * factor.weights).norm(dim=-1))
+            row = row * radial(factor.smoothness, (gap * factor.weights).norm(dim=-1))
         total = total + row
     return total
 
@@ -102,7 +105,7 @@ def test_products_are_multiplied_out() -> None:
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (ScaleKernel(RQKernel()), "RQKernel"),
+        (ScaleKernel(CosineKernel()), "CosineKernel"),
         (RBFKernel() * (RBFKernel() + PeriodicKernel()), "PeriodicKernel"),
         (LinearKernel(), "LinearKernel"),
         (RBFKernel(batch_shape=torch.Size([2])), "batch of .2,. kernels"),
@@ -132,8 +135,10 @@ def test_a_kink_has_no_curvature() -> None:
         curvature_at_zero(component)
 
 
-@pytest.mark.parametrize("smoothness", [0.5, 1.5, 2.5, math.inf])
-def test_frequencies_come_from_the_spectral_density(smoothness: float) -> None:
+@pytest.mark.parametrize(
+    "smoothness", [0.5, 1.5, 2.5, math.inf, RationalQuadratic(0.8)], ids=str
+)
+def test_frequencies_come_from_the_spectral_density() -> None:
     """By Bochner's theorem the mean of ``cos(w . gap)`` is the correlation."""
     weights = torch.tensor([[1.5, 0.7, 0.0], [0.0, 2.0, 1.0]], dtype=torch.double)
     component = KernelComponent(

@@ -6,18 +6,26 @@ import math
 
 import pytest
 import torch
-from gpytorch.kernels import MaternKernel, RBFKernel
+from gpytorch.kernels import MaternKernel, RBFKernel, RQKernel
 
-from botorch_drbo.kernels.correlations import correlation, correlation_and_slope
+from botorch_drbo.kernels.correlations import (
+    RationalQuadratic,
+    correlation,
+    correlation_and_slope,
+)
 
-SMOOTH = [1.5, 2.5, math.inf]
+SMOOTH = [1.5, 2.5, math.inf, RationalQuadratic(0.8)]
 SQUARED = torch.tensor([1e-6, 1e-3, 0.1, 0.7, 3.0, 40.0], dtype=torch.double)
 
 
 @pytest.mark.parametrize("smoothness", [0.5, *SMOOTH])
-def test_values_are_gpytorchs(smoothness: float) -> None:
-    rbf = math.isinf(smoothness)
-    kernel = RBFKernel() if rbf else MaternKernel(nu=smoothness)
+def test_values_are_gpytorchs(smoothness: float | RationalQuadratic) -> None:
+    if isinstance(smoothness, RationalQuadratic):
+        kernel = RQKernel().double()
+        kernel.alpha = smoothness.alpha
+    else:
+        rbf = math.isinf(smoothness)
+        kernel = RBFKernel() if rbf else MaternKernel(nu=smoothness)
     kernel.double().lengthscale = 1.0
     distance = SQUARED.sqrt().unsqueeze(-1)
     with torch.no_grad():
@@ -26,7 +34,7 @@ def test_values_are_gpytorchs(smoothness: float) -> None:
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
-def test_slopes_are_twice_the_derivative(smoothness: float) -> None:
+def test_slopes_are_twice_the_derivative(smoothness: float | RationalQuadratic) -> None:
     value, slope = correlation_and_slope(smoothness, SQUARED)
     assert torch.equal(value, correlation(smoothness, SQUARED))
     h = 1e-4 * SQUARED
@@ -36,7 +44,7 @@ def test_slopes_are_twice_the_derivative(smoothness: float) -> None:
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
-def test_two_more_derivatives(smoothness: float) -> None:
+def test_two_more_derivatives(smoothness: float | RationalQuadratic) -> None:
     leaf = SQUARED[1:].clone().requires_grad_()
     assert torch.autograd.gradcheck(lambda s: correlation(smoothness, s), leaf)
     assert torch.autograd.gradgradcheck(lambda s: correlation(smoothness, s), leaf)

@@ -119,6 +119,24 @@ SETTINGS = {
     "rational quadratic": Setting(
         lambda: make_model(ScaleKernel(RQKernel(ard_num_dims=3))), DENSE
     ),
+    "product of columns": Setting(
+        lambda: make_model(
+            ScaleKernel(
+                MaternKernel(nu=2.5, active_dims=[0])
+                * MaternKernel(nu=1.5, active_dims=[1])
+                * MaternKernel(nu=2.5, active_dims=[2])
+            ),
+            units=True,
+        ),
+        units=True,
+    ),
+    "product of rough columns": Setting(
+        lambda: make_model(
+            RBFKernel(active_dims=[0, 1]) * MaternKernel(nu=0.5, active_dims=[2])
+        ),
+        tolerance=1e-6,
+        derivatives=0,
+    ),
     "linear": Setting(lambda: make_model(LinearKernel()), DENSE, derivatives=0),
     "linear mean": Setting(lambda: make_model(mean_module=LinearMean(3)), DENSE),
     "mixed sum": Setting(

@@ -146,7 +146,7 @@ def test_members_must_be_models_of_one_output() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="one output each"):
         ModelEnsemble([make_model(), two])
     with pytest.raises(InputDataError, match="got a str"):
-        ModelEnsemble(["botorch"])  # pyright: ignore[reportArgumentType]
+        ModelEnsemble(["botorch"])
     with pytest.raises(UnsupportedError, match="Take it alone"):
         ModelEnsemble([ensemble(Z, Y)])
 

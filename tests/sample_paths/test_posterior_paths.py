@@ -25,7 +25,9 @@ from gpytorch.kernels import (
     AdditiveKernel,
     MaternKernel,
     PeriodicKernel,
+    ProductKernel,
     RBFKernel,
+    RQKernel,
     ScaleKernel,
 )
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
@@ -51,6 +53,10 @@ KERNELS = {
     "matern12": lambda: ScaleKernel(MaternKernel(nu=0.5, ard_num_dims=3)),
     "matern32": lambda: MaternKernel(nu=1.5, ard_num_dims=3),
     "matern52": lambda: ScaleKernel(MaternKernel(nu=2.5)),
+    "rational_quadratic": lambda: RQKernel(ard_num_dims=3),
+    "product_of_columns": lambda: ScaleKernel(
+        ProductKernel(*(MaternKernel(active_dims=[j]) for j in range(3)))
+    ),
     "product": lambda: ScaleKernel(k_x() * k_c(MaternKernel, nu=2.5)),
     "x_and_interaction": lambda: (
         ScaleKernel(k_x())

@@ -33,7 +33,7 @@ UNIT = torch.tensor([[0.0] * 3, [1.0] * 3], dtype=torch.double)
 def data(t: int = 14, seed: int = 0, **options: object) -> ModelData:
     Z = uniform(t, 3, seed=seed)
     Y = (5 * Z[:, :1]).sin() * Z[:, 1:2] + Z[:, 2:]
-    return ModelData(Z, Y, UNIT, **options)  # pyright: ignore[reportArgumentType]
+    return ModelData(Z, Y, UNIT, **options)
 
 
 def fitted(name: str, **options: object) -> Model:
@@ -225,12 +225,12 @@ def test_a_function_is_a_member_too() -> None:
 )
 def test_what_is_no_surrogate_is_refused(given: object, message: str) -> None:
     with pytest.raises(InputDataError, match=message):
-        as_surrogate(given)  # pyright: ignore[reportArgumentType]
+        as_surrogate(given)
 
 
 def test_a_model_that_is_fitted_already_is_refused() -> None:
     with pytest.raises(InputDataError, match="outcomes are still to come"):
-        as_surrogate(SingleTaskGP(data().inputs, data().outcomes))  # pyright: ignore[reportArgumentType]
+        as_surrogate(SingleTaskGP(data().inputs, data().outcomes))
 
 
 def test_an_ensemble_of_nothing_is_refused() -> None:

@@ -1,0 +1,155 @@
+"""Draws of the hyper-parameters of one model, in place of the likeliest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import multivariate_t
+
+from botorch_drbo._validation import check_count
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.correlations import Array
+from botorch_drbo.surrogate.evidence import LogPosterior
+from botorch_drbo.surrogate.gaussian_process import (
+    GaussianProcess,
+    maxima,
+    model_with,
+    ranges,
+    usual_lengthscale,
+)
+
+_DEGREES = 5.0  # of freedom of the proposals: with tails heavier than the posterior's
+_STEP = 1e-3  # of the differences that make a Hessian, in logarithms
+_WIDEST = 1.5  # standard deviation of a proposal, in logarithms
+_APART = 0.5  # in logarithms: maxima nearer than this are one
+
+
+@final
+@dataclass(frozen=True)
+class HyperparameterDraws(Surrogate):
+    r"""Models with hyper-parameters drawn from their posterior, side by side.
+
+    .. math:: p(f \mid y) = \int p(f \mid y, \theta)\, p(\theta \mid y)\, d\theta
+        \approx \frac1K \sum_k p(f \mid y, \theta_k)
+
+    ``num_proposals`` logarithms of hyper-parameters are drawn from Student's t around
+    each maximum of the posterior density (Laplace's approximation with heavier tails)
+    and weighted by posterior over proposal; systematic resampling makes ``num_draws``
+    of equal weight of them. The constant mean is drawn too, given the others. All is
+    decided by ``seed``.
+
+    Args:
+        kernel: That of ``GaussianProcess``, whose priors these are.
+        num_draws: The models, ``K``.
+        num_proposals: The candidates among which these are drawn.
+        seed: Decides the draws.
+
+    Raises:
+        InputDataError: Another kernel, or a number that is no count.
+
+    Example:
+        >>> HyperparameterDraws(num_draws=4).is_ensemble
+        True
+    """
+
+    kernel: str = "matern52"
+    num_draws: int = 8
+    num_proposals: int = 256
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        GaussianProcess(self.kernel)
+        check_count(self.num_draws, "num_draws")
+        check_count(self.num_proposals, "num_proposals")
+        check_count(self.seed, "seed", minimum=0)
+
+    @property
+    def is_ensemble(self) -> bool:
+        """It is one."""
+        return True
+
+    def fit(self, data: ModelData) -> ModelEnsemble:
+        r"""Draw the hyper-parameters."""
+        generator = np.random.default_rng(self.seed)
+        d = data.inputs.shape[-1]
+        family = GaussianProcess(self.kernel).family(d)
+        posterior = LogPosterior(family, data, marginal=True)
+        draws = self.draws(posterior, usual_lengthscale(d), generator)
+        models = []
+        for logarithms in draws:
+            found = posterior(logarithms)
+            mean = generator.normal(found.mean, found.mean_precision**-0.5)
+            models.append(model_with(data, posterior, logarithms, mean))
+        return ModelEnsemble(models)
+
+    def draws(
+        self,
+        posterior: LogPosterior,
+        lengthscale: float,
+        generator: np.random.Generator,
+    ) -> Array:
+        r"""Draw logarithms of hyper-parameters from their posterior.
+
+        Args:
+            posterior: The density of the logarithms.
+            lengthscale: A usual one, from which maxima are looked for.
+            generator: Decides the draws.
+
+        Returns:
+            ``num_draws x size``.
+        """
+        proposals = _proposals(posterior, maxima(posterior, lengthscale))
+        numbers = generator.integers(len(proposals), size=self.num_proposals)
+        points = np.stack(
+            [
+                np.atleast_1d(proposals[number].rvs(random_state=generator))
+                for number in numbers
+            ]
+        )
+        lower, upper = np.array(ranges(posterior)).T
+        proposed = np.stack([np.atleast_1d(p.logpdf(points)) for p in proposals])
+        inside = ((points >= lower) & (points <= upper)).all(-1)
+        weights = np.array(
+            [
+                posterior(point).log_density if possible else -np.inf
+                for point, possible in zip(points, inside, strict=True)
+            ]
+        ) - logsumexp(proposed, axis=0)
+        if not np.isfinite(weights).any():  # a few proposals, all of them out of reach
+            return np.repeat(np.array([proposals[0].loc]), self.num_draws, 0)
+        shares = np.exp(weights - logsumexp(weights))
+        places = (np.arange(self.num_draws) + generator.uniform()) / self.num_draws
+        chosen = np.searchsorted(shares.cumsum(), places)
+        return points[chosen.clip(max=len(points) - 1)]
+
+
+def _proposals(posterior: LogPosterior, found: Sequence[Array]) -> list[multivariate_t]:
+    """Student's t around each maximum, as wide as the posterior is there."""
+    centres: list[Array] = []
+    for centre in found:
+        if all(np.linalg.norm(centre - other) > _APART for other in centres):
+            centres.append(centre)
+    return [
+        multivariate_t(centre, _spread(posterior, centre), df=_DEGREES)
+        for centre in centres
+    ]
+
+
+def _spread(posterior: LogPosterior, centre: Array) -> Array:
+    """One over the curvature of the density, where that is not too flat."""
+    steps = _STEP * np.eye(len(centre))
+    hessian = np.stack(
+        [
+            (posterior(centre + step).gradient - posterior(centre - step).gradient)
+            / (2.0 * _STEP)
+            for step in steps
+        ]
+    )
+    curvature, axes = np.linalg.eigh(-0.5 * (hessian + hessian.T))
+    return (axes / curvature.clip(min=_WIDEST**-2)) @ axes.T
