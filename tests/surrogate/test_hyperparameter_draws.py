@@ -10,7 +10,7 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 from torch.distributions import Gamma, MultivariateNormal
 
-from botorch_drbo.posterior import ModelEnsemble, members_of
+from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
 from botorch_drbo.surrogate import GaussianProcess, HyperparameterDraws, ModelData
 from botorch_drbo.surrogate.evidence import LogPosterior
 from tests.models import uniform
