@@ -17,8 +17,8 @@ from benchmarks.development.promises import KeptPromises
 from benchmarks.development.report import calibration_cells
 from benchmarks.development.store import Runs, task_of
 from benchmarks.development.surrogates import CANDIDATES
-from benchmarks.experiments.decisions import run_all
 from benchmarks.run.config import ConfigError
+from benchmarks.run.display import run_all
 from benchmarks.run.markdown import markdown_table
 
 REPORT, TABLE = "calibration.md", "promises.parquet"

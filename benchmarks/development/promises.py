@@ -23,8 +23,8 @@ from benchmarks.development.learn import (
 from benchmarks.development.store import task_of
 from benchmarks.development.surrogates import options_of
 from benchmarks.development.truth import Truth, truth_of
+from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import commit
-from benchmarks.run.runner import one_thread
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import make_recipe

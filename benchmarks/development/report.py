@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchmarks.development.compare import (
     METHOD,
+    PRIMARY,
     Difference,
     Verdict,
     asks,
@@ -34,7 +35,10 @@ def report(rows: Sequence[Row], command: str) -> str:
     ended, asked = ends(rows), asks(rows)
     parts = ["# The development set", _explanation(rows, command), "## The rule"]
     parts.append(_words(verdict(ended)))
+    there = {row["half"] for row in rows}
     for name, halves in _HALVES.items():
+        if not there.issuperset(halves):
+            continue
         for method in METHODS:
             for told in CHECKPOINTS:
                 here: list[Any] = [
@@ -130,7 +134,10 @@ def _words(found: Verdict | None) -> str:
             f"On half B, {told} outcomes, it is {plus_minus(d)} against {BASELINE} "
             f"({d.wins} of {d.blocks} blocks, p {probability(d.p)})."
         )
-    lines.append(f"By the rule the default is **{found.default}**.")
+    if found.chosen != BASELINE and PRIMARY not in found.confirmed:
+        lines.append("Half B has not been run with it yet: nothing is confirmed.")
+    else:
+        lines.append(f"By the rule the default is **{found.default}**.")
     return "\n".join(lines)
 
 

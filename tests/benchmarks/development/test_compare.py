@@ -185,6 +185,10 @@ def test_the_report_has_a_table_for_each_half(monkeypatch):
     ]
     text = module.report(rows, "a command")
     assert "By the rule the default is **three**" in text
+    first = module.report([each for each in rows if each["half"] == "A"], "a command")
+    assert "nothing is confirmed" in first
+    assert "both halves" in text
+    assert "both halves" not in first
     table = text[text.index("outcomes, half A") :].splitlines()
     cells = [c.strip() for c in table[5].strip("|").split("|")]
     error = np.std(BETTER, ddof=1) / 8**0.5
