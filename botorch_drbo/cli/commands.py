@@ -18,6 +18,7 @@ from botorch_drbo.cli.picture import draw
 from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.surrogate import SURROGATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,14 @@ Minimize = Annotated[
     bool, typer.Option("--minimize", help="Low outcomes are good, as for costs.")
 ]
 AlgorithmName = Annotated[str, typer.Option("--algorithm", help="The recipe's name.")]
+SurrogateName = Annotated[
+    str | None,
+    typer.Option(
+        "--surrogate",
+        help=f"How outcomes are modelled: {', '.join(SURROGATES)}; if it is left out, "
+        "as the recipe does it.",
+    ),
+]
 Constraints = Annotated[
     list[str] | None,
     typer.Option(
@@ -106,6 +115,7 @@ def suggest(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -123,7 +133,9 @@ def suggest(
     """
     with _errors(), nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
         rows = in_digits(x, pending, problem.file, problem.space)
@@ -140,6 +152,7 @@ def recommend(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -153,7 +166,9 @@ def recommend(
     """Show the decision to implement now, and what to expect of it."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         this_round = problem.this_round(forecast, radius, known)
         say(str(opt.recommend(**this_round, level=level)))
@@ -167,6 +182,7 @@ def check(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     seed: Seed = 0,
@@ -174,7 +190,9 @@ def check(
     """Show how far the model can be believed: outcomes predicted from all others."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         asked = problem.this_round(forecast, None, None)
         say(str(opt.check(context_set=asked["context_set"])))
@@ -188,6 +206,7 @@ def plot(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -200,7 +219,9 @@ def plot(
     """Draw the outcomes so far, and what the recommended decision promises."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out
