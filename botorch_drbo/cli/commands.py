@@ -1,4 +1,4 @@
-"""The commands: suggest, recommend, check, plot."""
+"""The commands: suggest, recommend, check, compare, plot."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import typer
 from botorch.exceptions.errors import BotorchError
 from typer.core import TyperCommand
 
-from botorch_drbo.cli.columns import HELP
+from botorch_drbo.cli.columns import HELP, parse_radius, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.cli.digits import in_digits
 from botorch_drbo.cli.picture import draw
 from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
+from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.surrogate import SURROGATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LISTS = ("--decisions", "--contexts", "--known", "--radius")
+_LISTS = ("--decisions", "--contexts", "--known", "--radius", "--methods", "--shift")
 
 
 class _ListCommand(TyperCommand):
@@ -66,6 +68,14 @@ Minimize = Annotated[
     bool, typer.Option("--minimize", help="Low outcomes are good, as for costs.")
 ]
 AlgorithmName = Annotated[str, typer.Option("--algorithm", help="The recipe's name.")]
+SurrogateName = Annotated[
+    str | None,
+    typer.Option(
+        "--surrogate",
+        help=f"How outcomes are modelled: {', '.join(SURROGATES)}; if it is left out, "
+        "as the recipe does it.",
+    ),
+]
 Constraints = Annotated[
     list[str] | None,
     typer.Option(
@@ -106,6 +116,7 @@ def suggest(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -123,7 +134,9 @@ def suggest(
     """
     with _errors(), nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
         rows = in_digits(x, pending, problem.file, problem.space)
@@ -140,6 +153,7 @@ def recommend(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -153,7 +167,9 @@ def recommend(
     """Show the decision to implement now, and what to expect of it."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         this_round = problem.this_round(forecast, radius, known)
         say(str(opt.recommend(**this_round, level=level)))
@@ -167,6 +183,7 @@ def check(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     seed: Seed = 0,
@@ -174,10 +191,59 @@ def check(
     """Show how far the model can be believed: outcomes predicted from all others."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         asked = problem.this_round(forecast, None, None)
         say(str(opt.check(context_set=asked["context_set"])))
+
+
+@app.command(cls=_ListCommand)
+def compare(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
+    constraint: Constraints = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--methods", help="Recipes; the first is the yardstick."),
+    ] = None,
+    shift: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shift",
+            help="What you fear: NAME=+6, by how much a context moves, or NAME=-2,"
+            "OTHER=+1 for several at once. Each is a shift of its own.",
+        ),
+    ] = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    clip: Annotated[
+        float,
+        typer.Option("--clip", help="What share a shift may move out of the bounds."),
+    ] = 0.0,
+    seed: Seed = 0,
+) -> None:
+    """Show what the methods are expected to earn, as things are and under shifts."""
+    with _errors():
+        problem = _problem(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
+        problem.check_outcomes()
+        found = opt.compare(
+            methods or METHODS,
+            shifts=dict(map(parse_shift, shift or ())),
+            radii=[parse_radius(radius)] if radius else (),
+            context_set=problem.this_round(forecast, None, None)["context_set"],
+            clip=clip,
+        )
+        say(str(found))
 
 
 @app.command(cls=_ListCommand)
@@ -188,6 +254,7 @@ def plot(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -200,7 +267,9 @@ def plot(
     """Draw the outcomes so far, and what the recommended decision promises."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out

@@ -67,7 +67,9 @@ class Problem:
         space = Space(chosen, met, outcome=outcome, constraints=limits)
         return cls(file, space, notes)
 
-    def optimizer(self, *, minimize: bool, algorithm: str, seed: int) -> NamedOptimizer:
+    def optimizer(
+        self, *, minimize: bool, algorithm: str, surrogate: str | None, seed: int
+    ) -> NamedOptimizer:
         """One that knows all rows of the file."""
         space, file = self.space, self.file
         variables: Mapping[str, Variable | None] = {
@@ -86,6 +88,7 @@ class Problem:
                 maximize=not minimize,
                 # Nothing is kept but the file: each length of it has its own design.
                 seed=seed + len(file.lines),
+                surrogate=surrogate,
             )
 
     def check_outcomes(self) -> None:

@@ -24,17 +24,14 @@ from torch import Tensor
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer
 from botorch_drbo.adversaries import AroundContexts, WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
+from botorch_drbo.policies import ConfidenceBound
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.column_radii import in_widths, in_words
 from botorch_drbo.recipes import RECIPES, RobustRecipe
 from botorch_drbo.recommendation.worst_case import worst_case
-from botorch_drbo.schedules import (
-    RADII,
-    SpreadRadius,
-    as_radius,
-    deviations,
-)
-from botorch_drbo.schedules.radius import TAKE_COLUMNS
+from botorch_drbo.schedules import SpreadRadius
+from botorch_drbo.schedules.radius import RADII, TAKE_COLUMNS, as_radius
+from botorch_drbo.schedules.spread import deviations
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.testing.rounds import state_against
 from tests.models import UNIT
@@ -309,6 +306,30 @@ def test_runs_go_on_with_equal_bits(radius: Any, tmp_path: Path) -> None:
     assert restored.recommend().worst_case_value == whole.recommend().worst_case_value
 
 
+def test_the_sensitivity_to_a_radius_by_column_is_that_to_its_scale() -> None:
+    radii, b, h = [0.1, 0.2], 0.3, 1e-3
+    adversary = AroundContexts(
+        ambiguity_set=Wasserstein(0.0), radius=dict(zip(NAMES, radii, strict=True))
+    )
+    recipe = RobustRecipe(
+        adversary=adversary, policy=ConfidenceBound(sensitivity_weight=b)
+    )
+    found = adversary.search_problem(state_against(adversary, context_names=NAMES))
+    points, weights = found.contexts.points, found.contexts.weights
+    values = torch.sin(7.0 * points[:, 0]) + (points[:, 1] - 0.4).square()
+    here, less, more = (
+        by_program(points, weights, values, [scale * r for r in radii], False)
+        for scale in (1.0, 1.0 - h, 1.0 + h)
+    )
+    assert isinstance(recipe.policy, ConfidenceBound)
+    objective = recipe.policy.objective_over(found)
+    slope = (more - less) / (2 * h)
+    assert slope < -1e-2
+    assert objective(values, weights).item() == pytest.approx(
+        here + b * slope, abs=1e-3
+    )
+
+
 def test_a_change_of_the_dictionary_later_does_not_matter() -> None:
     radius = {"temp": 6.0}
     opt = optimizer(radius=radius)
@@ -345,18 +366,20 @@ def test_the_default_has_a_name() -> None:
 
 
 def test_a_standard_deviation_is_that_of_each_column() -> None:
-    seen, wet = frame()["temp"], (frame()["weather"] == "rain").mean()
+    seen = torch.tensor(frame()["temp"].tolist()).double()
+    wet = frame()["weather"].tolist().count("rain") / len(seen)
     opt = optimizer(radius="sd")
     # Of a category: the mean squared distance from the mean, corners one apart.
     share = math.sqrt(wet * (1 - wet) * len(seen) / (len(seen) - 1))
-    words = f"within {seen.std():.3g} of temp or another weather for {share:.3g} of"
+    sd = seen.std().item()
+    words = f"within {sd:.3g} of temp or another weather for {share:.3g} of"
     assert words in opt.recommend().searched
-    said = opt.recommend(radius={"temp": seen.std(), "weather": share})
+    said = opt.recommend(radius={"temp": sd, "weather": share})
     named = opt.recommend()
-    assert named.worst_case_value == pytest.approx(said.worst_case_value, rel=1e-9)
+    assert named.worst_case_value == pytest.approx(said.worst_case_value, rel=1e-5)
     plain = optimizer("wdrbo_exact")
     sunny = plain.recommend(radius="sd", context={"weather": "sun"})
-    assert f"within {seen.std():.3g} of temp (Wasserstein)" in sunny.searched
+    assert f"within {sd:.3g} of temp (Wasserstein)" in sunny.searched
 
 
 def test_deviations_forget_and_know_nothing_of_one_context() -> None:

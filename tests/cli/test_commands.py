@@ -84,6 +84,21 @@ def test_plot_writes_a_picture(data: Path) -> None:
     assert data.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_surrogate_decides_with_the_recipe(data: Path) -> None:
+    shown = [
+        call("check", data, *COLUMNS, "--surrogate", name)
+        for name in ("botorch", "matern", "botorch")
+    ]
+    assert [code for code, _ in shown] == [0, 0, 0]
+    assert shown[0] == shown[2] != shown[1]
+
+
+def test_an_unknown_surrogate_is_named(data: Path) -> None:
+    code, shown = call("suggest", data, *COLUMNS, "--surrogate", "matren")
+    assert code == 2 and "no surrogate 'matren'" in shown and "`matern`" in shown
+    assert data.read_text() == CSV
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
