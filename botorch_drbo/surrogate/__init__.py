@@ -18,7 +18,7 @@ SURROGATES |= {
     "hyperparameters": HyperparameterDraws(),
     "kernels": EnsembleOf([EdrboKernel(kernel) for kernel in KERNELS]),
 }
-SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern", "rbf"])
+SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern"])
 
 __all__ = [
     "DEFAULT_SURROGATE",

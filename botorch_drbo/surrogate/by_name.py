@@ -9,7 +9,7 @@ from botorch_drbo._validation import did_you_mean
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
 
-DEFAULT_SURROGATE = "botorch"
+DEFAULT_SURROGATE = "ensemble"
 """What recipes model outcomes by, if nothing else is said."""
 
 SURROGATES: dict[str, Surrogate] = {}
