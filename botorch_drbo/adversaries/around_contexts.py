@@ -17,7 +17,8 @@ from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.ambiguity.base import check_ambiguity_set
 from botorch_drbo.problem.column_radii import ColumnRadii, checked
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import Constant, Schedule, as_radius, as_size
+from botorch_drbo.schedules import Constant, Schedule
+from botorch_drbo.schedules.radius import as_radius, as_size
 
 
 @final

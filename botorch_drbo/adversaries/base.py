@@ -26,8 +26,10 @@ from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.problem.column_radii import in_widths
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace, check_values
-from botorch_drbo.schedules import Constant, Radius, as_radius, deviations
+from botorch_drbo.schedules import Constant
 from botorch_drbo.schedules.base import ContextRule
+from botorch_drbo.schedules.radius import Radius, as_radius
+from botorch_drbo.schedules.spread import deviations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +95,7 @@ class FittedRound:
         """
         if isinstance(radius, Mapping):
             return in_widths(radius, self.space)
-        if radius != "sd":
+        if not isinstance(radius, str) or radius != "sd":
             return None
         space = self.space
         sizes = [space.context_categories.get(j, 1) for j in range(space.d_c)]
@@ -109,10 +111,10 @@ class FittedRound:
         Raises:
             InputDataError: A rule, and no context yet.
         """
-        rule = as_radius(rule)
-        if isinstance(rule, Constant):  # also where the world has shown nothing yet
-            return rule.value
-        return rule.of(*self._seen(rule))
+        found = as_radius(rule)
+        if isinstance(found, Constant):  # also where the world has shown nothing yet
+            return found.value
+        return found.of(*self._seen(found))
 
     def _seen(self, rule: ContextRule | str) -> tuple[Tensor, Tensor | None]:
         """The contexts seen in units of their box, and their weights if they differ."""

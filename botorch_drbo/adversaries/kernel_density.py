@@ -14,7 +14,8 @@ from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.schedules import KernelDensityRadius, Schedule, as_size
+from botorch_drbo.schedules import KernelDensityRadius, Schedule
+from botorch_drbo.schedules.radius import as_size
 
 _DENSITY = "it smooths the contexts seen to a density"
 

@@ -22,7 +22,8 @@ from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.schedules import MMDRadius, Schedule, as_size
+from botorch_drbo.schedules import MMDRadius, Schedule
+from botorch_drbo.schedules.radius import as_size
 
 _GRID = "it puts a grid of equal steps over them"
 _UNIT = "the kernel of the model, scaled to one, far apart"

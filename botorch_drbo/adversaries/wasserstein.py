@@ -18,7 +18,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.column_radii import checked, in_widths
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.schedules import Radius, SpreadRadius, as_radius
+from botorch_drbo.schedules import SpreadRadius
+from botorch_drbo.schedules.radius import Radius, as_radius
 
 _MOST_ON_A_FIBRE = 64  # Sobol contexts, where a column does not move
 

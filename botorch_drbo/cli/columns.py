@@ -182,6 +182,35 @@ def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
     return found
 
 
+def parse_shift(text: str) -> tuple[str, dict[str, float]]:
+    r"""Read a shift of contexts: ``temp=+6``, or ``temp=-2,wind=+1``.
+
+    Args:
+        text: A name, an equals sign and a number; several with commas between.
+
+    Returns:
+        What it is called, and by how much each column moves.
+
+    Raises:
+        InputDataError: Something else.
+
+    Example:
+        >>> parse_shift("temp=+6")
+        ('temp=+6', {'temp': 6.0})
+    """
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, size = (word.strip() for word in part.partition("="))
+        number = as_number(size)
+        if not equals or number is None or name in found:
+            raise InputDataError(
+                f"`--shift {text}` cannot be read. Write NAME=SIZE, such as temp=+6, "
+                "with commas between several that move at once."
+            )
+        found[name] = number
+    return text, found
+
+
 def read_cell(word: str, variable: Variable | None, location: str) -> object:
     """What a cell holds: of a category the name as it is, else a number; None if empty.
 

@@ -1,4 +1,4 @@
-"""The commands: suggest, recommend, check, plot."""
+"""The commands: suggest, recommend, check, compare, plot."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import typer
 from botorch.exceptions.errors import BotorchError
 from typer.core import TyperCommand
 
-from botorch_drbo.cli.columns import HELP
+from botorch_drbo.cli.columns import HELP, parse_radius, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.cli.digits import in_digits
 from botorch_drbo.cli.picture import draw
 from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
+from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.promise import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LISTS = ("--decisions", "--contexts", "--known", "--radius")
+_LISTS = ("--decisions", "--contexts", "--known", "--radius", "--methods", "--shift")
 
 
 class _ListCommand(TyperCommand):
@@ -178,6 +179,50 @@ def check(
         problem.check_outcomes()
         asked = problem.this_round(forecast, None, None)
         say(str(opt.check(context_set=asked["context_set"])))
+
+
+@app.command(cls=_ListCommand)
+def compare(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo_exact",
+    constraint: Constraints = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--methods", help="Recipes; the first is the yardstick."),
+    ] = None,
+    shift: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shift",
+            help="What you fear: NAME=+6, by how much a context moves, or NAME=-2,"
+            "OTHER=+1 for several at once. Each is a shift of its own.",
+        ),
+    ] = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    clip: Annotated[
+        float,
+        typer.Option("--clip", help="What share a shift may move out of the bounds."),
+    ] = 0.0,
+    seed: Seed = 0,
+) -> None:
+    """Show what the methods are expected to earn, as things are and under shifts."""
+    with _errors():
+        problem = _problem(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        problem.check_outcomes()
+        found = opt.compare(
+            methods or METHODS,
+            shifts=dict(map(parse_shift, shift or ())),
+            radii=[parse_radius(radius)] if radius else (),
+            context_set=problem.this_round(forecast, None, None)["context_set"],
+            clip=clip,
+        )
+        say(str(found))
 
 
 @app.command(cls=_ListCommand)

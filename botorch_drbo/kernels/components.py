@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, cast
 
+import numpy as np
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import (
@@ -67,11 +68,10 @@ class StationaryFactor(NamedTuple):
             *shape, len(self.weights), generator=generator, dtype=torch.double
         )
         if isinstance(self.smoothness, RationalQuadratic):
-            alpha = torch.tensor(self.smoothness.alpha, dtype=torch.double)
-            precisions = torch._standard_gamma(
-                alpha.expand(*shape, 1).contiguous(), generator
-            )
-            normal = normal * (precisions / alpha).sqrt()
+            alpha = self.smoothness.alpha
+            seed = int(torch.randint(2**31, (), generator=generator))
+            drawn = np.random.default_rng(seed).standard_gamma(alpha, [*shape, 1])
+            normal = normal * (torch.from_numpy(drawn) / alpha).sqrt()
         elif not is_rbf(self.smoothness):
             degrees = round(2 * self.smoothness)
             chi_squared = (

@@ -56,7 +56,7 @@ def next_decisions(
     algorithm, space = run.configuration.algorithm, run.configuration.space
     ledger, seed = run.ledger, run.configuration.seed
     num_asked = ledger.standing.num_asked
-    history = _history_to_maximise(run)
+    history = history_to_maximise(run)
     call_seed = derive_seed(seed, _PROPOSAL, ledger.standing.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
     algorithm.condition_on_round(this_round, history, space, decides=True)
@@ -149,9 +149,9 @@ def recommended(
     level = check_level(level)
     configuration = run.configuration
     best = configuration.algorithm.recommend(
-        _history_to_maximise(run),
+        history_to_maximise(run),
         configuration.space,
-        seed=_recommendation_seed(run),
+        seed=seed_of_recommendation(run),
         candidates=candidates,
         this_round=this_round,
     )
@@ -186,7 +186,7 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
         asked = configuration.algorithm.options.get("reference")
     if asked is None:
         asked = ContextSet(history.contexts if len(history.contexts) else history.C)
-    history = _history_to_maximise(run)
+    history = history_to_maximise(run)
     check = ModelCheck.of(model, history, configuration.space, asked)
     check = replace(check, trials=tuple(run.ledger.standing.complete))
     return check if configuration.maximize else check.mirrored()
@@ -196,10 +196,10 @@ def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
     """What ``recommended`` says for each context, ``m x d_c`` to ``m x d_x``."""
     configuration = run.configuration
     return configuration.algorithm.recommend_for(
-        _history_to_maximise(run),
+        history_to_maximise(run),
         configuration.space,
         contexts,
-        seed=_recommendation_seed(run),
+        seed=seed_of_recommendation(run),
         this_round=this_round,
     )
 
@@ -208,11 +208,12 @@ def fitted(run: Run) -> Model:
     """The model by which ``recommended`` judges, of outcomes to be maximised."""
     configuration = run.configuration
     return configuration.algorithm.fitted_model(
-        _history_to_maximise(run), configuration.space, seed=_recommendation_seed(run)
+        history_to_maximise(run), configuration.space, seed=seed_of_recommendation(run)
     )
 
 
-def _recommendation_seed(run: Run) -> int:
+def seed_of_recommendation(run: Run) -> int:
+    """What decides the random draws of a recommendation."""
     seed = run.configuration.seed
     return derive_seed(seed, _RECOMMENDATION, run.ledger.standing.num_asks)
 
@@ -247,14 +248,14 @@ def profiled(
         )
     sign = 1.0 if configuration.maximize else -1.0
     found = algorithm.robustness_profile(
-        _history_to_maximise(run),
+        history_to_maximise(run),
         configuration.space,
         _one_decision(x, configuration, "x"),
         other=None if other is None else _one_decision(other, configuration, "other"),
         target=None if target is None else sign * target,
         radii=radii,
         ambiguity_set=ambiguity_set,
-        seed=_recommendation_seed(run),
+        seed=seed_of_recommendation(run),
         this_round=this_round,
     )
     others = found.other_values
@@ -278,6 +279,7 @@ def _one_decision(x: Tensor, configuration: Configuration, name: str) -> Tensor:
     return rows[0].to(bounds).clamp(bounds[0], bounds[1])
 
 
-def _history_to_maximise(run: Run) -> History:
+def history_to_maximise(run: Run) -> History:
+    """What has been observed, in the sign of recipes."""
     history = run.ledger.history
     return history if run.configuration.maximize else replace(history, Y=-history.Y)

@@ -17,6 +17,7 @@ from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm
+from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import Ask, Tell
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
@@ -30,6 +31,7 @@ from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck
+from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
@@ -421,6 +423,55 @@ class NamedOptimizer:
         contexts = tables.read_contexts(c, "c")
         moments = self._tensors.predict(decisions, contexts)
         return tables.predictions(decisions, contexts, *moments)
+
+    def compare(
+        self,
+        methods: Methods = METHODS,
+        *,
+        shifts: Mapping[str, Shift | pd.DataFrame] | Mapping[str, float] | None = None,
+        radii: Sequence[RoundRadius] = (),
+        clip: float = 0.0,
+        level: float = LEVEL,
+        context_set: ContextSet | None = None,
+    ) -> Comparison:
+        r"""What several methods are expected to earn; see ``RobustOptimizer.compare``.
+
+        Args:
+            methods: Names of recipes, or recipes; the first is what the others are
+                compared with.
+            shifts: What you fear, by name, in your units: ``{"demand falls":
+                {"demand": -30}}``; or the contexts that come then, a ``ContextSet`` or
+                a DataFrame whose rows are equally likely. One shift alone needs no
+                name: ``{"demand": -30}``.
+            radii: The worst distribution within each, such as ``{"demand": 30}``.
+            clip: The share of the weight that a shift may move beyond the bounds.
+            level: Of the intervals, a probability.
+            context_set: The distribution as things are.
+
+        Returns:
+            The comparison, its decisions in your names and units.
+
+        Raises:
+            InputDataError: As there.
+            UnsupportedError: As there.
+        """
+        known = {}
+        for name, shift in (shifts or {}).items():
+            is_table = not isinstance(shift, (Mapping, ContextSet)) and hasattr(
+                shift, "columns"
+            )
+            known[name] = self.named_space.context_set(shift) if is_table else shift
+        found = self._tensors.compare(
+            methods,
+            shifts=known,
+            radii=radii,
+            clip=clip,
+            level=level,
+            context_set=_checked(context_set),
+        )
+        decided = self._tables.decisions(found.decisions)
+        columns = {str(name): decided[name].tolist() for name in decided.columns}
+        return replace(found, columns=columns, outcome=self.named_space.outcome)
 
     def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
         r"""Look how far the model can be believed; see ``RobustOptimizer.check``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
@@ -18,6 +18,7 @@ from botorch_drbo.calibrate import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm, as_rows
+from botorch_drbo.optimizer.comparison import METHODS, Methods, Shifts, compared
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import (
     checked,
@@ -42,6 +43,7 @@ from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck, Recommendation
+from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate import ModelMaker
@@ -665,6 +667,64 @@ class RobustOptimizer:
         if known is None or known[0] != num_events:
             self._fitted = known = num_events, fitted(self._run)
         return known[1]
+
+    def compare(
+        self,
+        methods: Methods = METHODS,
+        *,
+        shifts: Shifts | None = None,
+        radii: Sequence[RoundRadius] = (),
+        clip: float = 0.0,
+        level: float = LEVEL,
+        context_set: ContextSet | None = None,
+    ) -> Comparison:
+        r"""What recommendations of several methods are expected to earn, on your data.
+
+        One model is fitted, the run's own: each method recommends by it, and all are
+        judged by its joint posterior over contexts. Nothing is recorded.
+
+        Args:
+            methods: Names of recipes, with the options of the run as far as they have
+                them, or recipes. The others are compared with the first.
+            shifts: What you fear, by name: by how much columns of the contexts move,
+                ``{"demand falls": {"c1": -0.3}}``, of a logarithmic variable by which
+                factor; or the distribution that comes then, a ``ContextSet``. One shift
+                alone needs no name: ``{"c1": -0.3}``.
+            radii: As for ``ask``, of Wasserstein balls: the distribution in the ball
+                that is worst for the decision, by the model's mean.
+            clip: The share of the weight that a shift may move beyond the bounds, where
+                it is left at them; beyond that share it is refused.
+            level: Of the intervals, a probability.
+            context_set: The distribution as things are; None for the run's own.
+
+        Returns:
+            For each method and world the expected outcome with its interval, by how
+            much it is better than the first method's and how probably; ``table``,
+            ``advice``, and ``print`` of both.
+
+        Raises:
+            InputDataError: Fewer than five outcomes, an unknown method, a shift of
+                what is no context, beyond the bounds, or of a category.
+            UnsupportedError: A method that can make nothing of such a space.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit, num_restarts=2)
+            >>> x, c = torch.rand(2, 8, 1, dtype=torch.double)
+            >>> opt.tell(x, c * 0.5, -(x - c).square(), closes_pending=False)
+            >>> found = opt.compare(["erbo", "wdrbo_exact"], shifts={"c1": 0.3})
+            >>> found.worlds
+            ('as things are', 'c1 +0.3')
+        """
+        return compared(
+            self._run,
+            methods,
+            {} if shifts is None else shifts,
+            radii,
+            clip=clip,
+            level=level,
+            context_set=context_set,
+        )
 
     def robustness_profile(
         self,

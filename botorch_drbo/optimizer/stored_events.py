@@ -20,7 +20,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.events import Ask, CheckedTell, Event, Tell, Withdraw
 from botorch_drbo.problem import Round
 from botorch_drbo.problem.round import RoundRadius
-from botorch_drbo.schedules import as_radius
+from botorch_drbo.schedules.radius import as_radius
 
 
 def write_event(event: Event, number: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ this module, so the library works without matplotlib.
 """
 
 from botorch_drbo._deprecation import moved_name
+from botorch_drbo.plotting.compare import plot_compare
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import plot_history
 from botorch_drbo.plotting.model_check import plot_model_check
@@ -19,6 +20,7 @@ __all__ = [
     "COLOURS",
     "DASHES",
     "MARKERS",
+    "plot_compare",
     "plot_context_set",
     "plot_history",
     "plot_model_check",

@@ -55,25 +55,57 @@ def posterior_of_expectation(
     has_mass = weights > 0
     contexts, weights = contexts[has_mass], weights[has_mass]
     some, shares = _thinned(contexts, weights)
+    found = posterior_of_sums(model, _joined(x, some), shares.unsqueeze(0))
+    means, deviations = found.means.squeeze(-1), found.deviations.squeeze(-1)
+    is_gaussian = bool(deviations.any())  # samples are points
+    if is_gaussian and len(some) < len(contexts):  # n (x S) x 1 x 1
+        with torch.no_grad():
+            alone = model.posterior(_joined(x, contexts).unsqueeze(-2))
+        each = cast(GPyTorchPosterior, alone).mean.flatten(1)
+        means = (weights.to(each) @ each).reshape(-1)
+    return GaussianMixture(means, deviations)
+
+
+def posterior_of_sums(model: Model, Z: Tensor, coefficients: Tensor) -> GaussianMixture:
+    r"""What is believed of weighted sums of outcomes, of differences for example.
+
+    .. math:: \sum_r a_{kr} f(z_r) \sim
+        \mathcal N\big( a_k^\top \mu(Z),\; a_k^\top \Sigma(Z)\, a_k \big)
+
+    with the joint posterior covariance of all rows. Models of an ensemble, and
+    posteriors that are not Gaussian, as in ``posterior_of_expectation``.
+
+    Args:
+        model: A BoTorch model with one output.
+        Z: Its inputs, ``r x d``.
+        coefficients: ``k x r``, of any sign.
+
+    Returns:
+        The mixture of ``k`` numbers, each by itself.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
+        >>> difference = torch.tensor([[1.0, -1.0]], dtype=torch.double)
+        >>> posterior_of_sums(model, Z[:2], difference).means.shape
+        torch.Size([1, 1])
+    """
     with torch.no_grad():
-        posterior = model.posterior(_joined(x, some))
+        posterior = model.posterior(Z)
         normal = getattr(posterior, "distribution", None)
         if not isinstance(posterior, GPyTorchPosterior) or not isinstance(
             normal, MultivariateNormal
         ):
             samples = posterior.rsample(torch.Size([_NUM_SAMPLES]))
-            means = samples.flatten(0, -3).squeeze(-1) @ shares.to(samples)
+            means = samples.flatten(0, -3).squeeze(-1) @ coefficients.to(samples).mT
             return GaussianMixture(means, torch.zeros_like(means))
-        shares = shares.to(normal.mean)
-        covariance = normal.covariance_matrix  # (S x) n x n
-        variances = (covariance @ shares) @ shares
-        means = normal.mean @ shares
-        if len(some) < len(contexts):  # n (x S) x 1 x 1
-            alone = model.posterior(_joined(x, contexts).unsqueeze(-2))
-            each = cast(GPyTorchPosterior, alone).mean.flatten(1)
-            means = weights.to(each) @ each
+        a = coefficients.to(normal.mean)
+        variances = ((a @ normal.covariance_matrix) * a).sum(-1)  # (S x) k
+        means = normal.mean @ a.mT
     deviations = variances.clamp_min(0.0).sqrt()
-    return GaussianMixture(means.reshape(-1), deviations.reshape(-1))
+    k = len(a)
+    return GaussianMixture(means.reshape(-1, k), deviations.reshape(-1, k))
 
 
 def _joined(x: Tensor, contexts: Tensor) -> Tensor:

@@ -262,6 +262,43 @@ class Recipe(ABC):
             ]
         return torch.stack(decisions)
 
+    def recommend_by(
+        self,
+        model: Model,
+        history: History,
+        space: SearchSpace,
+        *,
+        seed: int = 0,
+        this_round: Round | None = None,
+    ) -> Tensor:
+        r"""Recommend a decision by a model that was fitted already.
+
+        Args:
+            model: Of ``[x, c]``, as ``fitted_model`` returns it. A recipe that models
+                the decision alone does not look at it, and fits its own.
+            history: What has been observed, to be maximised.
+            space: The boxes of decisions and contexts.
+            seed: Decides every random draw.
+            this_round: What is known about this round alone; None for nothing.
+
+        Returns:
+            The decision, ``d_x``.
+
+        Raises:
+            InputDataError: There is no outcome yet.
+            BotorchTensorDimensionError: History, round and space do not fit.
+            UnsupportedError: The recipe can make nothing of the space or the round.
+        """
+        if not self.uses_contexts:
+            return self.recommend(history, space, seed=seed).x
+        self._check(history, space, needs_data=True)
+        recipe, history, space = self.condition_on_round(
+            this_round, history, space, decides=False
+        )
+        with isolated_rng(seed, space.bounds.device):
+            constraints = recipe._fit_constraints(history, space)
+            return recipe._decide(model, constraints, history, space, seed=seed)
+
     def choose_contexts(
         self,
         history: History,

@@ -16,25 +16,19 @@ from botorch_drbo.schedules.radii import (
     MMDRadius,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.radius import RADII, Radius, as_radius, as_size
-from botorch_drbo.schedules.spread import SpreadRadius, deviations
+from botorch_drbo.schedules.spread import SpreadRadius
 
 __all__ = [
-    "RADII",
     "BOCUBeta",
     "Constant",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
-    "Radius",
     "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
-    "as_radius",
-    "as_size",
-    "deviations",
 ]
 
 # Public in version 0.2.0, of use to the library alone: by the module they live in.

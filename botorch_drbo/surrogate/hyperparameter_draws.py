@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from scipy.special import logsumexp
-from scipy.stats import multivariate_t
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.posterior.ensemble import ModelEnsemble
@@ -106,43 +105,52 @@ class HyperparameterDraws(Surrogate):
         """
         proposals = _proposals(posterior, maxima(posterior, lengthscale))
         numbers = generator.integers(len(proposals), size=self.num_proposals)
-        points = np.stack(
-            [
-                np.atleast_1d(proposals[number].rvs(random_state=generator))
-                for number in numbers
-            ]
-        )
+        points = np.stack([proposals[number].draw(generator) for number in numbers])
         lower, upper = np.array(ranges(posterior)).T
-        proposed = np.stack([np.atleast_1d(p.logpdf(points)) for p in proposals])
         inside = ((points >= lower) & (points <= upper)).all(-1)
-        weights = np.array(
-            [
-                posterior(point).log_density if possible else -np.inf
-                for point, possible in zip(points, inside, strict=True)
-            ]
-        ) - logsumexp(proposed, axis=0)
+        densities = [
+            posterior(point).log_density if possible else -np.inf
+            for point, possible in zip(points, inside, strict=True)
+        ]
+        proposed = np.stack([proposal.log_density(points) for proposal in proposals])
+        weights = np.array(densities) - logsumexp(proposed, axis=0)
         if not np.isfinite(weights).any():  # a few proposals, all of them out of reach
-            return np.repeat(np.array([proposals[0].loc]), self.num_draws, 0)
+            return np.repeat(proposals[0].centre[None], self.num_draws, 0)
         shares = np.exp(weights - logsumexp(weights))
         places = (np.arange(self.num_draws) + generator.uniform()) / self.num_draws
         chosen = np.searchsorted(shares.cumsum(), places)
         return points[chosen.clip(max=len(points) - 1)]
 
 
-def _proposals(posterior: LogPosterior, found: Sequence[Array]) -> list[multivariate_t]:
-    """Student's t around each maximum, as wide as the posterior is there."""
+class _StudentT(NamedTuple):
+    """Around a centre, with ``spread = root root'``."""
+
+    centre: Array
+    root: Array
+
+    def draw(self, generator: np.random.Generator) -> Array:
+        scale = (generator.chisquare(_DEGREES) / _DEGREES) ** -0.5
+        return self.centre + scale * self.root @ generator.normal(size=len(self.root))
+
+    def log_density(self, points: Array) -> Array:
+        """Of ``N x size`` points; up to a constant that all of this size share."""
+        scaled = np.linalg.solve(self.root, (points - self.centre).T)
+        power = 0.5 * (_DEGREES + len(self.root))
+        distance = np.square(scaled).sum(0) / _DEGREES
+        return -power * np.log1p(distance) - np.linalg.slogdet(self.root)[1]
+
+
+def _proposals(posterior: LogPosterior, found: Sequence[Array]) -> list[_StudentT]:
+    """Around each maximum, as wide as the posterior is there."""
     centres: list[Array] = []
     for centre in found:
         if all(np.linalg.norm(centre - other) > _APART for other in centres):
             centres.append(centre)
-    return [
-        multivariate_t(centre, _spread(posterior, centre), df=_DEGREES)
-        for centre in centres
-    ]
+    return [_StudentT(centre, _root(posterior, centre)) for centre in centres]
 
 
-def _spread(posterior: LogPosterior, centre: Array) -> Array:
-    """One over the curvature of the density, where that is not too flat."""
+def _root(posterior: LogPosterior, centre: Array) -> Array:
+    """Of one over the curvature of the density, where that is not too flat."""
     steps = _STEP * np.eye(len(centre))
     hessian = np.stack(
         [
@@ -152,4 +160,4 @@ def _spread(posterior: LogPosterior, centre: Array) -> Array:
         ]
     )
     curvature, axes = np.linalg.eigh(-0.5 * (hessian + hessian.T))
-    return (axes / curvature.clip(min=_WIDEST**-2)) @ axes.T
+    return axes / np.sqrt(curvature.clip(min=_WIDEST**-2))

@@ -61,6 +61,8 @@ def make_kernel(name: str) -> Kernel:
     set_hyperparameters(kernel)
     return kernel
 
+
+def radial(smoothness: float | RationalQuadratic, r: Tensor) -> Tensor:
     if isinstance(smoothness, RationalQuadratic):
         return (1 + r.square() / (2 * smoothness.alpha)) ** -smoothness.alpha
     if math.isinf(smoothness):
@@ -138,7 +140,9 @@ def test_a_kink_has_no_curvature() -> None:
 @pytest.mark.parametrize(
     "smoothness", [0.5, 1.5, 2.5, math.inf, RationalQuadratic(0.8)], ids=str
 )
-def test_frequencies_come_from_the_spectral_density() -> None:
+def test_frequencies_come_from_the_spectral_density(
+    smoothness: float | RationalQuadratic,
+) -> None:
     """By Bochner's theorem the mean of ``cos(w . gap)`` is the correlation."""
     weights = torch.tensor([[1.5, 0.7, 0.0], [0.0, 2.0, 1.0]], dtype=torch.double)
     component = KernelComponent(

@@ -337,22 +337,18 @@ def test_search_options_are_checked(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("scales", [(0.3, 0.05), (0.02, 0.4), (0.2, 0.0)])
-def test_slopes_per_radius_are_those_of_a_dense_grid(
+def test_slopes_per_radius_are_steepest_where_a_formula_says(
     scales: tuple[float, float],
 ) -> None:
-    """Of ``sin(5 u) cos(4 v) + u v``, in a box whose sides are 2 and 10 long."""
+    """Of a bump of width s, in a box with sides 2 and 10: ``max(r) exp(-1/2) / s``."""
     box = torch.tensor([[1.0, -4.0], [3.0, 6.0]], dtype=torch.double)
-    widths, sizes = box[1] - box[0], torch.tensor(scales).double()
-    made = LipschitzConstant(box, scales=sizes)
+    widths, centre, width = box[1] - box[0], torch.tensor([0.37, 0.61]).double(), 0.15
+    made = LipschitzConstant(box, scales=torch.tensor(scales).double())
 
     def slopes(contexts: Tensor | None = None) -> Tensor:
         c = made.candidates if contexts is None else contexts
-        u, v = ((c - box[0]) / widths).unbind(-1)
-        first = 5.0 * (5.0 * u).cos() * (4.0 * v).cos() + v
-        second = -4.0 * (5.0 * u).sin() * (4.0 * v).sin() + u
-        return torch.stack([first, second], -1) / widths
+        z = ((c - box[0]) / widths - centre) / width
+        return -z / width * (-0.5 * z.square().sum(-1, keepdim=True)).exp() / widths
 
-    line = torch.linspace(0.0, 1.0, 2001, dtype=torch.double)
-    grid = box[0] + widths * torch.cartesian_prod(line, line)
-    largest = (slopes(grid) * widths * sizes).norm(dim=-1).max()
-    assert made(slopes).item() == pytest.approx(largest.item(), rel=1e-5)
+    largest = max(scales) * math.exp(-0.5) / width
+    assert made(slopes).item() == pytest.approx(largest, rel=1e-6)

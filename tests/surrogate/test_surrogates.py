@@ -72,7 +72,8 @@ def test_known_noise_is_taken_at_its_word(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+# A draw is one of each column: in another order of the columns it is another draw.
+@pytest.mark.parametrize("name", [n for n in SURROGATES if n != "hyperparameters"])
 def test_the_order_of_categories_says_nothing(name: str) -> None:
     """Three categories under other numbers: the same model, by one-hot columns."""
     Z = uniform(12, 2, seed=4)

@@ -1,0 +1,341 @@
+"""What the recommendations of several methods are expected to earn, under shifts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import TypeAlias
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import did_you_mean
+from botorch_drbo.adversaries import FittedRound, WassersteinBall
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer.decisions import (
+    fitted,
+    history_to_maximise,
+    seed_of_recommendation,
+)
+from botorch_drbo.optimizer.run import Run
+from botorch_drbo.posterior.expectation import posterior_of_sums
+from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.mixture import GaussianMixture, check_level
+from botorch_drbo.problem import Round, SearchSpace
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.problem.search_space import check_values
+from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes import Recipe, make_recipe
+from botorch_drbo.recommendation.comparison import TODAY, Comparison
+from botorch_drbo.recommendation.model_check import check_if_closed
+from botorch_drbo.recommendation.promise import Promise
+from botorch_drbo.recommendation.worst_case import worst_case
+
+LEAST_OUTCOMES = 5
+METHODS = ("erbo", "wdrbo_exact")
+_MOST_ROWS = 4096  # of the covariance, of all methods in all worlds
+_LEAST_CONTEXTS = 64  # of a world
+_SHARED = (
+    "reference",
+    "half_life",
+    "hyperparameters",
+    "model",
+    "surrogate",
+    "feasibility",
+    "num_restarts",
+    "raw_samples",
+    "max_iterations",
+)
+
+Shift: TypeAlias = Mapping[str, float] | ContextSet
+"""By how much columns of the contexts move, or where they go."""
+Methods: TypeAlias = Sequence[str | Recipe]
+Shifts: TypeAlias = Mapping[str, Shift] | Mapping[str, float]
+
+
+def compared(
+    run: Run,
+    methods: Methods,
+    shifts: Shifts,
+    radii: Sequence[RoundRadius],
+    *,
+    clip: float,
+    level: float,
+    context_set: ContextSet | None,
+) -> Comparison:
+    """Let each method recommend by one model, and judge all by its joint posterior.
+
+    Args:
+        run: The record so far; it is not changed.
+        methods: Names of recipes, or recipes; the first is what the others are
+            compared with.
+        shifts: By name; see ``RobustOptimizer.compare``.
+        radii: Of Wasserstein balls; each is the world that is worst for a decision.
+        clip: The share of the weight that a shift may move out of the bounds.
+        level: Of the intervals.
+        context_set: The distribution as things are; None for that of the recipe.
+    """
+    configuration = run.configuration
+    space, own = configuration.space, configuration.algorithm
+    seed = seed_of_recommendation(run)
+    history, level = history_to_maximise(run), check_level(level)
+    if history.t < LEAST_OUTCOMES:
+        raise InputDataError(
+            f"`compare` needs at least {LEAST_OUTCOMES} outcomes, got {history.t}: "
+            "with fewer a model knows nearly nothing, and its word on methods is none."
+        )
+    clip = _share(clip)
+    recipes = [_as_recipe(method, own) for method in _listed(methods)]
+    names = _different([recipe.name for recipe in recipes])
+    model = fitted(run)
+    decisions = torch.stack(
+        [
+            recipe.recommend_by(
+                model, history, space, seed=seed, this_round=Round(context_set)
+            )
+            for recipe in recipes
+        ]
+    )
+    with isolated_rng(seed, space.bounds.device):
+        state = FittedRound(
+            model=model,
+            history=history,
+            space=space,
+            seed=seed,
+            reference=context_set or own.options.get("reference"),
+            half_life=own.options.get("half_life"),
+        )
+        num_worlds = 1 + len(_by_name(shifts)) + len(radii)
+        most = max(_LEAST_CONTEXTS, _MOST_ROWS // (len(recipes) * num_worlds))
+        today = _thinned(state.contexts(), most)
+        shifted = {
+            name: _thinned(_moved(name, shift, state, clip), most)
+            for name, shift in _by_name(shifts).items()
+        }
+        fixed = {TODAY: today, **shifted}
+        worst = {
+            words: [_thinned(_worst(ball, state, x), most) for x in decisions]
+            for ball in (WassersteinBall(radius=radius) for radius in radii)
+            for words in [_worst_words(ball, state)]
+        }
+        worlds = (*fixed, *worst)
+        where = [
+            [*fixed.values(), *(row[i] for row in worst.values())]
+            for i in range(len(recipes))
+        ]
+        sums = _all_sums(state, decisions, where)
+    check = check_if_closed(model, history, space, today)
+    widening = None if check is None else check.widening
+    values, gains, costs = (
+        part.widened(1.0 if widening is None else widening) for part in sums
+    )
+    trust = Promise(values, values, widening).words()
+    return Comparison(
+        methods=names,
+        worlds=worlds,
+        decisions=decisions,
+        columns={f"x{j + 1}": decisions[:, j].tolist() for j in range(space.d_x)},
+        values=values if configuration.maximize else values.mirrored(),
+        gains=gains,
+        costs=costs,
+        level=level,
+        num_outcomes=history.t,
+        outcome="value",
+        trust=trust,
+    )
+
+
+def _all_sums(
+    state: FittedRound, decisions: Tensor, where: Sequence[Sequence[ContextSet]]
+) -> tuple[GaussianMixture, GaussianMixture, GaussianMixture]:
+    """Values and gains, ``m x w``, and costs, ``w``, from one joint posterior."""
+    m, w = len(where), len(where[0])
+    rows, columns, shares = [], [], []
+    for i, x in enumerate(decisions):
+        for j, contexts in enumerate(where[i]):
+            points, n = contexts.points, contexts.num_points
+            rows.append(torch.cat([x.expand(n, -1), points], dim=-1))
+            columns.append(torch.full((n,), i * w + j, device=points.device))
+            shares.append(contexts.weights)
+    column = torch.cat(columns)
+    expectations = torch.nn.functional.one_hot(column, m * w).mT.to(decisions)
+    expectations = (expectations * torch.cat(shares)).unflatten(0, (m, w))
+    gains = expectations - expectations[:1]
+    costs = expectations[0, :1] - expectations[0]
+    wanted = torch.cat([expectations.flatten(0, 1), gains.flatten(0, 1), costs])
+    # Equal rows, of methods that agree and worlds that overlap, are one.
+    Z, inverse = torch.cat(rows).unique(dim=0, return_inverse=True)
+    merged = wanted.new_zeros(len(wanted), len(Z)).index_add(1, inverse, wanted)
+    found = posterior_of_sums(state.model, Z, merged)
+    parts = []
+    for start, shape in ((0, (m, w)), (m * w, (m, w)), (2 * m * w, (w,))):
+        part = slice(start, start + math.prod(shape))
+        parts.append(
+            GaussianMixture(
+                found.means[:, part].unflatten(-1, shape),
+                found.deviations[:, part].unflatten(-1, shape),
+            )
+        )
+    return parts[0], parts[1], parts[2]
+
+
+def _worst(ball: WassersteinBall, state: FittedRound, x: Tensor) -> ContextSet:
+    """The worst distribution in a ball for a decision, by the posterior mean."""
+
+    def mean(contexts: Tensor) -> Tensor:
+        Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+        return joint_moments(state.model, Z)[0]
+
+    problem = ball.worst_case_problem(state)
+    contexts, robust = worst_case(problem, mean, seed=state.seed)
+    weights = robust.weights.clamp_min(0.0)
+    kept = weights > 0
+    return ContextSet(contexts.points[kept], weights[kept] / weights.sum())
+
+
+def _worst_words(ball: WassersteinBall, state: FittedRound) -> str:
+    ball.check_space(state.space)
+    within = ball.ground_metric(state).words(state.radius(ball.radius))
+    return f"worst within {within.removesuffix(' (Wasserstein)')}"
+
+
+def _moved(name: str, shift: Shift, state: FittedRound, clip: float) -> ContextSet:
+    """The distribution as things are, shifted; or another one."""
+    space, today = state.space, state.contexts()
+    if isinstance(shift, ContextSet):
+        found = Round(shift).within(space).context_set
+        assert found is not None
+        return found
+    points, lower, upper = today.points.clone(), *space.context_bounds
+    for column, by in _checked_shift(name, shift, space).items():
+        points[:, column] += by
+    inside = points.clamp(lower, upper)
+    slack = 1e-9 * (upper - lower)
+    outside = ((points - inside).abs() > slack).any(-1)
+    share = today.weights[outside].sum().item()
+    if share > clip:
+        raise InputDataError(
+            f"The shift {name!r} moves {share:.3g} of the weight beyond the bounds of "
+            "the contexts, where the model knows nothing. Give a smaller shift, wider "
+            f"bounds, or `clip={math.ceil(100 * share) / 100:g}`, which leaves these "
+            "contexts at the bounds."
+        )
+    check_values(inside, space.context_bounds, space.context_values, name)
+    return ContextSet(space.snap_contexts(inside), today.weights)
+
+
+def _checked_shift(
+    name: str, shift: Mapping[str, float], space: SearchSpace
+) -> dict[int, float]:
+    """By how much each column moves, as the model sees it."""
+    columns, found = space.context_columns, {}
+    if not shift:
+        raise InputDataError(f"The shift {name!r} names no column of the contexts.")
+    for column, by in shift.items():
+        if column not in columns:
+            raise InputDataError(
+                f"The shift {name!r} names `{column}`, which is no context: these are "
+                f"{list(columns)}.{did_you_mean(str(column), columns)}"
+            )
+        if isinstance(by, bool) or not isinstance(by, Real) or not math.isfinite(by):
+            raise InputDataError(
+                f"The shift {name!r} of `{column}` must be a finite number, got {by!r}."
+            )
+        j = columns.index(column)
+        if j in space.context_categories:
+            raise InputDataError(
+                f"The shift {name!r} adds to `{column}`, which is a category. Give the "
+                "distribution that you fear, as a ContextSet or a table."
+            )
+        if j in space.context_logarithms:
+            if by <= 0:
+                raise InputDataError(
+                    f"The shift {name!r} of `{column}` must be a positive factor, got "
+                    f"{by:g}: 0.8 for a fifth less. The variable is logarithmic."
+                )
+            by = math.log(by)
+        found[j] = float(by)
+    return found
+
+
+def _by_name(shifts: Shifts) -> dict[str, Shift]:
+    """Each shift under its name; one that is given alone is called by what it does."""
+    if not isinstance(shifts, Mapping):
+        raise InputDataError(
+            "`shifts` must be a dictionary from names to shifts, or one shift such as "
+            f"{{'temp': 6}}, got {type(shifts).__name__}."
+        )
+    if any(name == TODAY for name in shifts):
+        raise InputDataError(f"A shift cannot be called {TODAY!r}.")
+    alone = {k: by for k, by in shifts.items() if isinstance(by, (int, float))}
+    if alone and len(alone) == len(shifts):
+        return {", ".join(f"{name} {by:+g}" for name, by in alone.items()): alone}
+    named: dict[str, Shift] = {}
+    for name, shift in shifts.items():
+        if not isinstance(shift, (Mapping, ContextSet)):
+            raise InputDataError(
+                f"The shift {name!r} must be a dictionary such as {{'temp': 6}} or a "
+                f"ContextSet, got {type(shift).__name__}."
+            )
+        named[name] = shift
+    return named
+
+
+def _as_recipe(method: str | Recipe, own: Recipe) -> Recipe:
+    """A method with the run's own options, as far as it has them."""
+    if isinstance(method, Recipe):
+        return method
+    if not isinstance(method, str):
+        raise InputDataError(
+            f"A method must be the name of a recipe or a Recipe, got {method!r}."
+        )
+    if method == own.name:
+        return own
+    recipe, options = make_recipe(method), own.options
+    shared = [name for name in _SHARED if name in options]
+    if type(recipe.adversary) is type(own.adversary) and "radius" in options:
+        shared.append("radius")
+    known = {name: options[name] for name in shared if name in recipe.options}
+    return recipe.with_options(**known)
+
+
+def _listed(methods: Methods) -> Sequence[str | Recipe]:
+    if isinstance(methods, (str, Recipe)) or not isinstance(methods, Sequence):
+        raise InputDataError(
+            f"`methods` must be a list of recipes, got {methods!r}. Write it in "
+            "brackets."
+        )
+    if len(methods) < 2:
+        raise InputDataError(
+            f"`methods` must name two recipes or more, got {len(methods)}: the others "
+            "are compared with the first, for example ['erbo', 'wdrbo_exact']."
+        )
+    return methods
+
+
+def _different(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that differ: of equal ones the second gets a number."""
+    return tuple(
+        name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
+        for i, name in enumerate(names)
+    )
+
+
+def _share(clip: float) -> float:
+    if isinstance(clip, bool) or not isinstance(clip, Real) or not 0 <= clip <= 1:
+        raise InputDataError(
+            f"`clip` must be a share of the weight between 0 and 1, got {clip!r}."
+        )
+    return float(clip)
+
+
+def _thinned(contexts: ContextSet, most: int) -> ContextSet:
+    """At most so many contexts that represent the others."""
+    if contexts.num_points <= most:
+        return contexts
+    points, weights = contexts.points, contexts.weights
+    steps = (torch.arange(most).to(weights) + 0.5) / most
+    places = torch.searchsorted(weights.cumsum(-1), steps * weights.sum())
+    return ContextSet.empirical(points[places.clamp_max(len(points) - 1)])

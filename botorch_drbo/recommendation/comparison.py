@@ -1,0 +1,200 @@
+"""What several decisions are expected to earn, as things are and under shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from torch import Tensor
+
+from botorch_drbo.posterior.mixture import GaussianMixture
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TODAY = "as things are"
+SURE = 0.9
+"""The probability from which a gain counts as one."""
+_ALIKE = 1e-9  # of the gains: the same decision
+_SIGNIFICANT = 3
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    r"""Decisions of several methods, judged by one and the same model.
+
+    All values are expectations over contexts by the model's *joint* posterior, mixed
+    over its members, and stretched where leaving outcomes out proves the model
+    overconfident: see ``posterior_of_expectation``. ``print`` shows the table and the
+    advice.
+
+    Attributes:
+        methods: Their names, ``m``; the others are compared with the first.
+        worlds: Names of the distributions of the context, ``w``: as things are, then
+            the shifts, then the worst of each radius.
+        decisions: What each method recommends, ``m x d_x``, as the model sees it.
+        columns: The same in your names and units: a list of ``m`` for each decision
+            variable.
+        values: The expected outcome in your sign, ``m x w``.
+        gains: By how much it is better than that of the first method, ``m x w``;
+            positive is better, whatever your sign.
+        costs: By how much each world is worse than today for the decision of the first
+            method, ``w``; positive is worse.
+        level: Of the intervals.
+        num_outcomes: How many outcomes the model has learnt from.
+        outcome: The name of the outcome.
+        trust: Whose word the intervals are.
+    """
+
+    methods: tuple[str, ...]
+    worlds: tuple[str, ...]
+    decisions: Tensor
+    columns: Mapping[str, Sequence[object]]
+    values: GaussianMixture
+    gains: GaussianMixture
+    costs: GaussianMixture
+    level: float
+    num_outcomes: int
+    outcome: str
+    trust: str
+
+    @property
+    def better(self) -> Tensor:
+        """The probability of beating the first method, ``m x w``; half if equal."""
+        zero = self.gains.mean.new_zeros(self.gains.mean.shape)
+        found = 1.0 - self.gains.cdf(zero)
+        alike = self._alike
+        return found.where(~alike, found.new_tensor(0.5))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row for each method and world, in your names and units.
+
+        Columns: ``method``, the decision, ``world``, the outcome with ``low`` and
+        ``high``, ``gain`` over the first method with its standard deviation
+        ``gain_sd``, and the probability ``better`` that there is one.
+        """
+        import pandas as pd
+
+        rest = 0.5 * (1.0 - self.level)
+        shown = {
+            self.outcome: self.values.mean,
+            "low": self.values.quantile(rest),
+            "high": self.values.quantile(1.0 - rest),
+            "gain": self.gains.mean,
+            "gain_sd": self.gains.deviation,
+            "better": self.better,
+        }
+        rows = []
+        for i, method in enumerate(self.methods):
+            decided = {name: entries[i] for name, entries in self.columns.items()}
+            for j, world in enumerate(self.worlds):
+                numbers = {name: tensor[i, j].item() for name, tensor in shown.items()}
+                rows.append({"method": method, **decided, "world": world, **numbers})
+        return pd.DataFrame(rows)
+
+    @property
+    def advice(self) -> str:
+        r"""One sentence, by this rule.
+
+        Of the worlds that were named the one counts which costs the first method's
+        decision most.
+
+        1. If all methods recommend one decision, there is nothing to choose.
+        2. If that cost is less than the model's own error, the standard deviation of
+           the first decision's expected outcome there: more outcomes first.
+        3. If some method is better there with a probability of 90%, the one with the
+           largest gain is named, with its price as things are.
+        4. Else the first method stays.
+        """
+        first = self.methods[0]
+        if bool(self._alike.all()):
+            return f"All methods recommend the decision of {first}: nothing to choose."
+        if len(self.worlds) == 1:
+            i = int(self.gains.mean[:, 0].argmax())
+            gain = _plus_minus(self.gains, i, 0)
+            if i == 0 or self.better[i, 0] < SURE:
+                return f"No method is surely better than {first} as things are."
+            return f"{self.methods[i]} gains {gain} over {first} as things are."
+        j = 1 + int(self.costs.mean[1:].argmax())
+        cost, error = self.costs.mean[j].item(), self.values.deviation[0, j].item()
+        deviation = self.costs.deviation[j].item()
+        world = self.worlds[j]
+        if cost < error:
+            return (
+                f"{world!r} costs {_shown(cost)} ± {_spread(deviation)}; the "
+                f"model's own error here is {_shown(error)}: more outcomes first."
+            )
+        sure = self.better[:, j] >= SURE
+        if not sure.any():
+            i = 1 + int(self.gains.mean[1:, j].argmax())
+            return (
+                f"{self.methods[i]} saves {_plus_minus(self.gains, i, j)} under "
+                f"{world!r}, which the model cannot tell from nothing: stay "
+                f"with {first}."
+            )
+        i = int(self.gains.mean[:, j].where(sure, -float("inf")).argmax())
+        price = -self.gains.mean[i, 0].item()
+        spread = _spread(self.gains.deviation[i, 0].item())
+        verb = "costs" if price >= 0 else "gains"
+        return (
+            f"{self.methods[i]} {verb} {_shown(abs(price))} ± {spread} as things are, "
+            f"and saves {_plus_minus(self.gains, i, j)} under {world!r}."
+        )
+
+    @property
+    def _alike(self) -> Tensor:
+        """Where a decision is the first one, or as good as that, ``m x w``."""
+        mean, deviation = self.gains.mean, self.gains.deviation
+        scale = self.values.mean.abs().max() + self.values.deviation.max()
+        return (mean.abs() <= _ALIKE * scale) & (deviation <= _ALIKE * scale)
+
+    def __str__(self) -> str:
+        """The decisions, the table by method and world, and the advice."""
+        rest = 0.5 * (1.0 - self.level)
+        low, high = self.values.quantile(rest), self.values.quantile(1.0 - rest)
+        width = max(len(world) for world in self.worlds) + 2
+        lines = [
+            f"expected {self.outcome} ({self.level:.0%} intervals {self.trust}, "
+            f"{self.num_outcomes} outcomes)"
+        ]
+        for i, method in enumerate(self.methods):
+            decided = ", ".join(
+                f"{name} = {_shown(entries[i])}"
+                for name, entries in self.columns.items()
+            )
+            lines.append(f"{method}: {decided}")
+            for j, world in enumerate(self.worlds):
+                value = _shown(self.values.mean[i, j].item())
+                ends = f"{_shown(low[i, j].item())} to {_shown(high[i, j].item())}"
+                line = f"  {world:<{width}}{value} ({ends})"
+                if i > 0:
+                    gain = _plus_minus(self.gains, i, j, sign=True)
+                    line += (
+                        f"; {gain} against {self.methods[0]}, better with probability "
+                        f"{self.better[i, j].item():.2f}"
+                    )
+                lines.append(line)
+        return "\n".join([*lines, self.advice])
+
+
+def _plus_minus(mixture: GaussianMixture, i: int, j: int, *, sign: bool = False) -> str:
+    mean, deviation = mixture.mean[i, j].item(), mixture.deviation[i, j].item()
+    return f"{_shown(mean, sign=sign)} ± {_spread(deviation)}"
+
+
+def _shown(value: object, *, sign: bool = False) -> str:
+    """Of a float three significant digits, and all of those before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    plus = "+" if sign else ""
+    if 1e3 <= abs(value) < 1e15:
+        return f"{value:{plus}.0f}"
+    return f"{value:{plus}.{_SIGNIFICANT}g}"
+
+
+def _spread(deviation: float) -> str:
+    """With two significant digits, and all of those before the point."""
+    return f"{deviation:.0f}" if deviation >= 100 else f"{deviation:.2g}"
