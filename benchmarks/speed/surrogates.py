@@ -54,7 +54,8 @@ def run_surrogate_speed(out: Path, *, repeats: int, quick: bool) -> int:
     table = section(found)
     show(console, table)
     about = (
-        "**Tiny sizes, to see that it runs: the times mean nothing.** " * quick
+        "**Tiny sizes, to see that it runs: the times mean nothing.** "
+        * quick
         + f"`python -m benchmarks speed surrogates{' --quick' * quick}`: an ask on "
         "Ackley 2+1, from the outcomes to the decision, the fit included; "
         f"{sizes.search.raw_samples} raw samples, {sizes.search.num_restarts} "

@@ -19,6 +19,7 @@ from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.surrogate import DEFAULT_SURROGATE, SURROGATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,14 @@ Minimize = Annotated[
     bool, typer.Option("--minimize", help="Low outcomes are good, as for costs.")
 ]
 AlgorithmName = Annotated[str, typer.Option("--algorithm", help="The recipe's name.")]
+SurrogateName = Annotated[
+    str | None,
+    typer.Option(
+        "--surrogate",
+        help=f"How outcomes are modelled: one of {', '.join(SURROGATES)}; "
+        f"{DEFAULT_SURROGATE} if the recipe has none of its own.",
+    ),
+]
 Constraints = Annotated[
     list[str] | None,
     typer.Option(
@@ -107,6 +116,7 @@ def suggest(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -124,7 +134,9 @@ def suggest(
     """
     with _errors(), nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
         rows = in_digits(x, pending, problem.file, problem.space)
@@ -141,6 +153,7 @@ def recommend(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -154,7 +167,9 @@ def recommend(
     """Show the decision to implement now, and what to expect of it."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         this_round = problem.this_round(forecast, radius, known)
         say(str(opt.recommend(**this_round, level=level)))
@@ -168,6 +183,7 @@ def check(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     seed: Seed = 0,
@@ -175,7 +191,9 @@ def check(
     """Show how far the model can be believed: outcomes predicted from all others."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         asked = problem.this_round(forecast, None, None)
         say(str(opt.check(context_set=asked["context_set"])))
@@ -189,6 +207,7 @@ def compare(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     methods: Annotated[
         list[str] | None,
@@ -213,7 +232,9 @@ def compare(
     """Show what the methods are expected to earn, as things are and under shifts."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         found = opt.compare(
             methods or METHODS,
@@ -233,6 +254,7 @@ def plot(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     forecast: Forecast = None,
     radius: Radius = None,
@@ -245,7 +267,9 @@ def plot(
     """Draw the outcomes so far, and what the recommended decision promises."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out

@@ -67,9 +67,12 @@ class Problem:
         space = Space(chosen, met, outcome=outcome, constraints=limits)
         return cls(file, space, notes)
 
-    def optimizer(self, *, minimize: bool, algorithm: str, seed: int) -> NamedOptimizer:
+    def optimizer(
+        self, *, minimize: bool, algorithm: str, surrogate: str | None, seed: int
+    ) -> NamedOptimizer:
         """One that knows all rows of the file."""
         space, file = self.space, self.file
+        options = {} if surrogate is None else {"surrogate": surrogate}
         variables: Mapping[str, Variable | None] = {
             **space.decisions,
             **space.contexts,
@@ -86,6 +89,7 @@ class Problem:
                 maximize=not minimize,
                 # Nothing is kept but the file: each length of it has its own design.
                 seed=seed + len(file.lines),
+                **options,
             )
 
     def check_outcomes(self) -> None:

@@ -18,6 +18,7 @@ SURROGATES |= {
     "hyperparameters": HyperparameterDraws(),
     "kernels": EnsembleOf([EdrboKernel(kernel) for kernel in KERNELS]),
 }
+# The default: why these two, and not one, three or four, is in docs/surrogates.md.
 SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern"])
 
 __all__ = [

@@ -10,7 +10,12 @@ from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
 
 DEFAULT_SURROGATE = "ensemble"
-"""What recipes model outcomes by, if nothing else is said."""
+"""What recipes model outcomes by, if nothing else is said.
+
+Chosen on one half of the development set and confirmed on the other, by a rule that was
+written down before (``benchmarks/development/claims.md``); the numbers stand in
+``docs/surrogates.md``. Runs stored before there were surrogates have "botorch".
+"""
 
 SURROGATES: dict[str, Surrogate] = {}
 """Surrogates by name. Add your own, and recipes and journals can name it."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
 from typer.testing import CliRunner
 
 from botorch_drbo.cli import app
 from botorch_drbo.cli.columns import parse_constraint, parse_variable
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -54,6 +57,24 @@ def test_suggestions_are_appended_without_context_and_outcome(data: Path) -> Non
     # They are pending now: others are suggested.
     assert call("suggest", data, *COLUMNS)[0] == 0
     assert data.read_text().splitlines()[-1].split(",") not in new
+
+
+def test_the_surrogate_is_the_one_that_is_named(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    fitted = ModelBasedRecipe.fitted
+
+    def noted(recipe: ModelBasedRecipe, *args: Any, **options: Any) -> Model:
+        made.append(recipe.surrogate)
+        return fitted(recipe, *args, **options)
+
+    monkeypatch.setattr(ModelBasedRecipe, "fitted", noted)
+    assert call("check", data, *COLUMNS)[0] == 0
+    assert call("check", data, *COLUMNS, "--surrogate", "botorch")[0] == 0
+    assert made[0] is None and made[-1] == "botorch"
+    code, shown = call("check", data, *COLUMNS, "--surrogate", "botroch")
+    assert code != 0 and "There is no surrogate 'botroch'" in shown
 
 
 def test_a_last_line_without_an_end_is_ended(data: Path) -> None:
