@@ -143,7 +143,7 @@ def speed(options: argparse.Namespace) -> int:
     elif options.name == "selection":
         from benchmarks.speed.selection import run_selection_speed as run
     else:
-        from benchmarks.speed.surrogates import run_surrogate_speed as run
+        from benchmarks.speed.asks import run_surrogate_speed as run
     out = RESULTS / SPEED[options.name] if options.out is None else options.out
     return run(writable(out), repeats=options.repeats, quick=options.quick)
 

@@ -36,6 +36,7 @@ DEFAULTS = {
     "PathwiseBatchAcquisitionFunction._shared": "nothing is shared by the paths",
     "Policy.check": "it takes any adversary",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
+    "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",
     "PosteriorAcquisitionFunction._contexts": "those of the context set",
     "PosteriorAcquisitionFunction._over_models": "the mean",

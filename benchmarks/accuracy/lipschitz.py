@@ -76,7 +76,7 @@ def shortfall(
     posterior, observed = _random_posterior(generator, seed, kernel, d_x, d_c)
     X = torch.rand(DECISIONS, d_x, generator=generator, dtype=torch.double)
     box = torch.stack([torch.zeros(d_c), torch.ones(d_c)]).double()
-    search = LipschitzConstant(box, support=observed, **options)
+    search = LipschitzConstant(box, support=observed, scales=None, **options)
     here = posterior.over(search.candidates).at(X)
     with torch.no_grad():
         found = search(lambda c=None: BOUND.slope(here.slopes(ALL if c is None else c)))

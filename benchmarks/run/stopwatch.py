@@ -1,9 +1,9 @@
 """How the seconds of one ``ask`` divide: the fit, the inner problem, all else.
 
-The library keeps no clock, so the two are timed from outside: the fit of the model, and
-the forward passes of objectives and of the search for ``L(x)`` (with the slopes that it
-asks for, without backward passes). All else is the optimisation of the acquisition
-function.
+The library keeps no clock, so the two are timed from outside: the fits of the models,
+and the forward passes of objectives and of the search for ``L(x)`` (with the slopes
+that it asks for, without backward passes). All else is the optimisation of the
+acquisition function.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import torch
 from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, median_ratio, seconds
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
+from botorch_drbo.recipes import RECIPES, Recipe, RobustRecipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.maximise import maximise
 from botorch_drbo.test_functions import make_test_function
@@ -66,10 +66,7 @@ def model_based_recipes() -> list[str]:
 def measure_iterations(
     names: Sequence[str], *, t: int, search: Search, repeats: int
 ) -> dict[str, Iterations]:
-    """Fit and optimise, with a history of its own for each repeat.
-
-    What the first call of a process does beside that is not counted.
-    """
+    """Fit and optimise, with the default options of each recipe."""
     recipes = {
         name: make_recipe(
             name,
@@ -79,7 +76,17 @@ def measure_iterations(
         )
         for name in names
     }
-    found = {name: Iterations([], []) for name in names}
+    return time_recipes(recipes, t=t, repeats=repeats)
+
+
+def time_recipes(
+    recipes: Mapping[str, Recipe], *, t: int, repeats: int
+) -> dict[str, Iterations]:
+    """Fit and optimise, with a history of its own for each repeat.
+
+    What the first call of a process does beside that is not counted.
+    """
+    found = {name: Iterations([], []) for name in recipes}
     for recipe in recipes.values():
         assert isinstance(recipe, ModelBasedRecipe)
         _one_iteration(recipe, 5, seed=0)

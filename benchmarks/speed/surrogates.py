@@ -1,112 +1,72 @@
-"""What a decision costs by surrogate: a whole ask, fit included, against one model."""
+"""What a surrogate costs: whole iterations of ``erbo``, over those with BoTorch's."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from rich.console import Console
-
-from benchmarks.run.display import working
-from benchmarks.run.engine import one_thread
-from benchmarks.run.provenance import machine
-from benchmarks.speed.iterations import Search, make_history
-from benchmarks.speed.tables import Section, report_sections, show
-from benchmarks.speed.timing import busy, digits, median_ratio, seconds
+from benchmarks.speed.iterations import Iterations, Search, time_recipes
+from benchmarks.speed.tables import Section
+from benchmarks.speed.targets import Target
+from benchmarks.speed.timing import digits, median_ratio, seconds
 from botorch_drbo.recipes import make_recipe
-from botorch_drbo.surrogate import DEFAULT_SURROGATE, SURROGATES
+from botorch_drbo.surrogate import SURROGATES
 
-BASELINE = "botorch"
-RECIPES = ("erbo", "wdrbo_exact")
-LIMIT = 4.0  # times the baseline, for the default
+PLAIN = "botorch"
+ENSEMBLE, MEMBERS = "ensemble", ("botorch", "matern")
+_MOST = 4.0  # what the default may cost, over BoTorch's
 
-
-@dataclass(frozen=True)
-class Sizes:
-    """After how many outcomes, by which surrogates, and with how hard a search."""
-
-    outcomes: Sequence[int] = (15, 100)
-    surrogates: Sequence[str] = tuple(SURROGATES)
-    search: Search = Search()
+Costs = Mapping[int, Mapping[str, Iterations]]
 
 
-QUICK = Sizes((4, 5), (BASELINE, DEFAULT_SURROGATE), Search(8, 2))
-
-Times = Mapping[str, Sequence[float]]
-"""Seconds by surrogate, repeat by repeat."""
-
-
-def run_surrogate_speed(out: Path, *, repeats: int, quick: bool) -> int:
-    """Measure, print a table, write it to ``out`` as Markdown.
-
-    Returns:
-        The exit status, 0: a slow machine is not an error.
-    """
-    console, sizes, load = Console(), QUICK if quick else Sizes(), busy()
-    found: dict[tuple[str, int], Times] = {}
-    with one_thread():
-        for recipe in RECIPES:
-            for t in sizes.outcomes:
-                with working(console, f"{recipe}, t = {t}"):
-                    found[recipe, t] = measure(recipe, t, sizes, repeats)
-    table = section(found)
-    show(console, table)
-    about = (
-        "**Tiny sizes, to see that it runs: the times mean nothing.** "
-        * quick
-        + f"`python -m benchmarks speed surrogates{' --quick' * quick}`: an ask on "
-        "Ackley 2+1, from the outcomes to the decision, the fit included; "
-        f"{sizes.search.raw_samples} raw samples, {sizes.search.num_restarts} "
-        f"restarts. Processor time of one thread, medians over {repeats} histories, "
-        "on each of which the surrogates take turns; the ratio history by history. "
-        f"{machine()}. {load}"
-    )
-    report_sections(console, out, [table], title="Cost of surrogates", about=about)
-    return 0
+def measure_surrogates(ts: Sequence[int], search: Search, repeats: int) -> Costs:
+    """Fit and optimise with every surrogate, on the same histories in turns."""
+    recipes = {
+        name: make_recipe(
+            "erbo",
+            surrogate=name,
+            raw_samples=search.raw_samples,
+            num_restarts=search.num_restarts,
+        )
+        for name in SURROGATES
+    }
+    return {t: time_recipes(recipes, t=t, repeats=repeats) for t in ts}
 
 
-def measure(recipe: str, t: int, sizes: Sizes, repeats: int) -> Times:
-    """Seconds of the processor for an ask, a new history for each repeat.
-
-    What the first call of a process does beside that is not counted.
-    """
-    found: dict[str, list[float]] = {name: [] for name in sizes.surrogates}
-    for seed in range(-1, repeats):
-        history, space = make_history(t, max(seed, 0))
-        for name, times in found.items():
-            asked = make_recipe(
-                recipe,
-                surrogate=name,
-                raw_samples=sizes.search.raw_samples,
-                num_restarts=sizes.search.num_restarts,
-            )
-            start = time.process_time()
-            asked.propose(history, space, seed=max(seed, 0))
-            if seed >= 0:
-                times.append(time.process_time() - start)
-    return found
+def surrogate_targets(found: Costs) -> list[Target]:
+    """The ensemble over BoTorch's model, and over the sum of its members."""
+    targets = []
+    for t, of_t in found.items():
+        whole = of_t[ENSEMBLE].whole
+        what = f"erbo with `{ENSEMBLE}` over `{PLAIN}`, t = {t}"
+        targets.append(Target(what, median_ratio(whole, of_t[PLAIN].whole), _MOST))
+        alone = [
+            sum(each) for each in zip(*(of_t[m].whole for m in MEMBERS), strict=True)
+        ]
+        what = f"erbo with `{ENSEMBLE}` over the sum of its members, t = {t}"
+        targets.append(Target(what, median_ratio(whole, alone), 1.0))
+    return targets
 
 
-def section(found: Mapping[tuple[str, int], Times]) -> Section:
-    """A line per recipe, number of outcomes and surrogate; a verdict on the default."""
-    rows, ratios = [], []
-    for (recipe, t), times in found.items():
-        base = times[BASELINE]
-        for name, own in times.items():
-            ratio = median_ratio(own, base)
-            if name == DEFAULT_SURROGATE:
-                ratios.append(ratio)
-            rows.append([f"{recipe}, t = {t}, {name}", seconds(own), digits(ratio)])
-    verdict = "met" if max(ratios) <= LIMIT else "**missed**"
+def surrogates_section(found: Costs, search: Search) -> Section:
+    """One line per surrogate and number of outcomes."""
+    rows = [
+        [
+            name,
+            str(t),
+            seconds(times.whole),
+            seconds(times.optimisation),
+            digits(median_ratio(times.whole, of_t[PLAIN].whole)),
+        ]
+        for t, of_t in found.items()
+        for name, times in of_t.items()
+    ]
     return Section(
-        title="Seconds of an ask",
-        text=f"The default is `{DEFAULT_SURROGATE}`.",
-        head=["recipe, outcomes, surrogate", "an ask", f"ask / {BASELINE}"],
+        title="Surrogates",
+        text=(
+            f"Whole iterations of `erbo` ({search.raw_samples} raw samples, "
+            f"{search.num_restarts} restarts) on Ackley 2+1 after t outcomes, by "
+            "surrogate; the ratio history by history."
+        ),
+        head=["surrogate", "t", "iteration", "without the fit", f"over {PLAIN}"],
         rows=rows,
-        notes=[
-            f"Asked for: the default costs at most {LIMIT:g} times `{BASELINE}`; it "
-            f"costs {digits(min(ratios))} to {digits(max(ratios))} times: {verdict}."
-        ],
     )

@@ -99,7 +99,7 @@ class FittedRound:
             return None
         space = self.space
         sizes = [space.context_categories.get(j, 1) for j in range(space.d_c)]
-        return deviations(*self._seen(radius), sizes).clamp_max(1.0)
+        return deviations(*self._seen("sd"), sizes).clamp_max(1.0)
 
     def radius(self, rule: Radius) -> float:
         r"""What a rule for the radius says after the contexts seen, as they count.

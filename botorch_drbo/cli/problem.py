@@ -72,7 +72,6 @@ class Problem:
     ) -> NamedOptimizer:
         """One that knows all rows of the file."""
         space, file = self.space, self.file
-        options = {} if surrogate is None else {"surrogate": surrogate}
         variables: Mapping[str, Variable | None] = {
             **space.decisions,
             **space.contexts,
@@ -89,7 +88,7 @@ class Problem:
                 maximize=not minimize,
                 # Nothing is kept but the file: each length of it has its own design.
                 seed=seed + len(file.lines),
-                **options,
+                surrogate=surrogate,
             )
 
     def check_outcomes(self) -> None:

@@ -13,7 +13,6 @@ from botorch_drbo.adversaries.base import Adversary, SearchProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.policies.base import Policy
-from botorch_drbo.schedules import Schedule
 
 ObjectiveMaker = Callable[[AmbiguitySet], Objective]
 """From the ambiguity set of a round to the objective of its scores."""
@@ -96,10 +95,8 @@ class ObjectivePolicy(Policy):
         r"""Some sets have no finite sensitivity at radius zero."""
         if self.sensitivity_weight == 0.0 or not isinstance(adversary, AroundContexts):
             return
-        ball, radius = adversary.ambiguity_set, adversary.radius
-        size = ball.radius if radius is None else radius
-        if not isinstance(size, Schedule) and float(size) == 0.0:
-            UncertaintyObjective.wcs(ball)
+        if adversary.fixed_radius == 0.0:
+            UncertaintyObjective.wcs(adversary.ambiguity_set)
 
     @property
     def maximises_worst_case(self) -> bool:

@@ -89,10 +89,13 @@ class Recipe(ABC):
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
-    default_surrogate: ClassVar[str] = DEFAULT_SURROGATE
-    """What outcomes are modelled by, if no option says it."""
     adversary: ClassVar[Adversary | None] = None
     """Whose contexts, and what may become of them; None if nothing may."""
+
+    @property
+    def default_surrogate(self) -> str:
+        """What outcomes are modelled by, if no option says it."""
+        return DEFAULT_SURROGATE
 
     @property
     def options(self) -> dict[str, Any]:

@@ -167,7 +167,6 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
-    default_surrogate: ClassVar[str] = "botorch"
 
     num_decisions: int = 1024
     confidence_width: float | ConfidenceWidth | None = 3.0
@@ -197,6 +196,11 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         self._proven_width(0.0, 1, 1)  # checks delta
         super().__post_init__()
         check_single_model(self, self.name)
+
+    @property
+    def default_surrogate(self) -> str:
+        """A single model: its kernel and its noise are put to other data."""
+        return "botorch"
 
     def state(
         self,

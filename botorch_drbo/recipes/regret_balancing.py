@@ -181,7 +181,6 @@ class RegretBalancing(ModelBasedRecipe):
     takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
-    default_surrogate: ClassVar[str] = "botorch"
 
     horizon: int = 300
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -237,6 +236,11 @@ class RegretBalancing(ModelBasedRecipe):
             raise InputDataError(
                 f"`misspecifications` must have the largest first, got {guesses}."
             )
+
+    @property
+    def default_surrogate(self) -> str:
+        """A single model: its kernel and its noise are put to other data."""
+        return "botorch"
 
     def state(
         self, history: History, space: SearchSpace, *, num_pending: int = 0

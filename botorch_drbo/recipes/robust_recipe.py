@@ -71,8 +71,8 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def default_surrogate(self) -> str:
-        """How outcomes are modelled if nothing else is said."""
-        return self.policy.default_surrogate or ModelBasedRecipe.default_surrogate
+        """That of the policy, if it needs one of its own."""
+        return self.policy.default_surrogate or super().default_surrogate
 
     @property
     def uses_contexts(self) -> bool:

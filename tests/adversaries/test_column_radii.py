@@ -24,6 +24,7 @@ from torch import Tensor
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer
 from botorch_drbo.adversaries import AroundContexts, WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
+from botorch_drbo.policies import ConfidenceBound
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.column_radii import in_widths, in_words
 from botorch_drbo.recipes import RECIPES, RobustRecipe
@@ -303,6 +304,30 @@ def test_runs_go_on_with_equal_bits(radius: Any, tmp_path: Path) -> None:
     state = json.loads(json.dumps(whole.state_dict()))
     restored = NamedOptimizer.from_state_dict(state)
     assert restored.recommend().worst_case_value == whole.recommend().worst_case_value
+
+
+def test_the_sensitivity_to_a_radius_by_column_is_that_to_its_scale() -> None:
+    radii, b, h = [0.1, 0.2], 0.3, 1e-3
+    adversary = AroundContexts(
+        ambiguity_set=Wasserstein(0.0), radius=dict(zip(NAMES, radii, strict=True))
+    )
+    recipe = RobustRecipe(
+        adversary=adversary, policy=ConfidenceBound(sensitivity_weight=b)
+    )
+    found = adversary.search_problem(state_against(adversary, context_names=NAMES))
+    points, weights = found.contexts.points, found.contexts.weights
+    values = torch.sin(7.0 * points[:, 0]) + (points[:, 1] - 0.4).square()
+    here, less, more = (
+        by_program(points, weights, values, [scale * r for r in radii], False)
+        for scale in (1.0, 1.0 - h, 1.0 + h)
+    )
+    assert isinstance(recipe.policy, ConfidenceBound)
+    objective = recipe.policy.objective_over(found)
+    slope = (more - less) / (2 * h)
+    assert slope < -1e-2
+    assert objective(values, weights).item() == pytest.approx(
+        here + b * slope, abs=1e-3
+    )
 
 
 def test_a_change_of_the_dictionary_later_does_not_matter() -> None:

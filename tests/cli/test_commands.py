@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botorch.exceptions.errors import InputDataError
-from botorch.models.model import Model
 from typer.testing import CliRunner
 
 from botorch_drbo.cli import app
 from botorch_drbo.cli.columns import parse_constraint, parse_variable
-from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -59,24 +56,6 @@ def test_suggestions_are_appended_without_context_and_outcome(data: Path) -> Non
     assert data.read_text().splitlines()[-1].split(",") not in new
 
 
-def test_the_surrogate_is_the_one_that_is_named(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[object] = []
-    fitted = ModelBasedRecipe.fitted
-
-    def noted(recipe: ModelBasedRecipe, *args: Any, **options: Any) -> Model:
-        made.append(recipe.surrogate)
-        return fitted(recipe, *args, **options)
-
-    monkeypatch.setattr(ModelBasedRecipe, "fitted", noted)
-    assert call("check", data, *COLUMNS)[0] == 0
-    assert call("check", data, *COLUMNS, "--surrogate", "botorch")[0] == 0
-    assert made[0] is None and made[-1] == "botorch"
-    code, shown = call("check", data, *COLUMNS, "--surrogate", "botroch")
-    assert code != 0 and "There is no surrogate 'botroch'" in shown
-
-
 def test_a_last_line_without_an_end_is_ended(data: Path) -> None:
     data.write_text(CSV.rstrip("\n"))
     assert call("suggest", data, *COLUMNS)[0] == 0
@@ -103,6 +82,31 @@ def test_plot_writes_a_picture(data: Path) -> None:
     code, shown = call("plot", data, *COLUMNS)
     assert code == 0, shown
     assert data.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_surrogate_decides_with_the_recipe(data: Path) -> None:
+    shown = [
+        call("check", data, *COLUMNS, "--surrogate", name)
+        for name in ("botorch", "matern", "botorch")
+    ]
+    assert [code for code, _ in shown] == [0, 0, 0]
+    assert shown[0] == shown[2] != shown[1]
+
+
+def test_compare_takes_the_surrogate(data: Path) -> None:
+    rows = "".join(f"{n},{20 + 9 * n},{3 * n},sun,{n % 3}\n" for n in range(5))
+    data.write_text("day,price,stock,weather,profit\n" + rows)
+    words = [*COLUMNS[:-2], "--methods", "erbo", "--methods", "wdrbo_exact"]
+    code, plain = call("compare", data, *words)
+    assert code == 0, plain
+    assert call("compare", data, *words, "--surrogate", "ensemble") == (0, plain)
+    assert call("compare", data, *words, "--surrogate", "matern") != (0, plain)
+
+
+def test_an_unknown_surrogate_is_named(data: Path) -> None:
+    code, shown = call("suggest", data, *COLUMNS, "--surrogate", "matren")
+    assert code == 2 and "no surrogate 'matren'" in shown and "`matern`" in shown
+    assert data.read_text() == CSV
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.speed import surrogates
-from benchmarks.speed.surrogates import QUICK, RECIPES, measure, section
+from benchmarks.speed import asks
+from benchmarks.speed.asks import QUICK, RECIPES, measure, section
 from botorch_drbo.surrogate import DEFAULT_SURROGATE
 
 
@@ -24,7 +24,7 @@ def test_each_repeat_is_timed_once_and_the_first_call_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ticks = iter(range(1000))
-    monkeypatch.setattr(surrogates.time, "process_time", lambda: float(next(ticks)))
+    monkeypatch.setattr(asks.time, "process_time", lambda: float(next(ticks)))
     times = measure("erbo", 4, QUICK, repeats=2)
     assert times == {name: [1.0, 1.0] for name in QUICK.surrogates}
 
