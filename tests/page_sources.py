@@ -181,7 +181,7 @@ def speed() -> list[Row]:
 
 
 def surrogate_speed() -> list[Row]:
-    """How many times an ask with ``botorch`` one with the default takes, and may."""
+    """How many times an ask with ``botorch`` one with the ensemble takes, and may."""
     table = column("surrogate_speed.md", "ask / botorch")
     ratios = [row for name, (row,) in table.items() if name.endswith(", ensemble")]
     return [[min(ratios), max(ratios), 4]]

@@ -99,7 +99,7 @@ def test_compare_takes_the_surrogate(data: Path) -> None:
     words = [*COLUMNS[:-2], "--methods", "erbo", "--methods", "wdrbo_exact"]
     code, plain = call("compare", data, *words)
     assert code == 0, plain
-    assert call("compare", data, *words, "--surrogate", "ensemble") == (0, plain)
+    assert call("compare", data, *words, "--surrogate", "botorch") == (0, plain)
     assert call("compare", data, *words, "--surrogate", "matern") != (0, plain)
 
 

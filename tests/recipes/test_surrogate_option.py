@@ -72,13 +72,13 @@ def told_model(surrogate: str) -> Model:
     return told(surrogate=surrogate).model
 
 
-def test_the_default_is_the_ensemble_of_botorch_and_matern() -> None:
-    assert DEFAULT_SURROGATE == "ensemble"
+def test_the_default_is_botorch_and_the_ensemble_has_two() -> None:
+    assert DEFAULT_SURROGATE == "botorch"
     assert SURROGATES["ensemble"] == EnsembleOf(["botorch", "matern"])
-    plain, named = told(), told(surrogate="ensemble")
+    plain, named = told(), told(surrogate="botorch")
     asked = plain.ask()
     assert torch.equal(asked, named.ask())
-    assert not torch.equal(asked, told(surrogate="botorch").ask())
+    assert not torch.equal(asked, told(surrogate="ensemble").ask())
 
 
 def test_an_ensembles_decision_is_the_best_on_a_grid() -> None:
@@ -120,8 +120,8 @@ def test_a_journal_goes_on_with_it_to_the_last_bit(
 
 def test_a_recipe_says_in_a_record_what_it_models_by() -> None:
     record = json.loads(json.dumps(make_recipe("erbo").to_dict()))
-    assert record["options"]["surrogate"] == "ensemble"
-    assert recipe_from_dict(record).options["surrogate"] == "ensemble"
+    assert record["options"]["surrogate"] == DEFAULT_SURROGATE
+    assert recipe_from_dict(record).options["surrogate"] == DEFAULT_SURROGATE
 
 
 @pytest.mark.parametrize("name", ["phased_gp_us", "regret_balancing", "edrbo"])
