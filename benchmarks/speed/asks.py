@@ -91,7 +91,7 @@ def measure(recipe: str, t: int, sizes: Sizes, repeats: int) -> Times:
 
 
 def section(found: Mapping[tuple[str, int], Times]) -> Section:
-    """A line per recipe, number of outcomes and surrogate; a verdict on the ensemble."""
+    """A line per recipe, number of outcomes and surrogate; and a verdict."""
     rows, ratios = [], []
     for (recipe, t), times in found.items():
         base = times[BASELINE]

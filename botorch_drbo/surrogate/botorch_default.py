@@ -19,8 +19,8 @@ class BoTorchDefault(Surrogate):
     r"""``SingleTaskGP`` as BoTorch makes it: an RBF kernel of size one.
 
     Lengthscales have a log-normal prior around long ones, which grow with the root of
-    the number of columns [Hvarfner2024vanilla]_. With few outcomes it is sure of itself
-    too early: of the next outcomes after 5 to 15 of them 31% lie beyond two deviations.
+    the number of columns [Hvarfner2024vanilla]_. With few outcomes of a function that
+    changes within the box it is sure of itself too early.
 
     Example:
         >>> BoTorchDefault()
