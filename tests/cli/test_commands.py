@@ -93,6 +93,16 @@ def test_the_surrogate_decides_with_the_recipe(data: Path) -> None:
     assert shown[0] == shown[2] != shown[1]
 
 
+def test_compare_takes_the_surrogate(data: Path) -> None:
+    rows = "".join(f"{n},{20 + 9 * n},{3 * n},sun,{n % 3}\n" for n in range(5))
+    data.write_text("day,price,stock,weather,profit\n" + rows)
+    words = [*COLUMNS[:-2], "--methods", "erbo", "--methods", "wdrbo_exact"]
+    code, plain = call("compare", data, *words)
+    assert code == 0, plain
+    assert call("compare", data, *words, "--surrogate", "botorch") == (0, plain)
+    assert call("compare", data, *words, "--surrogate", "matern") != (0, plain)
+
+
 def test_an_unknown_surrogate_is_named(data: Path) -> None:
     code, shown = call("suggest", data, *COLUMNS, "--surrogate", "matren")
     assert code == 2 and "no surrogate 'matren'" in shown and "`matern`" in shown
