@@ -356,6 +356,6 @@ table.round(dict.fromkeys(["profit", "low", "high", "gain", "gain_sd", "in truth
 # **For experts.** `check` leaves each outcome out in closed form with the
 # hyper-parameters of the fit to all, for each member of an ensemble. An interval is one
 # of $w^\top f(x, \cdot)$ under the joint posterior over contexts, $N(w^\top \mu,
-# w^\top \Sigma w)$, mixed over the members, and stretched if the leave-one-out misses
-# are more than luck. It does not hold the optimism of a maximum: a decision is chosen
-# because it looks good. `compare` computes all differences from one joint posterior.
+# w^\top \Sigma w)$, mixed over the members, and stretched where fits to four fifths of
+# the rows miss the last fifth by more than they say. It does not hold the optimism of a
+# maximum: a decision is chosen because it looks good. `compare` computes all differences from one joint posterior.
