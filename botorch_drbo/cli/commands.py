@@ -207,6 +207,7 @@ def compare(
     outcome: Outcome,
     minimize: Minimize = False,
     algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
     constraint: Constraints = None,
     methods: Annotated[
         list[str] | None,
@@ -231,7 +232,9 @@ def compare(
     """Show what the methods are expected to earn, as things are and under shifts."""
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(minimize=minimize, algorithm=algorithm, seed=seed)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
         problem.check_outcomes()
         found = opt.compare(
             methods or METHODS,
