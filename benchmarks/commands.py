@@ -278,10 +278,12 @@ def development(options: argparse.Namespace) -> int:
 
 def calibration(options: argparse.Namespace) -> int:
     from benchmarks.development.calibrate import calibrate
+    from benchmarks.development.random_rows import measure_intervals
 
     out = RESULTS / "development" if options.out is None else options.out
     work = LOCAL / "development" if options.work is None else options.work
-    return calibrate(
+    measure = measure_intervals if options.random_rows else calibrate
+    return measure(
         work=writable(work, folder=True),
         out=writable(out, folder=True),
         halves=["A", "B"] if options.half is None else [options.half],

@@ -299,6 +299,11 @@ def _add_development(kinds: argparse._SubParsersAction) -> None:
     )
     calibration.set_defaults(command=commands.calibration)
     calibration.add_argument("--seeds", type=int, default=5, help="of promises (5)")
+    calibration.add_argument(
+        "--random-rows",
+        action="store_true",
+        help="intervals alone, after random decisions: needs no runs",
+    )
     for command in (development, calibration):
         command.add_argument(
             "--half", choices=["A", "B"], help="of the functions (both)"

@@ -13,6 +13,7 @@ from botorch_drbo.posterior import (
     View,
     marginal_posterior,
 )
+from botorch_drbo.posterior.view import Integral
 from botorch_drbo.test_functions import RobustTestFunction
 from botorch_drbo.test_functions.laws import uniform_law
 from botorch_drbo.testing import (
@@ -124,6 +125,9 @@ class WrongPosterior(MarginalPosterior):
 
     def _over(self, contexts: Tensor) -> View:
         return WrongView(self.right.over(contexts), self.fault)
+
+    def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
+        return self.right.integral(contexts, weights)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def compared(
             for i in range(len(recipes))
         ]
         sums = _all_sums(state, decisions, where)
-    check = check_if_closed(model, history, space, today)
+    check = check_if_closed(model, own.judging_surrogate(), history, space, today)
     widening = None if check is None else check.widening
     values, gains, costs = (
         part.widened(1.0 if widening is None else widening) for part in sums

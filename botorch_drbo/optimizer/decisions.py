@@ -187,7 +187,8 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
     if asked is None:
         asked = ContextSet(history.contexts if len(history.contexts) else history.C)
     history = history_to_maximise(run)
-    check = ModelCheck.of(model, history, configuration.space, asked)
+    surrogate = configuration.algorithm.judging_surrogate()
+    check = ModelCheck.of(model, surrogate, history, configuration.space, asked)
     check = replace(check, trials=tuple(run.ledger.standing.complete))
     return check if configuration.maximize else check.mirrored()
 

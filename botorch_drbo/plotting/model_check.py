@@ -69,5 +69,5 @@ def plot_model_check(
     ax.set_xlabel(f"{outcome}, predicted from the other rows")
     ax.set_ylabel(outcome)
     ax.set_title(check.words(), fontsize="medium")
-    ax.legend(frameon=False)
+    ax.legend()  # on its own ground: bars are long
     return ax

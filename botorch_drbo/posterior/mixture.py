@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from scipy.special import ndtri_exp
 from torch import Tensor
 
 _MAX_HALVINGS = 80  # of a bracket: more than float64 can tell apart
@@ -58,6 +60,27 @@ class GaussianMixture:
         """
         deviations = self.deviations.clamp_min(torch.finfo(self.means.dtype).tiny)
         return torch.special.ndtr((values - self.means) / deviations).mean(0)
+
+    def normal_scores(self, values: Tensor) -> Tensor:
+        r"""How surprising values are: standard normal if the mixture is right.
+
+        :math:`\Phi^{-1}(F(v))`; of one Gaussian :math:`(v - \mu) / \sigma`.
+
+        Args:
+            values: ``...``, in the units of the means.
+
+        Returns:
+            Scores, ``...``.
+        """
+        z = (values - self.means) / self.deviations
+        # By the logarithm of the nearer tail: far out the other one rounds to one.
+        lower, upper = (
+            torch.special.log_ndtr(side).logsumexp(0) - math.log(len(z))
+            for side in (z, -z)
+        )
+        nearer = torch.minimum(lower, upper)
+        size = torch.from_numpy(ndtri_exp(nearer.cpu().numpy())).to(nearer)
+        return torch.where(lower < upper, size, -size)
 
     def quantile(self, probability: float) -> Tensor:
         r"""The value that the number stays below with a probability.

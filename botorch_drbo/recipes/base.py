@@ -41,6 +41,7 @@ from botorch_drbo.recipes.options import (
 from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.search.candidates import check_candidates
+from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 
 # Said to those whose recipe cannot; a test compares it with the registry.
@@ -460,6 +461,10 @@ class Recipe(ABC):
         candidates: Tensor | None,
     ) -> Recommendation:
         """Recommend a decision, a row of the list; runs under ``seed``."""
+
+    @abstractmethod
+    def judging_surrogate(self) -> Surrogate:
+        r"""What fits the model of ``[x, c]`` by which recommendations are judged."""
 
     @abstractmethod
     def _fit(self, history: History, space: SearchSpace) -> Model:

@@ -73,6 +73,10 @@ class DelegatingRecipe(Recipe):
             history, space, seed=seed, candidates=candidates
         )
 
+    def judging_surrogate(self) -> Surrogate:
+        r"""That of the recipe that recommends."""
+        return self._recommender().judging_surrogate()
+
     def _fit(self, history: History, space: SearchSpace) -> Model:
         return self._recommender()._fit(history, space)
 

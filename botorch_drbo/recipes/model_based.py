@@ -367,7 +367,9 @@ class ModelBasedRecipe(Recipe):
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(problem, mean, seed=seed)
         of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
-        check = check_if_closed(joint, history, space, reference)
+        check = check_if_closed(
+            joint, self.judging_surrogate(), history, space, reference
+        )
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warnings.warn(
@@ -508,6 +510,10 @@ class ModelBasedRecipe(Recipe):
             reached[values.argmin()] = True
         history = replace(state.history, baseline=tried[reached])
         return replace(state, history=history), values[reached].max().item()
+
+    def judging_surrogate(self) -> Surrogate:
+        r"""The one of the options, or the recipe's default."""
+        return surrogate_of(self)
 
     def _fit(self, history: History, space: SearchSpace) -> Model:
         return self.fitted(history, space, uses_contexts=True)

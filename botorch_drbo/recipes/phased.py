@@ -309,7 +309,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             return cast(SingleTaskGP, self._recommender().decision_model(before, space))
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
-        made_by = id(self.model), id(self.surrogate)  # the judge keeps both
+        made_by = id(self.model), id(self.surrogate)  # the recommender keeps both
         kind = (X.shape, str(X.dtype), str(X.device), *made_by)
         fitted = _fitted(
             _FitTask((*content, *kind), before, space, self._recommender())

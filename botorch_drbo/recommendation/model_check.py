@@ -14,15 +14,15 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.numbers import shown
-from botorch_drbo.surrogate.leave_one_out import (
-    LEVEL_OF_MISSES,
-    leave_one_out,
-    overconfidence,
-)
+from botorch_drbo.surrogate.base import Surrogate
+from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
+from botorch_drbo.surrogate.fit import joint_data
+from botorch_drbo.surrogate.leave_one_out import leave_one_out
 from botorch_drbo.surrogate.near_rows import NearRows, near_rows
 
 FEW_OUTCOMES = 10
 """With fewer of them a model knows nearly nothing."""
+_LEVEL = 0.95  # of the intervals whose misses are counted
 _NUM_WORST = 3
 _WIDTH = 20  # of the names of the lines
 
@@ -32,9 +32,11 @@ _WIDTH = 20  # of the names of the lines
 class ModelCheck:
     r"""Every outcome against what the model says of it from all others.
 
-    Hyper-parameters are those of the fit to all outcomes: see ``LeaveOneOut``. So the
-    check finds a model that fits badly, and single rows that are wrong; it is too kind
-    to a model with lengthscales that fit these rows by luck. ``print`` shows it.
+    Row by row, hyper-parameters are those of the fit to all outcomes: see
+    ``LeaveOneOut``. So these lines find a model that fits badly, and single rows that
+    are wrong; they are too kind to a model with lengthscales that fit these rows by
+    luck. By what intervals are stretched is found with further fits, if the surrogate
+    can be refitted: see ``cross_validated``. ``print`` shows it all.
 
     Attributes:
         trials: The numbers of the trials with an outcome, ``t``.
@@ -44,6 +46,8 @@ class ModelCheck:
         upper: Their upper ends, ``t``.
         standardised: Residuals in predicted deviations, ``t``; positive ones of
             outcomes that are higher than predicted.
+        refitted: The same, ``t``, by models that were fitted to other folds of the
+            outcomes; None if the surrogate is not refitted, or of fewer than five.
         near: How far outcomes of near rows differ against the modelled noise; None if
             no two rows are so near that noise makes most of their difference.
         unseen: The share of the weight of the contexts asked for that lies outside
@@ -59,6 +63,7 @@ class ModelCheck:
     lower: Tensor
     upper: Tensor
     standardised: Tensor
+    refitted: Tensor | None
     near: NearRows | None
     unseen: float
     unseen_columns: tuple[float, ...]
@@ -66,12 +71,18 @@ class ModelCheck:
 
     @classmethod
     def of(
-        cls, model: Model, history: History, space: SearchSpace, contexts: ContextSet
+        cls,
+        model: Model,
+        surrogate: Surrogate,
+        history: History,
+        space: SearchSpace,
+        contexts: ContextSet,
     ) -> ModelCheck:
         r"""Check a model against the outcomes that it was fitted to.
 
         Args:
             model: Of ``[x, c]``, fitted.
+            surrogate: What fitted it.
             history: What it was fitted to.
             space: The boxes of decisions and contexts.
             contexts: Those that the model is asked for.
@@ -87,7 +98,7 @@ class ModelCheck:
                 "were told: which is which is not known. Return a model of all rows "
                 "of `train_X` from the function `model`."
             )
-        rest = 0.5 * (1.0 - LEVEL_OF_MISSES)
+        rest = 0.5 * (1.0 - _LEVEL)
         ends = [left_out.predicted.quantile(p) for p in (rest, 1.0 - rest)]
         lower, upper = (left_out.in_units(end) for end in ends)
         outside = _outside(contexts.points, history.C, space)
@@ -99,6 +110,7 @@ class ModelCheck:
             lower=torch.minimum(lower, upper),
             upper=torch.maximum(lower, upper),
             standardised=left_out.standardised,
+            refitted=cross_validated(surrogate, joint_data(history, space)),
             near=near_rows(model),
             unseen=weights[outside.any(-1)].sum().item(),
             unseen_columns=tuple(
@@ -140,7 +152,8 @@ class ModelCheck:
     @property
     def widening(self) -> float:
         """By what the intervals of recommendations are stretched: overconfidence."""
-        return overconfidence(self.standardised)
+        residuals = self.standardised if self.refitted is None else self.refitted
+        return overconfidence(residuals)
 
     @property
     def worst(self) -> tuple[int, ...]:
@@ -157,6 +170,7 @@ class ModelCheck:
             lower=-self.upper,
             upper=-self.lower,
             standardised=-self.standardised,
+            refitted=None if self.refitted is None else -self.refitted,
         )
 
     def words(self) -> str:
@@ -206,9 +220,12 @@ class ModelCheck:
         return f"explains {size}% of what it has not seen"
 
     def _widened(self) -> str:
+        source = "by five folds, each predicted by a fit to the others"
+        if self.refitted is None:
+            source = "with the hyper-parameters of the fit to all"
         if self.widening == 1.0:
-            return "as the model says: misses are not more than luck"
-        return f"widened {self.widening:.2g} times: it misses more often than by luck"
+            return f"as the model says, {source}"
+        return f"widened {self.widening:.2g} times, {source}"
 
     def _row(self, trial: int) -> str:
         i = self.trials.index(trial)
@@ -243,11 +260,15 @@ class ModelCheck:
 
 
 def check_if_closed(
-    model: Model, history: History, space: SearchSpace, contexts: ContextSet
+    model: Model,
+    surrogate: Surrogate,
+    history: History,
+    space: SearchSpace,
+    contexts: ContextSet,
 ) -> ModelCheck | None:
     """``ModelCheck.of``; None of a model that it refuses, of which reports say so."""
     try:
-        return ModelCheck.of(model, history, space, contexts)
+        return ModelCheck.of(model, surrogate, history, space, contexts)
     except UnsupportedError:
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -65,6 +65,15 @@ class ModelData:
         first, second = torch.triu_indices(len(self.inputs), len(self.inputs), 1)
         return (columns[:, first] - columns[:, second]).square()
 
+    def of_rows(self, rows: Tensor) -> ModelData:
+        """Some of the rows, ``t`` truth values, and the same of all else."""
+        return replace(
+            self,
+            inputs=self.inputs[rows],
+            outcomes=self.outcomes[rows],
+            Yvar=None if self.Yvar is None else self.Yvar[rows],
+        )
+
     @property
     def num_columns(self) -> int:
         """Of the inputs as a model sees them; a category has one for each value."""
@@ -110,6 +119,14 @@ class Surrogate(ABC):
     def is_ensemble(self) -> bool:
         """Whether it makes several models of the same data."""
         return False
+
+    @property
+    def is_refitted(self) -> bool:
+        """Whether checks leave outcomes out by further fits, each to fewer outcomes.
+
+        If not, hyper-parameters stay those of the fit to all outcomes.
+        """
+        return True
 
     @abstractmethod
     def fit(self, data: ModelData) -> Model:

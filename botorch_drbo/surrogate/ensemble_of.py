@@ -57,6 +57,12 @@ class EnsembleOf(Surrogate):
         """It is one."""
         return True
 
+    @property
+    def is_refitted(self) -> bool:
+        """Whether all members are that fit anything."""
+        members = [as_surrogate(member) for member in self.members]
+        return all(member.is_refitted for member in members)
+
     def fit(self, data: ModelData) -> ModelEnsemble:
         r"""Fit each member to the same data."""
         return ModelEnsemble([as_surrogate(m).fit(data) for m in self.members])

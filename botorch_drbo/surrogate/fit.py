@@ -30,23 +30,32 @@ def fit_outcomes(
         The model, in evaluation mode, without parameters to differentiate; of
         ``[x, c]`` one that is constant in the known columns of the context.
     """
-    num_joint = space.model_bounds.shape[-1]
     if uses_contexts:
-        data = ModelData(
-            space.model_inputs(history.X, history.C),
-            history.Y,
-            space.model_bounds,
-            history.Yvar,
-            space.joint_categories,
-            num_joint,
-        )
+        data = joint_data(history, space)
     else:  # the context is noise too, of a size that nobody knows
         data = ModelData(
-            history.X, history.Y, space.bounds, None, space.categories, num_joint
+            history.X,
+            history.Y,
+            space.bounds,
+            None,
+            space.categories,
+            space.model_bounds.shape[-1],
         )
     model = surrogate.fit(data)
     model = model.requires_grad_(False)  # only x is differentiated from here on
     return _of_space(model, space) if uses_contexts else model
+
+
+def joint_data(history: History, space: SearchSpace) -> ModelData:
+    """What a model of ``[x, c]`` is fitted to."""
+    return ModelData(
+        space.model_inputs(history.X, history.C),
+        history.Y,
+        space.model_bounds,
+        history.Yvar,
+        space.joint_categories,
+        space.model_bounds.shape[-1],
+    )
 
 
 def fit_constraints(history: History, space: SearchSpace) -> ModelListGP | None:

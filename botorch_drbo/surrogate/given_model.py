@@ -36,6 +36,11 @@ class GivenModel(Surrogate):
 
     function: ModelMaker
 
+    @property
+    def is_refitted(self) -> bool:
+        """Not: the function may take long, or draw at random."""
+        return False
+
     def fit(self, data: ModelData) -> Model:
         r"""Call the function, and look at what it returns."""
         return make_model(

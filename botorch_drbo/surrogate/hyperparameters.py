@@ -65,6 +65,11 @@ class FixedHyperparameters(Surrogate):
         _check_positive("noise_variance", self.noise_variance)
         _check_positive("outputscale", self.outputscale)
 
+    @property
+    def is_refitted(self) -> bool:
+        """Not: nothing is fitted."""
+        return False
+
     def fit(self, data: ModelData) -> SingleTaskGP:
         r"""Condition the prior on data; nothing is fitted."""
         return self.model(

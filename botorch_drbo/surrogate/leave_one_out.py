@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast, final
@@ -14,19 +13,12 @@ from botorch.models.model import Model
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.models import ExactGP
-from scipy.special import ndtri_exp
-from scipy.stats import binom
 from torch import Tensor
 
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.posterior.training import training_system
-
-LEVEL_OF_MISSES = 0.95
-"""Of the intervals whose misses are counted."""
-_SIGNIFICANCE = 0.05  # a calibrated model misses as often with no more probability
-_WIDENED_LEVEL = 0.9  # of the residual that the widened interval reaches
 
 
 @final
@@ -54,21 +46,8 @@ class LeaveOneOut:
 
     @property
     def standardised(self) -> Tensor:
-        r"""Residuals, ``t``, in deviations: standard normal if the model is right.
-
-        :math:`\Phi^{-1}` of the mixture's distribution function at the outcome; of one
-        model :math:`(y_i - \mu_{-i}) / \sigma_{-i}`.
-        """
-        means, deviations = self.predicted.means, self.predicted.deviations
-        z = (self.outcomes - means) / deviations
-        # By the logarithm of the nearer tail: far out the other one rounds to one.
-        lower, upper = (
-            torch.special.log_ndtr(side).logsumexp(0) - math.log(len(z))
-            for side in (z, -z)
-        )
-        nearer = torch.minimum(lower, upper)
-        size = torch.from_numpy(ndtri_exp(nearer.cpu().numpy())).to(nearer)
-        return torch.where(lower < upper, size, -size)
+        """Residuals, ``t``, in deviations: standard normal if the model is right."""
+        return self.predicted.normal_scores(self.outcomes)
 
 
 def leave_one_out(model: Model) -> LeaveOneOut:
@@ -155,41 +134,3 @@ def closed_form(model: Model) -> SingleTaskGP:
             "not told, or return a SingleTaskGP from the function `model`."
         )
     return cast(SingleTaskGP, model)
-
-
-def overconfidence(standardised: Tensor) -> float:
-    r"""By what the intervals of a model have to be stretched; one if it is not proved.
-
-    A model is found overconfident if so many outcomes lie outside their 95% intervals
-    that a calibrated model had at most a chance of 5% to miss as often (a binomial test
-    of the count). Then the deviations are multiplied by
-
-    .. math:: \max\big(1,\; |z|_{(k)} / \Phi^{-1}(0.95) \big),
-        \qquad k = \min\{ \lceil 0.9\, (t + 1) \rceil, t \}
-
-    the 90% quantile of the absolute residuals, as in split conformal prediction, over
-    that of a standard normal.
-
-    Args:
-        standardised: Leave-one-out residuals in deviations, ``t``.
-
-    Returns:
-        The factor, at least one.
-
-    Example:
-        >>> overconfidence(torch.tensor([0.3, -1.2, 0.8, -0.1, 1.7]))
-        1.0
-        >>> round(overconfidence(torch.tensor([0.3, -4.0, 0.8, -0.1, 6.0])), 2)
-        3.65
-    """
-    t, sizes = len(standardised), standardised.abs().sort().values
-    missed = int((sizes > _two_sided(LEVEL_OF_MISSES)).sum())
-    if binom.sf(missed - 1, t, 1.0 - LEVEL_OF_MISSES) > _SIGNIFICANCE:
-        return 1.0
-    rank = min(math.ceil(_WIDENED_LEVEL * (t + 1)), t)
-    return max(1.0, sizes[rank - 1].item() / _two_sided(_WIDENED_LEVEL))
-
-
-def _two_sided(level: float) -> float:
-    """What a standard normal exceeds in size with the rest of a probability."""
-    return torch.special.ndtri(torch.tensor(0.5 + 0.5 * level).double()).item()

@@ -234,6 +234,7 @@ def test_what_it_prints() -> None:
         lower=torch.arange(12.0).double() - 1.0,
         upper=torch.tensor([2.0, *range(2, 11), 9.0, 10.5]).double(),
         standardised=torch.tensor([0.1] * 9 + [-1.0, 2.0, 2.1]).double(),
+        refitted=torch.full((12,), 0.5).double(),
         near=None,
         unseen=0.0,
         unseen_columns=(0.0,),
@@ -245,7 +246,8 @@ def test_what_it_prints() -> None:
         "model               12 outcomes",
         f"leave one out       explains {share:.0f}% of what it has not seen",
         "outside their 95%   2 of 12; of a calibrated model about 0.6",
-        "intervals           as the model says: misses are not more than luck",
+        "intervals           as the model says, by five folds, each predicted by a "
+        "fit to the others",
         "worst rows          trial 14: 11, from the others 12 (95%: 10 to 10.5)",
         "                    trial 13: 10, from the others 11 (95%: 9 to 9)",
         "                    trial 12: 9, from the others 10 (95%: 8 to 10)",

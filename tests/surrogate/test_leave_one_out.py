@@ -10,17 +10,13 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms import Log, Normalize, Standardize
-from scipy.stats import binom, norm
+from scipy.stats import norm
 from torch import Tensor
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.perturbation import with_perturbation
-from botorch_drbo.surrogate.leave_one_out import (
-    LeaveOneOut,
-    leave_one_out,
-    overconfidence,
-)
+from botorch_drbo.surrogate.leave_one_out import LeaveOneOut, leave_one_out
 from tests.models import (
     ensemble,
     known_model,
@@ -188,32 +184,3 @@ def test_a_posterior_of_the_users_own_is_not_taken_for_botorchs() -> None:
     Z, Y = data()
     with pytest.raises(UnsupportedError, match="got a Shifted with Gaussian"):
         leave_one_out(Shifted(Z, Y, input_transform=Normalize(2)).eval())
-
-
-@pytest.mark.parametrize("t", [5, 10, 20, 56, 200])
-def test_nothing_is_widened_before_misses_are_more_than_luck(t: int) -> None:
-    """One miss below the critical count of the binomial distribution, and at it."""
-    critical = next(k for k in range(t) if 1.0 - binom.cdf(k - 1, t, 0.05) <= 0.05)
-    inside = torch.linspace(-1.9, 1.9, t).double()
-
-    def with_misses(num: int) -> Tensor:
-        return torch.cat([inside[num:], torch.full((num,), 50.0).double()])
-
-    assert overconfidence(with_misses(critical - 1)) == 1.0
-    assert overconfidence(with_misses(critical)) >= 1.0
-    assert overconfidence(with_misses(t // 5 + 1)) == pytest.approx(50.0 / 1.6448536)
-
-
-def test_the_factor_is_the_quantile_of_the_residuals() -> None:
-    sizes = torch.arange(1.0, 20.0).double()  # 19 residuals: rank ceil(0.9 * 20) = 18
-    assert overconfidence(sizes) == pytest.approx(18.0 / norm.ppf(0.95))
-    assert overconfidence(-sizes) == overconfidence(sizes)
-
-
-def test_of_calibrated_residuals_few_are_widened() -> None:
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.randn(400, 20, generator=generator, dtype=torch.double)
-    widened = sum(overconfidence(row) > 1.0 for row in drawn)
-    assert widened / 400 <= 0.04  # of 20 residuals 4 misses are needed: 1.6%
-    many = sum(overconfidence(2.0 * row) > 1.5 for row in drawn)
-    assert many / 400 > 0.7

@@ -1,0 +1,258 @@
+"""Intervals of promises after random rows, against the truth: no run is needed.
+
+A decision is chosen from a list, and its worst distribution on a list of contexts: the
+intervals are looked at, not the search.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from botorch.models.model import Model
+from rich.console import Console
+from torch import Tensor
+
+from benchmarks.development.cases import CASES, half_of
+from benchmarks.development.surrogates import options_of
+from benchmarks.development.truth import Truth, truth_of
+from benchmarks.run.display import run_all
+from benchmarks.run.engine import one_thread
+from benchmarks.run.markdown import markdown_table
+from benchmarks.run.provenance import commit
+from benchmarks.run.world import World
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.problem import History
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recommendation.promise import LEVEL, Promise
+from botorch_drbo.sampling import sobol
+from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
+from botorch_drbo.surrogate.fit import fit_outcomes, joint_data
+
+TOLD = (12, 25)
+SURROGATES = ("botorch", "two")
+_SEEDS = 1000  # and on: of rows that no run has seen
+_NUM_DECISIONS = 200  # beside those told
+_NUM_ROBUST = 40  # of these, the best by expectation, whose worst cases are compared
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One promise after random rows.
+
+    Args:
+        half: Of the development set.
+        case: A key of ``CASES``.
+        surrogate: A key of ``CANDIDATES``.
+        seed: Of the rows, and of the function if it is random.
+        told: How many outcomes were learnt from.
+        promised: "expected", of the decision best by expectation under the contexts
+            seen; "worst", under the worst distribution of the decision best by that.
+        mean: The value that is printed.
+        low: The lower end of its interval of 90%.
+        high: The upper end.
+        widening: By what it was stretched.
+        truth: The true expectation under that distribution.
+        spread: From the 10% to the 90% quantile of the function's outcomes.
+        commit: Of the code.
+    """
+
+    half: str
+    case: str
+    surrogate: str
+    seed: int
+    told: int
+    promised: str
+    mean: float
+    low: float
+    high: float
+    widening: float
+    truth: float
+    spread: float
+    commit: str
+
+
+def random_history(case: str, truth: Truth, told: int, seed: int) -> History:
+    """Random decisions in contexts of the true law, and their outcomes."""
+    function = truth.function
+    world, (low, high) = World(function, case, _SEEDS + seed), function.bounds
+    rows = []
+    for step in range(told):
+        c = world.context(step)
+        uniforms = (world.initial_decision(step) - low) / (high - low)
+        x = CASES[case].decisions(function, uniforms)
+        rows.append((x, c, world.outcome(step, x, c)))
+    X, C, Y = (torch.cat(column) for column in zip(*rows, strict=True))
+    return History(X=X, C=C, Y=Y, contexts=C)
+
+
+def intervals(case: str, surrogate: str, seed: int, told: int) -> list[Interval]:
+    """Both promises of one model, on one thread."""
+    truth = truth_of(case, seed)
+    function, space = truth.function, CASES[case].space(truth.function)
+    history = random_history(case, truth, told, seed)
+    low, high = truth.outcomes.quantile(truth.outcomes.new_tensor([0.1, 0.9])).tolist()
+    recipe = make_recipe("wdrbo_exact", **options_of(surrogate))
+    assert isinstance(recipe, ModelBasedRecipe)
+    with one_thread():
+        judge = recipe.judging_surrogate()
+        model = fit_outcomes(history, space, judge, uses_contexts=True)
+        residuals = cross_validated(judge, joint_data(history, space))
+        assert residuals is not None
+        widening = overconfidence(residuals)
+        state = recipe.state_of(model, history, space, seed)
+        problem = recipe.worst_case_problem(state)
+        reference = problem.contexts
+        listed = CASES[case].decisions(function, sobol(_NUM_DECISIONS, space.d_x, seed))
+        X = torch.cat([listed, history.X])
+        with torch.no_grad():
+            expected = _means(model, X, reference.points) @ reference.weights
+            robust = X[expected.topk(_NUM_ROBUST).indices]
+            contexts, ball = problem.on_a_full_list(seed)
+            cases = ball.worst_case(
+                _means(model, robust, contexts.points), contexts.weights
+            )
+            best = cases.value.argmax()
+        worst = ContextSet(contexts.points, cases.weights[best].clamp_min(0.0))
+        decisions = {"expected": X[expected.argmax()], "worst": robust[best]}
+        found = []
+        for promised, x in decisions.items():
+            promise = Promise.of(model, x, reference, worst, widening)
+            believed, under = promise.expected, reference
+            if promised == "worst":
+                believed, under = promise.worst_case, worst
+            ends = believed.interval(LEVEL)
+            values = function.table(x.unsqueeze(0), under.points)[0]
+            found.append(
+                Interval(
+                    half=half_of(case),
+                    case=case,
+                    surrogate=surrogate,
+                    seed=seed,
+                    told=told,
+                    promised=promised,
+                    mean=believed.mean.item(),
+                    low=ends[0],
+                    high=ends[1],
+                    widening=widening,
+                    truth=(under.weights @ values).item(),
+                    spread=high - low,
+                    commit=commit(),
+                )
+            )
+    return found
+
+
+def _means(model: Model, X: Tensor, C: Tensor) -> Tensor:
+    """Of each decision in each context, ``M x n``."""
+    Z = torch.cat([X.repeat_interleave(len(C), 0), C.repeat(len(X), 1)], dim=-1)
+    return joint_moments(model, Z)[0].reshape(len(X), len(C))
+
+
+def measure_intervals(
+    *, work: Path, out: Path, halves: Sequence[str], seeds: int, workers: int
+) -> int:
+    """Make what is missing, a file for each, and write ``intervals_A.md`` and so on.
+
+    Args:
+        work: The folder of this machine.
+        out: The folder of table and report.
+        halves: Of ``HALVES``.
+        seeds: How many: 0, 1, ...
+        workers: Processes, each on one thread.
+
+    Returns:
+        The exit status.
+    """
+    console = Console()
+    paths = {
+        (case, surrogate, seed, told): work
+        / "random_rows"
+        / "_".join(map(str, (case, surrogate, seed, f"{told}.json")))
+        for case in CASES
+        for surrogate in SURROGATES
+        for seed in range(seeds)
+        for told in TOLD
+        if half_of(case) in halves
+    }
+    missing = {
+        path.stem: partial(_make, path, *what)
+        for what, path in paths.items()
+        if not path.exists()
+    }
+    run_all(missing, workers, console)
+    rows = [row for path in paths.values() for row in json.loads(path.read_text())]
+    table = pd.DataFrame(rows)
+    name = f"intervals_{''.join(halves)}"
+    table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
+    text = intervals_report(table)
+    (out / f"{name}.md").write_text(text, encoding="utf-8")
+    console.print(text, markup=False, soft_wrap=True)
+    return 0
+
+
+def _make(path: Path, case: str, surrogate: str, seed: int, told: int) -> int:
+    found = [asdict(each) for each in intervals(case, surrogate, seed, told)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(f".{os.getpid()}")
+    half.write_text(json.dumps(found), encoding="utf-8")
+    half.replace(path)
+    return len(found)
+
+
+_EXPLANATION = """`python -m benchmarks calibration --random-rows`: 90% intervals after
+random decisions in contexts of the true law.
+
+*Inside*: how many held the true expectation under the distribution that they are about
+(the contexts seen; the worst distribution found), ± a standard error; *as the model
+says*: the same of intervals that are not widened. *Width* (the median) and *optimism*
+(the mean of the value printed less the true one, ± a standard error) are shares of the
+function's own 10 to 90% spread of outcomes."""
+
+
+def intervals_report(table: pd.DataFrame) -> str:
+    """The report as Markdown, of a row for each ``Interval``."""
+    parts = ["# Intervals after random rows", _EXPLANATION]
+    head = ["surrogate", "outcomes", "promise", "data sets", "inside", "width"]
+    head += ["optimism", "as the model says", "its width"]
+    for half in sorted(set(table["half"])):
+        rows = list(_rows(table[table["half"] == half]))
+        parts += [f"## Half {half}", "\n".join(markdown_table(head, rows))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows(table: Any) -> Iterator[list[str]]:
+    by = ["surrogate", "told", "promised"]
+    for (surrogate, told, promised), own in table.groupby(by):
+        middle = own["mean"]
+        low, high, factor = own["low"], own["high"], own["widening"]
+        # Stretching is around the mean, so that it can be taken back.
+        plain_low = middle + (low - middle) / factor
+        plain_high = middle + (high - middle) / factor
+        optimism = (middle - own["truth"]) / own["spread"]
+        yield [
+            surrogate,
+            str(told),
+            promised,
+            str(len(own)),
+            _share((low <= own["truth"]) & (own["truth"] <= high)),
+            f"{((high - low) / own['spread']).median():.2f}",
+            f"{optimism.mean():+.2f} ± {optimism.sem():.2f}",
+            _share((plain_low <= own["truth"]) & (own["truth"] <= plain_high)),
+            f"{((plain_high - plain_low) / own['spread']).median():.2f}",
+        ]
+
+
+def _share(inside: Any) -> str:
+    share = inside.mean()
+    error = (share * (1.0 - share) / len(inside)) ** 0.5
+    return f"{100 * share:.0f}% ± {100 * error:.0f}"

@@ -1,0 +1,146 @@
+"""Outcomes predicted by fits to other folds, against fits to these rows by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from scipy.stats import norm
+from torch import Tensor
+
+from botorch_drbo.surrogate import (
+    SURROGATES,
+    EnsembleOf,
+    FixedHyperparameters,
+    GivenModel,
+    ModelData,
+)
+from botorch_drbo.surrogate.base import Surrogate
+from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
+from tests.models import uniform
+
+BOX = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
+Z = uniform(12, 2, seed=1)
+Y = 3.0 * (6 * Z[:, :1]).sin() * (1.0 - Z[:, 1:])
+KNOWN = FixedHyperparameters(lengthscale=0.4, noise_variance=0.01, outputscale=2.0)
+
+
+def residuals(surrogate: Surrogate, data: ModelData) -> Tensor:
+    found = cross_validated(surrogate, data)
+    assert found is not None
+    return found
+
+
+def by_hand(
+    name: str, row: int, Yvar: Tensor | None = None, Y: Tensor = Y
+) -> tuple[float, float]:
+    """Mean and deviation of an outcome, by a fit to the rows of the other folds."""
+    told = torch.tensor([i for i in range(12) if i % 5 != row % 5])
+    variances = None if Yvar is None else Yvar[told]
+    model = SURROGATES[name].fit(ModelData(Z[told], Y[told], BOX, variances))
+    assert isinstance(model, SingleTaskGP)
+    with torch.no_grad():
+        found = model.posterior(Z[row : row + 1])
+    if Yvar is not None:
+        noise = Yvar[row].item()
+    else:
+        noise = model.likelihood.noise.item() * Y[told].var().item()
+    return found.mean.item(), (found.variance.item() + noise) ** 0.5
+
+
+@pytest.mark.parametrize("name", ["botorch", "matern"])
+def test_each_fold_is_predicted_by_a_fit_to_the_others(name: str) -> None:
+    found = residuals(SURROGATES[name], ModelData(Z, Y, BOX))
+    for row in (0, 4, 5, 11):
+        mean, deviation = by_hand(name, row)
+        z = (Y[row].item() - mean) / deviation
+        assert found[row].item() == pytest.approx(z, rel=1e-4, abs=1e-4)
+
+
+def test_models_of_an_ensemble_are_mixed() -> None:
+    found = residuals(EnsembleOf(["botorch", "matern"]), ModelData(Z, Y, BOX))
+    for row in (2, 6):
+        parts = [by_hand(name, row) for name in ("botorch", "matern")]
+        below = sum(norm.cdf(Y[row].item(), *part) for part in parts) / 2
+        assert found[row].item() == pytest.approx(norm.ppf(below), rel=1e-3, abs=1e-3)
+
+
+def test_known_variances_are_those_of_the_row() -> None:
+    variances = torch.linspace(0.01, 1.0, 12).double().unsqueeze(-1)
+    found = residuals(SURROGATES["matern"], ModelData(Z, Y, BOX, variances))
+    for row in (0, 11):
+        mean, deviation = by_hand("matern", row, variances)
+        z = (Y[row].item() - mean) / deviation
+        assert found[row].item() == pytest.approx(z, rel=1e-3, abs=1e-3)
+
+
+def test_an_outcome_has_no_say_in_its_own_fold() -> None:
+    """A wrong outcome surprises, and leaves the other rows of its fold as they were."""
+    wrong = Y.clone()
+    wrong[6] += 30.0
+    before = residuals(SURROGATES["matern"], ModelData(Z, Y, BOX))
+    after = residuals(SURROGATES["matern"], ModelData(Z, wrong, BOX))
+    assert after[6] > 10.0
+    assert torch.equal(before[[1, 11]], after[[1, 11]])
+    assert not torch.isclose(before[[0, 2, 3, 4]], after[[0, 2, 3, 4]]).any()
+
+
+def test_the_same_data_have_the_same_residuals() -> None:
+    torch.manual_seed(0)
+    first = residuals(SURROGATES["botorch"], ModelData(Z, Y, BOX))
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    again = residuals(SURROGATES["botorch"], ModelData(Z, Y, BOX))
+    assert torch.equal(first, again)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def user_model(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
+    raise AssertionError("A function of the user's is not called for a check.")
+
+
+@pytest.mark.parametrize(
+    "surrogate",
+    [GivenModel(user_model), KNOWN, EnsembleOf(["matern", GivenModel(user_model)])],
+    ids=["function", "known", "ensemble"],
+)
+def test_what_may_be_slow_and_what_fits_nothing_is_not_refitted(
+    surrogate: Surrogate,
+) -> None:
+    assert not surrogate.is_refitted
+    assert cross_validated(surrogate, ModelData(Z, Y, BOX)) is None
+
+
+def test_fewer_rows_than_folds_are_not_left_out() -> None:
+    assert cross_validated(SURROGATES["matern"], ModelData(Z[:4], Y[:4], BOX)) is None
+    few = residuals(SURROGATES["matern"], ModelData(Z[:5], Y[:5], BOX))
+    assert few.shape == (5,) and few.isfinite().all()
+
+
+@pytest.mark.filterwarnings("error::botorch.exceptions.warnings.InputDataWarning")
+def test_outcomes_equal_in_some_folds_are_no_news() -> None:
+    flat = torch.zeros(12, 1).double()
+    flat[3] = 1.0
+    assert residuals(SURROGATES["matern"], ModelData(Z, flat, BOX)).isfinite().all()
+
+
+def test_the_factor_is_a_bound_of_the_scale() -> None:
+    # tables: the 25% quantile of chi-squared is 8.4384 of 12 residuals, 2.6746 of 5
+    sizes = 2.0 * torch.tensor([1.0, -1.0] * 6).double()
+    assert overconfidence(sizes) == pytest.approx((48.0 / 8.4384) ** 0.5, rel=1e-4)
+    mixed = torch.tensor([3.0, -1.0, 0.0, 0.0, 0.0]).double()
+    assert overconfidence(mixed) == pytest.approx((10.0 / 2.6746) ** 0.5, rel=1e-4)
+    assert overconfidence(0.4 * sizes) == 1.0  # never narrower
+
+
+@pytest.mark.parametrize("t", [5, 12, 60])
+def test_deviations_are_stretched_by_enough_three_times_of_four(t: int) -> None:
+    generator = torch.Generator().manual_seed(t)
+    drawn = 3.0 * torch.randn(4000, t, generator=generator, dtype=torch.double)
+    factors = torch.tensor([overconfidence(row) for row in drawn])
+    assert (factors >= 3.0).double().mean().item() == pytest.approx(0.75, abs=0.025)
+    # So a further number is held by nearly all of its 90% intervals, or more.
+    further = 3.0 * torch.randn(4000, generator=generator, dtype=torch.double)
+    held = (further.abs() <= norm.ppf(0.95) * factors).double().mean().item()
+    assert 0.895 < held < 0.955
