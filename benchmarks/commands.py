@@ -31,6 +31,7 @@ SPEED = {
     "inner": "inner_speed.md",
     "thompson": "thompson_speed.md",
     "selection": "selection_speed.md",
+    "surrogates": "surrogate_speed.md",
 }
 
 
@@ -139,8 +140,10 @@ def speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.inner import run_inner_speed as run
     elif options.name == "thompson":
         from benchmarks.speed.thompson import run_thompson_speed as run
-    else:
+    elif options.name == "selection":
         from benchmarks.speed.selection import run_selection_speed as run
+    else:
+        from benchmarks.speed.asks import run_surrogate_speed as run
     out = RESULTS / SPEED[options.name] if options.out is None else options.out
     return run(writable(out), repeats=options.repeats, quick=options.quick)
 

@@ -101,7 +101,8 @@ def make_parser() -> argparse.ArgumentParser:
         default="posterior",
         help="posterior: the whole report, against BoTorch's idiom (the default); "
         "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
-        "paper's way; selection: choosing from a list by variance",
+        "paper's way; selection: choosing from a list by variance; surrogates: an ask "
+        "with each of them",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(

@@ -180,6 +180,13 @@ def speed() -> list[Row]:
     return [[*SIZE[:3], milliseconds, faster, share]]
 
 
+def surrogate_speed() -> list[Row]:
+    """How many times an ask with ``botorch`` one with the ensemble takes, and may."""
+    table = column("surrogate_speed.md", "ask / botorch")
+    ratios = [row for name, (row,) in table.items() if name.endswith(", ensemble")]
+    return [[min(ratios), max(ratios), 4]]
+
+
 def inner_speed() -> list[Row]:
     table = committed_table("inner_speed.md")
     layers = [name for name in table if name.endswith(", layer")]
@@ -378,6 +385,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "speed*.md": speed_missed,
     _RESULTS + "speed.md": speed,
     _RESULTS + "speed.md, large": speed_of_large,
+    _RESULTS + "surrogate_speed.md": surrogate_speed,
     _RESULTS + "inner_speed.md": inner_speed,
     _RESULTS + "lipschitz_gradients.md, accuracy.md": certainty,
     _RESULTS + "constraints.md": constraints,

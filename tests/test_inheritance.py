@@ -38,6 +38,7 @@ DEFAULTS = {
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",
+    "Surrogate.is_refitted": "yes: it fits hyper-parameters, quickly",
     "PosteriorAcquisitionFunction._contexts": "those of the context set",
     "PosteriorAcquisitionFunction._over_models": "the mean",
     "PosteriorAcquisitionFunction._paid_by_all": "nothing",

@@ -205,6 +205,7 @@ def test_a_model_check_shows_each_outcome_and_numbers_the_worst() -> None:
         lower=torch.tensor([0.5, 1.5, 1.5, 3.0, 4.0]).double(),
         upper=torch.tensor([2.5, 3.5, 3.5, 5.0, 6.0]).double(),
         standardised=torch.tensor([-1.0, -1.1, 0.9, 0.0, 8.0]).double(),
+        refitted=None,
         near=None,
         unseen=0.0,
         unseen_columns=(0.0,),

@@ -65,7 +65,7 @@ def measure(
 ) -> Iterable[dict[str, object]]:
     """The shortfall and the seconds of each setting and seed, for one history."""
     history, space = some_history(problem, number)
-    recipe = cast(ModelBasedRecipe, make_recipe(name))
+    recipe = cast(ModelBasedRecipe, make_recipe(name, surrogate="botorch"))
     torch.manual_seed(number)  # the fit may draw random numbers
     model = recipe.fitted(history, space, uses_contexts=True)
     acqf = recipe.exploring(recipe.state_of(model, history, space, number), None)

@@ -97,6 +97,7 @@ class Task:
         function = Reservoir(noise_std=NOISE)
         adversary, told = METHODS[self.method]
         options = {"reference": function.reference, "feasibility": LEVEL, **LAPTOP}
+        options["surrogate"] = "botorch"  # as the constraints themselves are modelled
         opt = RobustOptimizer(
             make_recipe("dro", adversary=adversary, **options),
             function.bounds,

@@ -17,6 +17,8 @@ from botorch_drbo.search.maximise import maximise
 from botorch_drbo.test_functions import make_test_function
 
 BASELINE = "gp_ucb"
+MODEL = "botorch"  # what other surrogates cost has its own report
+_MODELS = {"edrbo": "kernels"}  # which takes ensembles only
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,10 @@ def measure_iterations(
     """Fit and optimise, with the default options of each recipe."""
     recipes = {
         name: make_recipe(
-            name, raw_samples=search.raw_samples, num_restarts=search.num_restarts
+            name,
+            surrogate=_MODELS.get(name, MODEL),
+            raw_samples=search.raw_samples,
+            num_restarts=search.num_restarts,
         )
         for name in names
     }

@@ -19,7 +19,7 @@ from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.surrogate import SURROGATES
+from botorch_drbo.surrogate import DEFAULT_SURROGATE, SURROGATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,8 +72,8 @@ SurrogateName = Annotated[
     str | None,
     typer.Option(
         "--surrogate",
-        help=f"How outcomes are modelled: {', '.join(SURROGATES)}; if it is left out, "
-        "as the recipe does it.",
+        help=f"How outcomes are modelled: one of {', '.join(SURROGATES)}; "
+        f"{DEFAULT_SURROGATE} if the recipe has none of its own.",
     ),
 ]
 Constraints = Annotated[

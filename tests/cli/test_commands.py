@@ -93,6 +93,22 @@ def test_the_surrogate_decides_with_the_recipe(data: Path) -> None:
     assert shown[0] == shown[2] != shown[1]
 
 
+def test_methods_are_compared_by_the_surrogate_that_is_asked_for(data: Path) -> None:
+    rows = [
+        f"{k},{10 + 9 * k},{3 * k},{'sun' if k % 3 else 'rain'},{k * (6 - k)}"
+        for k in range(1, 8)
+    ]
+    data.write_text(CSV.splitlines()[0] + "\n" + "\n".join(rows) + "\n")
+    words = [*COLUMNS, "--methods", "erbo", "--methods", "dro"]
+    shown = [
+        call("compare", data, *words, "--surrogate", name)
+        for name in ("botorch", "matern", "botorch")
+    ]
+    assert [code for code, _ in shown] == [0, 0, 0], shown
+    assert "erbo" in shown[0][1] and "dro" in shown[0][1]
+    assert shown[0] == shown[2] != shown[1]
+
+
 def test_an_unknown_surrogate_is_named(data: Path) -> None:
     code, shown = call("suggest", data, *COLUMNS, "--surrogate", "matren")
     assert code == 2 and "no surrogate 'matren'" in shown and "`matern`" in shown

@@ -17,7 +17,12 @@ from botorch_drbo import RobustOptimizer
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
 from botorch_drbo.recipes import RECIPES, make_recipe, recipe_from_dict
-from botorch_drbo.surrogate import SURROGATES, EnsembleOf, FixedHyperparameters
+from botorch_drbo.surrogate import (
+    DEFAULT_SURROGATE,
+    SURROGATES,
+    EnsembleOf,
+    FixedHyperparameters,
+)
 from tests.models import UNIT, uniform
 
 SMALL: dict[str, Any] = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}
@@ -67,9 +72,13 @@ def told_model(surrogate: str) -> Model:
     return told(surrogate=surrogate).model
 
 
-def test_botorch_is_what_recipes_had_before() -> None:
+def test_the_default_is_botorch_and_the_ensemble_has_two() -> None:
+    assert DEFAULT_SURROGATE == "botorch"
+    assert SURROGATES["ensemble"] == EnsembleOf(["botorch", "matern"])
     plain, named = told(), told(surrogate="botorch")
-    assert torch.equal(plain.ask(), named.ask())
+    asked = plain.ask()
+    assert torch.equal(asked, named.ask())
+    assert not torch.equal(asked, told(surrogate="ensemble").ask())
 
 
 def test_an_ensembles_decision_is_the_best_on_a_grid() -> None:
@@ -86,7 +95,7 @@ def test_an_ensembles_decision_is_the_best_on_a_grid() -> None:
         for member in model.members:
             posterior = member.posterior(joint.reshape(-1, 1, 2))
             bound = posterior.mean + 1.5 * posterior.variance.sqrt()
-            total += bound.reshape(401, 9).mean(-1) / 3
+            total += bound.reshape(401, 9).mean(-1) / len(model.members)
     assert opt.ask().item() == pytest.approx(grid[total.argmax()].item(), abs=0.003)
 
 
@@ -111,8 +120,19 @@ def test_a_journal_goes_on_with_it_to_the_last_bit(
 
 def test_a_recipe_says_in_a_record_what_it_models_by() -> None:
     record = json.loads(json.dumps(make_recipe("erbo").to_dict()))
-    assert record["options"]["surrogate"] == "botorch"
-    assert recipe_from_dict(record).options["surrogate"] == "botorch"
+    assert record["options"]["surrogate"] == DEFAULT_SURROGATE
+    assert recipe_from_dict(record).options["surrogate"] == DEFAULT_SURROGATE
+
+
+@pytest.mark.parametrize("name", ["phased_gp_us", "regret_balancing", "edrbo"])
+def test_a_recipe_with_a_surrogate_of_its_own_keeps_it(name: str) -> None:
+    own = "kernels" if name == "edrbo" else "botorch"
+    needed = {"horizon": 9, "num_design": 2, "reward_range": (0.0, 1.0)}
+    options = needed if name == "regret_balancing" else {}
+    record = make_recipe(name, **options).to_dict()
+    assert record["options"]["surrogate"] == own
+    del record["options"]["surrogate"]
+    assert recipe_from_dict(record).to_dict()["options"]["surrogate"] == own
 
 
 def test_a_record_from_before_means_botorch() -> None:

@@ -27,7 +27,7 @@ from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
-from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate import DEFAULT_SURROGATE, FixedHyperparameters
 from botorch_drbo.testing.rounds import nothing_fitted
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 6}
@@ -223,6 +223,14 @@ def recipe(name: str, **options: Any) -> Recipe:
     return make_recipe(name, **{**BUDGET, **NEEDED.get(name, {}), **options})
 
 
+def with_the_model_of_then(name: str) -> Recipe:
+    """With the surrogate of 0.2.0, where the recipe has none of its own."""
+    one = recipe(name)
+    if one.default_surrogate != DEFAULT_SURROGATE:
+        return one
+    return one.with_options(surrogate="botorch")
+
+
 def pinned(name: str, **options: Any) -> Recipe:
     policy = getattr(RECIPES[name], "policy", None)
     if policy is None:
@@ -297,7 +305,7 @@ def questions(name: str) -> dict[str, Question]:
 
 
 def _in_boxes(name: str, d: int) -> dict[str, Question]:
-    to, one, fitted = problem(d), pinned(name), recipe(name)
+    to, one, fitted = problem(d), pinned(name), with_the_model_of_then(name)
     pending = -1.0 + 4.0 * spread(2, d, shift=30)
     listed = torch.cat([-1.0 + 4.0 * spread(6, d, shift=50), pending])
     asked = {

@@ -85,7 +85,7 @@ class Method:
         self, function: RobustTestFunction, search: Mapping[str, Any]
     ) -> Recipe:
         """The recipe for a test function; ``search`` are options of all recipes."""
-        options = dict(search)
+        options = {"surrogate": "botorch", **search}  # what the results were taken with
         if self.radius is not None:
             options["radius"] = self.radius * LawOfTheData(function).radius
         return make_recipe(self.recipe, **options)
