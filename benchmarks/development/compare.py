@@ -17,6 +17,7 @@ from benchmarks.development.truth import Scale
 CHOSEN_BY = (10, 15, 30)  # outcomes, over which the end loss of half A is averaged
 PRIMARY = 15
 METHOD = "erbo"  # by which surrogates are chosen
+SECOND, FRESH_FROM = "four", 6  # the second claim: its candidate, its first seed
 _BLOCK = ["case", "seed"]
 
 
@@ -180,6 +181,44 @@ def verdict(ends: pd.DataFrame) -> Verdict | None:
         and all(d.mean <= d.error for t, d in confirmed.items() if t != PRIMARY)
     )
     return Verdict(chosen, losses, confirmed, chosen if holds else BASELINE)
+
+
+@dataclass(frozen=True)
+class SecondVerdict:
+    """What the rule of ``claims_second.md`` says.
+
+    Args:
+        differences: Those of its candidate to the baseline, by checkpoint.
+        default: What the default is to be.
+    """
+
+    differences: dict[int, Difference]
+    default: str
+
+
+def second_verdict(ends: pd.DataFrame) -> SecondVerdict | None:
+    """Apply the rule of the second claim.
+
+    Args:
+        ends: As ``ends`` makes it, of seeds from ``FRESH_FROM`` upwards.
+
+    Returns:
+        The verdict; None while the candidate has not been run on such seeds.
+    """
+    ours: Any = ends[ends["method"] == METHOD]
+    found = {
+        told: d
+        for told in CHOSEN_BY
+        if (d := difference(ours[ours["told"] == told], SECOND, "loss")) is not None
+    }
+    if PRIMARY not in found:
+        return None
+    holds = (
+        found[PRIMARY].mean < 0
+        and found[PRIMARY].p < 0.025
+        and all(d.mean <= d.error for t, d in found.items() if t != PRIMARY)
+    )
+    return SecondVerdict(found, SECOND if holds else BASELINE)
 
 
 def _on_common_blocks(table: pd.DataFrame) -> dict[str, float]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from benchmarks.development.compare import (
+    FRESH_FROM,
     METHOD,
     PRIMARY,
+    SECOND,
     Difference,
+    SecondVerdict,
     Verdict,
     asks,
     difference,
     ends,
+    second_verdict,
     verdict,
 )
 from benchmarks.development.learn import CHECKPOINTS, INITIAL, METHODS, Row
@@ -23,6 +27,7 @@ from benchmarks.run.markdown import markdown_table
 from benchmarks.run.statistics import holm
 
 _HALVES = {"half A": ("A",), "half B": ("B",), "both halves": ("A", "B")}
+_FRESH = "fresh seeds of both halves"
 
 
 def report(rows: Sequence[Row], command: str) -> str:
@@ -32,11 +37,24 @@ def report(rows: Sequence[Row], command: str) -> str:
         rows: Runs, as ``Runs.collect`` gives them.
         command: What made them.
     """
-    ended, asked = ends(rows), asks(rows)
+    first = [row for row in rows if row["seed"] < FRESH_FROM]
+    fresh = [row for row in rows if row["seed"] >= FRESH_FROM]
+    ended, asked = ends(first), asks(first)
     parts = ["# The development set", _explanation(rows, command), "## The rule"]
-    parts.append(_words(verdict(ended)))
-    there = {row["half"] for row in rows}
-    for name, halves in _HALVES.items():
+    parts += [_words(verdict(ended)), _second_words(second_verdict(ends(fresh)))]
+    parts += _tables(ended, asked, _HALVES)
+    if fresh:
+        parts += _tables(ends(fresh), asks(fresh), {_FRESH: ("A", "B")})
+    parts += ["## Case by case", *_by_case(ended)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _tables(
+    ended: pd.DataFrame, asked: pd.DataFrame, groups: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Titles and tables by group of halves, method and number of outcomes."""
+    parts, there = [], set(ended["half"])
+    for name, halves in groups.items():
         if not there.issuperset(halves):
             continue
         for method in METHODS:
@@ -52,15 +70,16 @@ def report(rows: Sequence[Row], command: str) -> str:
                 if not here[0].empty:
                     title = f"## `{method}`, {told} outcomes, {name}"
                     parts += [title, _table(*here, worst=method != METHOD)]
-    parts += ["## Case by case", *_by_case(ended)]
-    return "\n\n".join(parts) + "\n"
+    return parts
 
 
 def _explanation(rows: Sequence[Row], command: str) -> str:
     commits = sorted({commit for row in rows for commit in row["commits"]})
     return f"""`{command}`; commits {", ".join(commits)}; {len(rows)} runs.
 
-What is measured, the two halves and the rule: `benchmarks/development/claims.md`.
+What is measured, the two halves and the rule: `benchmarks/development/claims.md`, for
+seeds 0 to {FRESH_FROM - 1}. The second claim, on the seeds from {FRESH_FROM} upwards:
+`benchmarks/development/claims_second.md`.
 Losses and regret in percent of a blind guess's; *less botorch* is the mean paired
 difference ± its standard error over the blocks (functions and seeds) that both have; p
 is one-sided, by Wilcoxon's test, with Holm's correction over the candidates of the
@@ -139,6 +158,18 @@ def _words(found: Verdict | None) -> str:
     else:
         lines.append(f"By the rule the default is **{found.default}**.")
     return "\n".join(lines)
+
+
+def _second_words(found: SecondVerdict | None) -> str:
+    if found is None:
+        return "The second claim has not been run."
+    lines = [
+        f"The second claim, {told} outcomes, seeds from {FRESH_FROM}: **{SECOND}** is "
+        f"{plus_minus(d)} against {BASELINE} ({d.wins} of {d.blocks} blocks, "
+        f"p {probability(d.p)})."
+        for told, d in found.differences.items()
+    ]
+    return "\n".join([*lines, f"By its rule the default is **{found.default}**."])
 
 
 def _by_case(ended: pd.DataFrame) -> list[str]:

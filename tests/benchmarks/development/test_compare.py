@@ -177,6 +177,7 @@ def test_half_a_is_averaged_over_what_all_have_run():
 
 def test_the_report_has_a_table_for_each_half(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", {"botorch": {}, "three": {}})
+    monkeypatch.setattr(module, "FRESH_FROM", 8)
     rows = [
         row(case, seed, name, loss)
         for case in HALF
@@ -193,3 +194,21 @@ def test_the_report_has_a_table_for_each_half(monkeypatch):
     cells = [c.strip() for c in table[5].strip("|").split("|")]
     error = np.std(BETTER, ddof=1) / 8**0.5
     assert cells[:5] == ["three", "8", "6.5", f"-13.5 ± {error:.1f}", ".0039"]
+
+
+def test_the_second_claim_is_judged_on_fresh_seeds_alone(monkeypatch):
+    monkeypatch.setattr(module, "CANDIDATES", {"botorch": {}, "four": {}})
+    rows = [
+        row(case, seed, name, loss)
+        for case in HALF
+        for name, losses in (("botorch", PLAIN), ("four", BETTER))
+        for seed, loss in enumerate(losses, start=6)
+    ]
+    assert "By its rule the default is **four**" in module.report(rows, "a command")
+    worse = [{**each, "seed": each["seed"] - 6} for each in rows]
+    text = module.report(worse, "a command")
+    assert "The second claim has not been run" in text
+    names = {"botorch": "four", "four": "botorch"}
+    turned = [{**each, "surrogate": names[each["surrogate"]]} for each in rows]
+    text = module.report(turned, "a command")
+    assert "By its rule the default is **botorch**" in text
