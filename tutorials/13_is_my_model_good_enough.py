@@ -358,4 +358,5 @@ table.round(dict.fromkeys(["profit", "low", "high", "gain", "gain_sd", "in truth
 # of $w^\top f(x, \cdot)$ under the joint posterior over contexts, $N(w^\top \mu,
 # w^\top \Sigma w)$, mixed over the members, and stretched where fits to four fifths of
 # the rows miss the last fifth by more than they say. It does not hold the optimism of a
-# maximum: a decision is chosen because it looks good. `compare` computes all differences from one joint posterior.
+# maximum: a decision is chosen because it looks good. `compare` computes all
+# differences from one joint posterior.
