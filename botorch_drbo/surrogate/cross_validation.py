@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from typing import cast
 
 import torch
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
 from scipy.stats import chi2
 from torch import Tensor
 
@@ -63,7 +65,10 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
 def _predicted(model: Model, data: ModelData) -> GaussianMixture:
     """What a model says of outcomes that it was not told, noise included."""
     with torch.no_grad():
-        posterior = model.posterior(data.inputs, observation_noise=data.Yvar is None)
+        posterior = cast(
+            GPyTorchPosterior,
+            model.posterior(data.inputs, observation_noise=data.Yvar is None),
+        )
         means = posterior.mean.reshape(-1, len(data.inputs))  # S x m
         variances = posterior.variance.reshape(-1, len(data.inputs))
         if data.Yvar is not None:
