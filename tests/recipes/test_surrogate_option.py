@@ -72,9 +72,10 @@ def told_model(surrogate: str) -> Model:
     return told(surrogate=surrogate).model
 
 
-def test_the_default_is_botorch_and_the_ensemble_has_two() -> None:
+def test_the_default_is_botorch_and_the_ensemble_has_four() -> None:
     assert DEFAULT_SURROGATE == "botorch"
-    assert SURROGATES["ensemble"] == EnsembleOf(["botorch", "matern"])
+    four = ["botorch", "matern", "rbf", "matern32"]
+    assert SURROGATES["ensemble"] == EnsembleOf(four)
     plain, named = told(), told(surrogate="botorch")
     asked = plain.ask()
     assert torch.equal(asked, named.ask())
