@@ -23,7 +23,8 @@ from botorch_drbo.testing.parametrize import run_for_each
 _seeds = given(
     seed=st.integers(0, 2**16),
     n=st.integers(1, 12),
-    radius=st.floats(0.0, 2.0),
+    # Between zero and 1e-12 the slope in the radius of some sets is rounding alone.
+    radius=st.just(0.0) | st.floats(1e-12, 2.0),
     zeros=st.booleans(),
     ties=st.booleans(),
 )

@@ -127,7 +127,9 @@ def test_one_model_is_refused(options: dict, got: str) -> None:
     message = f"`edrbo` needs several.*{got}.*one"
     with pytest.raises(UnsupportedError, match=message) as caught:
         recipe(**options)
-    assert "'ensemble', 'kernels', or `EnsembleOf`" in str(caught.value)
+    assert "'ensemble', 'hyperparameters', 'kernels', or `EnsembleOf`" in str(
+        caught.value
+    )
     with pytest.raises(UnsupportedError, match="needs several models"):
         make_recipe("erbo", policy="disagreement_penalty", surrogate="matern")
 

@@ -47,7 +47,7 @@ SCHEDULED = [
     (name, option)
     for name, recipe in RECIPES.items()
     for option, field in option_fields(recipe).items()
-    if "Schedule" in str(field.type) or "Rule" in str(field.type)
+    if any(word in str(field.type) for word in ("Schedule", "Rule", "Radius"))
 ]
 
 

@@ -220,11 +220,15 @@ def maps(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
     return ensemble(X, Y)
 
 
-@pytest.mark.parametrize("options", [{"model": maps}, {"surrogate": "ensemble"}])
-def test_an_ensemble_is_a_mixture(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("options", "num_members"), [({"model": maps}, 3), ({"surrogate": "ensemble"}, 4)]
+)
+def test_an_ensemble_is_a_mixture(options: dict[str, Any], num_members: int) -> None:
     opt = told("wdrbo_exact", hyperparameters=None, **options)
     best = opt.recommend()
-    assert best.promise is not None and best.promise.expected.means.shape == (3,)
+    assert best.promise is not None and best.promise.expected.means.shape == (
+        num_members,
+    )
     Z = torch.cat(
         [best.x.expand(best.context_set.num_points, -1), best.context_set.points], -1
     )

@@ -202,8 +202,8 @@ def test_an_ensemble_is_of_the_members_that_were_named() -> None:
         assert torch.equal(model.posterior(Z).mean[:, s], wanted)
 
 
-def test_the_ensemble_is_the_three_of_the_evidence() -> None:
-    names = [SURROGATES[name] for name in ("botorch", "matern", "rbf")]
+def test_the_ensemble_is_the_four_of_the_second_claim() -> None:
+    names = [SURROGATES[name] for name in ("botorch", "matern", "rbf", "matern32")]
     assert SURROGATES["ensemble"] == EnsembleOf(names)
 
 
