@@ -112,6 +112,21 @@ class WrongView(View):
         return WrongMoments(self.right.at(X), self.fault)
 
 
+class IndependentErrors(Integral):
+    """The right mean, and a variance without the covariances of contexts."""
+
+    def __init__(self, right: Integral, view: View, weights: Tensor) -> None:
+        super().__init__(right.dtype, right.memory_budget)
+        self.right, self.view, self.weights = right, view, weights
+
+    def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        variances = self.view.at(X).moments()[1]
+        return self.right(X)[0], variances @ self.weights.square()
+
+    def _bytes_per_row(self) -> int:
+        return 8
+
+
 class WrongPosterior(MarginalPosterior):
     """Another's, unless a fault is switched on."""
 
@@ -127,7 +142,10 @@ class WrongPosterior(MarginalPosterior):
         return WrongView(self.right.over(contexts), self.fault)
 
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
-        return self.right.integral(contexts, weights)
+        right = self.right.integral(contexts, weights)
+        if self.fault != "independent":
+            return right
+        return IndependentErrors(right, self.over(contexts), weights)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +156,7 @@ class WrongPosterior(MarginalPosterior):
         ("slope", "slopes_at_the_views_contexts"),
         ("own", "slopes_at_contexts_of_each_decisions_own"),
         ("gradient", "gradients_of_moments"),
+        ("independent", "integrals_agree_with_the_moments"),
     ],
 )
 def test_a_wrong_posterior_is_found(fault: str, test: str) -> None:

@@ -3,47 +3,35 @@
 They need pytest and hypothesis, which the extra ``testing`` brings.
 """
 
-import pytest
-
-CONTRACTS = (
-    "acquisition",
-    "adversaries",
-    "ambiguity_sets",
-    "functions",
-    "policies",
-    "recipes",
-    "view_case",
-    "views",
-)
-pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in CONTRACTS))
-
-from botorch_drbo.testing.acquisition import (  # noqa: E402  after the line above
+from botorch_drbo.testing._assertions import CONTRACTS
+from botorch_drbo.testing.acquisition import (
     AcquisitionContract,
 )
-from botorch_drbo.testing.acquisition_case import AcquisitionCase  # noqa: E402
-from botorch_drbo.testing.adversaries import (  # noqa: E402
+from botorch_drbo.testing.acquisition_case import AcquisitionCase
+from botorch_drbo.testing.adversaries import (
     AdversaryCase,
     AdversaryContract,
 )
-from botorch_drbo.testing.ambiguity_set_case import (  # noqa: E402
+from botorch_drbo.testing.ambiguity_set_case import (
     AmbiguitySetCase,
 )
-from botorch_drbo.testing.ambiguity_sets import (  # noqa: E402
+from botorch_drbo.testing.ambiguity_sets import (
     AmbiguitySetContract,
 )
-from botorch_drbo.testing.functions import (  # noqa: E402
+from botorch_drbo.testing.functions import (
     RobustTestFunctionCase,
     RobustTestFunctionContract,
 )
-from botorch_drbo.testing.policies import (  # noqa: E402
+from botorch_drbo.testing.policies import (
     PolicyCase,
     PolicyContract,
 )
-from botorch_drbo.testing.recipes import RecipeCase, RecipeContract  # noqa: E402
-from botorch_drbo.testing.view_case import PosteriorViewCase  # noqa: E402
-from botorch_drbo.testing.views import PosteriorViewContract  # noqa: E402
+from botorch_drbo.testing.recipes import RecipeCase, RecipeContract
+from botorch_drbo.testing.view_case import PosteriorViewCase
+from botorch_drbo.testing.views import PosteriorViewContract
 
 __all__ = [
+    "CONTRACTS",
     "AcquisitionCase",
     "AcquisitionContract",
     "AdversaryCase",

@@ -98,6 +98,8 @@ class PosteriorViewCase:
         memory_budget: So few bytes that the posterior has to work in blocks; None for
             one that has none.
         thorough: Whether the slower tests run too: Jacobians, blocks, inference mode.
+        jointly_gaussian: Whether outcomes at several contexts are; else ``integral``
+            has to refuse.
 
     Example:
         >>> from botorch.models import SingleTaskGP
@@ -125,6 +127,7 @@ class PosteriorViewCase:
     derivatives: int = 2
     memory_budget: int | None = None
     thorough: bool = True
+    jointly_gaussian: bool = True
 
 
 class ViewUnderTest:

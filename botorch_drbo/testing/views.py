@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
 from botorch_drbo.posterior import View
@@ -79,6 +79,32 @@ class PosteriorViewContract:
         own = under.own()
         found = under.view().at(under.X).slopes(own)
         under.assert_slopes(found, under.expected_slopes(under.X, own))
+
+    def test_integrals_agree_with_the_moments(self, case: PosteriorViewCase) -> None:
+        """Means are linear; a context twice is that context: its errors are one."""
+        under = ViewUnderTest(case)
+        posterior, few = under.posterior(), under.contexts[:4]
+        if not case.jointly_gaussian:
+            with pytest.raises(UnsupportedError):
+                posterior.integral(few, torch.ones(4).to(few))
+            return
+        means, variances = under.expected(under.X, few)
+        weights = torch.tensor([0.7, -0.2, 0.4, 0.3]).to(few)
+        mean, variance = posterior.integral(few, weights)(under.X)
+        size = (weights.abs() * variances.to(few).sqrt()).sum(-1).square()
+        assert (variance <= size * (1.0 + 1e-6) + 1e-9).all()
+        tolerance = 10.0 * case.tolerance
+        absolute = tolerance * max(under.scales)
+        torch.testing.assert_close(
+            mean, (means.to(few) * weights).sum(-1), rtol=tolerance, atol=absolute
+        )
+        twice = torch.cat([few[:1], few[:1]])
+        _, variance = posterior.integral(twice, torch.tensor([0.4, 0.6]).to(few))(
+            under.X
+        )
+        torch.testing.assert_close(
+            variance, variances[..., 0].to(few), rtol=tolerance, atol=absolute
+        )
 
     def test_any_batch_shape(self, case: PosteriorViewCase) -> None:
         """None, an empty one, several dimensions."""

@@ -242,6 +242,7 @@ def case(name: str, method: str) -> PosteriorViewCase:
         derivatives=setting.derivatives,
         memory_budget=BUDGETS[method] if thorough else None,
         thorough=thorough,
+        jointly_gaussian=name != "log outcomes",
     )
 
 
