@@ -28,11 +28,6 @@ from benchmarks.speed.iterations import (
     model_based_recipes,
 )
 from benchmarks.speed.job import Job
-from benchmarks.speed.surrogates import (
-    measure_surrogates,
-    surrogate_targets,
-    surrogates_section,
-)
 from benchmarks.speed.tables import Section, report_sections, show
 from benchmarks.speed.targets import (
     OPTIMISATION_LIMITS,
@@ -62,7 +57,6 @@ class Sizes:
         search: How acquisition functions are optimised.
         iteration_t: Observations before whole iterations.
         optimisation_t: Observations before the optimisations without a fit.
-        surrogate_ts: Observations before the iterations with each surrogate.
     """
 
     grid: Sequence[Job] = GRID
@@ -74,7 +68,6 @@ class Sizes:
     search: Search = Search()
     iteration_t: int = 100
     optimisation_t: int = 15
-    surrogate_ts: Sequence[int] = (15, 100)
 
 
 QUICK = Sizes(
@@ -87,7 +80,6 @@ QUICK = Sizes(
     search=Search(raw_samples=8, num_restarts=2),
     iteration_t=5,
     optimisation_t=4,
-    surrogate_ts=(4,),
 )
 
 
@@ -140,15 +132,11 @@ def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Se
             search=search,
             repeats=repeats,
         )
-    with working(console, "surrogates"):
-        costs = measure_surrogates(sizes.surrogate_ts, search, repeats)
     targets += iteration_targets(found, t)
     targets += optimisation_targets(short, sizes.optimisation_t)
-    targets += surrogate_targets(costs)
     asked = targets_section(targets, search)
     iterations = iterations_section(found, t=t, search=search)
-    surrogates = surrogates_section(costs, search)
-    _shown(console, [asked, iterations, surrogates])
+    _shown(console, [asked, iterations])
 
     with working(console, "growth"):
         points = measure_growth(sizes.growth, repeats)
@@ -158,7 +146,7 @@ def _measure(console: Console, sizes: Sizes, out: Path, repeats: int) -> list[Se
     write_csv(points, numbers)
     growth = growth_section(sizes.growth, points, plot.name, numbers.name)
 
-    return [asked, *grid, iterations, surrogates, *_shown(console, [growth])]
+    return [asked, *grid, iterations, *_shown(console, [growth])]
 
 
 def _shown(console: Console, sections: list[Section]) -> list[Section]:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.speed import asks
-from benchmarks.speed.asks import ENSEMBLE, QUICK, RECIPES, measure, section
+from benchmarks.speed.asks import ENSEMBLE, MEMBERS, QUICK, RECIPES, measure, section
 
 
 def test_command_writes_its_report(tmp_path: Path) -> None:
@@ -29,10 +29,13 @@ def test_each_repeat_is_timed_once_and_the_first_call_is_not(
 
 
 def test_the_ensemble_is_judged_by_its_worst_median_ratio() -> None:
-    cheap = {"botorch": [1.0, 2.0, 1.0], ENSEMBLE: [2.0, 4.0, 9.0]}
-    dear = {"botorch": [1.0], ENSEMBLE: [5.0], "matern": [99.0]}
+    members = {key: [1.0, 2.0, 1.0] for key in MEMBERS}
+    cheap = {**members, ENSEMBLE: [2.0, 4.0, 9.0]}
+    dear = {**{key: [1.0] for key in MEMBERS}, "matern": [99.0], ENSEMBLE: [5.0]}
     (note,) = section({("erbo", 15): cheap}).notes
-    assert note.endswith("it costs 2 to 2 times: met.")
+    assert "it costs 2 to 2 times: met." in note
+    assert note.endswith("it costs 0.5 to 0.5 times that.")  # the median history
     found = section({("erbo", 15): cheap, ("erbo", 100): dear})
-    assert found.notes[0].endswith("it costs 2 to 5 times: **missed**.")
-    assert found.rows[1] == [f"erbo, t = 15, {ENSEMBLE}", "4 s", "2"]
+    assert "it costs 2 to 5 times: **missed**." in found.notes[0]
+    assert found.notes[0].endswith("it costs 0.049 to 0.5 times that.")
+    assert found.rows[-1] == [f"erbo, t = 100, {ENSEMBLE}", "5 s", "5"]
