@@ -160,7 +160,8 @@ def recommend(
     """
     state = FittedRound(model=model, history=history, space=space, seed=seed)
     problem, box = _BALL.search_problem(state), _BOX.search_problem(state)
-    assert isinstance(problem.ambiguity_set, Wasserstein)
+    ball = problem.ambiguity_set
+    assert isinstance(ball, Wasserstein)
     contexts = torch.cat([problem.contexts.points, box.contexts.points])
     columns = list(range(space.d_x, space.d_x + space.d_c))
     view = marginal_posterior(model, columns).over(contexts)
@@ -177,7 +178,7 @@ def recommend(
                 prior=prior,
                 level=history.Y.mean(),
                 weights=problem.contexts.weights[: history.t],
-                ball=problem.ambiguity_set,
+                ball=ball,
                 in_box=len(box.contexts.points),
             )
             found.append(torch.stack([rule(scores) for rule in rules.values()]))
