@@ -79,12 +79,9 @@ class Truth:
         self, value: Callable[[RobustTestFunction, Tensor], Tensor]
     ) -> tuple[Tensor, float, float]:
         function = self.function
+        start = function.optimal_decision.unsqueeze(0)  # its search takes slopes
         with torch.no_grad():
-            return search_best(
-                lambda X: value(function, X),
-                function.bounds,
-                function.optimal_decision.unsqueeze(0),
-            )
+            return search_best(lambda X: value(function, X), function.bounds, start)
 
     def scale(self, law: str) -> Scale:
         """From values under a law to losses."""
@@ -93,10 +90,9 @@ class Truth:
 
     def losses(self, X: Tensor) -> Mapping[str, list[float]]:
         """The losses of decisions ``M x d_x`` under each law, in percent."""
+        laws = self.laws  # the search for the best decision takes slopes
         with torch.no_grad():
-            values = {
-                name: law.value(self.function, X) for name, law in self.laws.items()
-            }
+            values = {name: law.value(self.function, X) for name, law in laws.items()}
         return {
             name: [self.scale(name).loss(value) for value in found.tolist()]
             for name, found in values.items()

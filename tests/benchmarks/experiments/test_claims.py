@@ -114,6 +114,12 @@ def test_losses_are_zero_for_the_best_and_a_hundred_for_a_guess():
     assert math.isclose(quantile, 0.0, abs_tol=0.05)
 
 
+def test_losses_of_a_function_whose_optimum_is_searched_for():
+    truth = truth_of("smooth_2_2", 123)
+    losses = truth.losses(truth.function.bounds[:1])  # the first that is asked of it
+    assert all(math.isfinite(found[0]) for found in losses.values())
+
+
 def scores(seed=0, decisions=3, members=2, seen=3, unseen=4, box=2, radius=0.4):
     """Random ones, and the points that the ball's distances are between."""
     rng = torch.Generator().manual_seed(seed)
