@@ -152,6 +152,8 @@ def difference(
 ) -> Comparison | None:
     """The first less the second, over the blocks that both have.
 
+    A case of which both have one seed only has no error yet, and does not count.
+
     Args:
         table: As ``judged`` makes it.
         first: Whose losses.
@@ -160,7 +162,7 @@ def difference(
         cases: Which cases count.
 
     Returns:
-        The comparison, its p value without a correction; None if no block has both.
+        The comparison, its p value without a correction; None if no case counts.
     """
     columns = {
         name: pick.of(table)[list(laws)].sum(axis="columns")
@@ -169,6 +171,7 @@ def difference(
     frame: Any = pd.DataFrame(columns).dropna()
     counts = [cases(CASES[case]) for case in frame.index.get_level_values("case")]
     frame = frame[counts]
+    frame = frame.groupby("case").filter(lambda block: len(block) > 1)
     return None if frame.empty else compare(frame, "second")["first"]
 
 

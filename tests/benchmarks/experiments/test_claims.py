@@ -292,6 +292,15 @@ def test_a_claim_without_runs_is_not_judged():
     assert [v.verdict for v in verdicts(rows)][3] == "not run"
 
 
+def test_a_case_with_one_seed_has_no_error_and_does_not_count():
+    rows = table([0.0] * 5, seeds=3)
+    few = (rows["learner"] == "edrbo") & (rows["seed"] > 0)
+    assert [v.verdict for v in verdicts(rows[~few])][3] == "not run"
+    few &= rows["case"] == "newsvendor"
+    found = verdicts(rows[~few])[3].found
+    assert found.blocks == 3 * (len(CASES) - 1)
+
+
 def options_table(losses):
     rows = []
     for case, seed, (rule, (settled, shifted)) in product(
