@@ -13,8 +13,8 @@ DEFAULT_SURROGATE = "ensemble"
 """What recipes model outcomes by, if nothing else is said.
 
 On fresh seeds of the development set it lost less than "botorch", the default of 0.2.0,
-by a rule that was written down before (``benchmarks/development/claims_second.md``); the
-numbers stand in ``docs/surrogates.md``. Runs stored before there were surrogates have
+by a rule written down before (``benchmarks/development/claims_second.md``); the numbers
+stand in ``docs/surrogates.md``. Runs stored before there were surrogates go on with
 "botorch".
 """
 
