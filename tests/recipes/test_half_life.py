@@ -21,7 +21,7 @@ from botorch_drbo.recipes import (
 )
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.testing.rounds import PRIOR, nothing_fitted
-from tests.products import robust_set
+from tests.products import each_recipe, robust_set
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
@@ -60,7 +60,7 @@ def test_weights_halve_with_age() -> None:
     assert torch.allclose(contexts.weights[:12], weights(3.0), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("name", each_recipe())
 def test_every_recipe_follows_a_world_that_drifts(name: str) -> None:
     options = {"reward_range": (-2.0, 2.0)} if name == "regret_balancing" else {}
     if name.startswith("drbo_mmd_"):
