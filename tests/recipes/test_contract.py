@@ -11,14 +11,12 @@ from botorch_drbo import ContextSet
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.testing import RecipeCase, RecipeContract
 from botorch_drbo.testing.recipes import check_proposal, problem
+from tests.products import FEW
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
 
 # What a recipe has to be told about the problems here, or what would take long.
-NEEDED = {
-    "regret_balancing": {"reward_range": (-1e3, 1e3)},
-    "drbo_mmd_minimax": {"num_contexts": 64},
-}
+NEEDED = {**FEW, "regret_balancing": {"reward_range": (-1e3, 1e3)}}
 
 
 def small(name: str, **options: object) -> Recipe:

@@ -20,7 +20,7 @@ from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.search.candidates import score
 from botorch_drbo.surrogate import FixedHyperparameters
-from tests.products import each_recipe
+from tests.products import FEW, each_recipe
 
 SMALL = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}
 
@@ -70,7 +70,8 @@ def recipe(name: str, units: Units, **options: object) -> Recipe:
         "ec_gp_ucb": {"misspecification": 0.1 * units.y},
         "ec_wdrbo": {"misspecification": 0.1 * units.y},
     }
-    return make_recipe(name, **{**SMALL, **of_y.get(name, {}), **options})
+    told = {**FEW.get(name, {}), **of_y.get(name, {})}
+    return make_recipe(name, **{**SMALL, **told, **options})
 
 
 def in_sides(x: Tensor, space: SearchSpace) -> Tensor:
