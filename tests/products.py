@@ -90,10 +90,10 @@ def covering() -> list[str]:
 
 
 def each_recipe() -> list:
-    """All recipes, for a test of what is built on them; other mixtures are slow.
+    """All recipes, for a test of what is built on them; other pairs of parts are slow.
 
-    Each recipe has the whole contract and its golden answers in the unit tests. What
-    stands above knows nothing of its parts: there each part occurs once.
+    Each pair has its contract, and each recipe its golden answers, in the unit tests.
+    What stands above knows nothing of pairs: there each part occurs once.
     """
     quick = covering()
     return [
