@@ -64,7 +64,7 @@ ON_THEIR_OWN_LIST = [
     ("wdrbo_exact", {"radius": 0.2}),
     ("ts_wdrbo", {"radius": 0.2}),
     ("ei_wdrbo", {"radius": 0.2}),
-    ("drbo_mmd", {"radius": 0.3}),
+    ("drbo_mmd", {"radius": 0.3, "num_contexts": 125}),
     ("drbo_kde", {"radius": 0.3, "num_contexts": 64, "num_outside": 64}),
 ]
 
