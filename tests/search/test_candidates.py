@@ -83,7 +83,7 @@ def test_recommendation_is_a_row(name: str) -> None:
     assert index >= 0
     everywhere = [
         recipe.recommend(history(), SPACE, candidates=row).objective
-        for row in candidates.split(1)[:3]
+        for row in candidates.split(1)[:2]
     ]
     assert best.objective >= max(everywhere) - 1e-9
 
