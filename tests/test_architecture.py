@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,18 @@ SETS = {
     and issubclass(kind, AmbiguitySet)
 }
 CONCRETE_SETS = SETS - {"AmbiguitySet"}
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Of a file's syntax; the first is the module."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 VIEWS = {  # a model may be asked what it is: an ensemble has members
     node.name
     for path in (PACKAGE / "posterior").glob("*.py")
-    for node in ast.parse(path.read_text()).body
+    for node in ast.iter_child_nodes(nodes(path)[0])
     if isinstance(node, ast.ClassDef)
     if "Model" not in {base.id for base in node.bases if isinstance(base, ast.Name)}
 }
@@ -34,10 +43,6 @@ CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
 
 def where(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
-
-
-def nodes(path: Path) -> Iterator[ast.AST]:
-    yield from ast.walk(ast.parse(path.read_text()))
 
 
 def names_in(node: ast.AST) -> set[str]:
@@ -73,8 +78,7 @@ def names_from_elsewhere(path: Path) -> set[str]:
 
 def own_imports(path: Path) -> Iterator[tuple[ast.AST, list[str]]]:
     """Imports of the package itself, with what encloses each."""
-    tree = ast.parse(path.read_text())
-    for parent in ast.walk(tree):
+    for parent in nodes(path):
         for child in ast.iter_child_nodes(parent):
             if isinstance(child, ast.ImportFrom):
                 modules = [child.module or ""]

@@ -709,7 +709,8 @@ class RobustOptimizer:
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-            >>> opt = RobustOptimizer("erbo", unit, unit, num_restarts=2)
+            >>> few = {"num_restarts": 2, "raw_samples": 16}
+            >>> opt = RobustOptimizer("erbo", unit, unit, **few)
             >>> x, c = torch.rand(2, 8, 1, dtype=torch.double)
             >>> opt.tell(x, c * 0.5, -(x - c).square(), closes_pending=False)
             >>> found = opt.compare(["erbo", "wdrbo_exact"], shifts={"c1": 0.3})

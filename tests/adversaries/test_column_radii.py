@@ -252,7 +252,9 @@ def test_every_question_takes_it() -> None:
     assert len(opt.policy({"weather": ["sun", "rain"]}, radius={"temp": 6})) == 2
     known = opt.recommend(radius=radius, context={"weather": "sun"})
     assert "within 6 of temp (Wasserstein)" in known.searched
-    profile = opt.robustness_profile({"stock": 15.0}, radius={"temp": 3})
+    profile = opt.robustness_profile(
+        {"stock": 15.0}, radius={"temp": 3}, radii=torch.linspace(0.0, 4.0, 7)
+    )
     double = opt.robustness_profile(
         {"stock": 15.0}, radius={"temp": 6}, radii=profile.radii / 2
     )

@@ -20,6 +20,8 @@ from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
 from tests.models import uniform
 
+pytestmark = pytest.mark.usefixtures("each_fit_is_made")
+
 BOX = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Z = uniform(12, 2, seed=1)
 Y = 3.0 * (6 * Z[:, :1]).sin() * (1.0 - Z[:, 1:])
