@@ -16,7 +16,8 @@ _HOMES = {
     "recipes.random_search": ("RandomSearch",),
     "recipes.regret_balancing": ("BalancingState", "RegretBalancing"),
     "recommendation": ("Recommendation",),
-    "surrogate": ("FixedHyperparameters", "ModelMaker"),
+    "surrogate": ("FixedHyperparameters",),
+    "surrogate.given_model": ("ModelMaker",),
 }
 _RENAMED = {
     "ALGORITHMS": "botorch_drbo.recipes:RECIPES",

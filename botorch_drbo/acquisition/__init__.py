@@ -4,16 +4,12 @@ Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
 from botorch_drbo._deprecation import moved_name
-from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.acquisition.best_robust_value import best_robust_value
-from botorch_drbo.acquisition.disagreement_penalized import (
-    DisagreementPenalizedUCB,
-    PenaltyOver,
-)
+from botorch_drbo.acquisition.disagreement_penalized import DisagreementPenalizedUCB
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.expectation_improvement import (
     LogExpectedImprovementOfExpectation,
@@ -26,16 +22,10 @@ from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
 from botorch_drbo.acquisition.log_expected_improvement import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
-from botorch_drbo.acquisition.options import (
-    ConfidenceBoundOptions,
-    MomentOptions,
-    PathOptions,
-)
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
 __all__ = [
-    "ConfidenceBoundOptions",
     "DisagreementPenalizedUCB",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
@@ -43,11 +33,7 @@ __all__ = [
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
     "LogExpectedImprovementOfExpectation",
-    "MomentOptions",
     "OverJointInputs",
-    "PathOptions",
-    "PenaltyOver",
-    "PosteriorAcquisitionFunction",
     "RobustAcquisitionFunction",
     "RobustFeasibility",
     "RobustThompsonSampling",

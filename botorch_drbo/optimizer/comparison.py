@@ -12,7 +12,8 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.adversaries import FittedRound, WassersteinBall
+from botorch_drbo.adversaries import FittedRound
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.decisions import (
     fitted,

@@ -14,7 +14,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration

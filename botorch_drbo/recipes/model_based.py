@@ -20,7 +20,7 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB, FeasibilityWeigh
 from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior.joint import joint_moments

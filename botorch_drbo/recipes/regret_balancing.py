@@ -14,7 +14,8 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
-from botorch_drbo.adversaries import Empirical, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.confidence import confidence_width
 from botorch_drbo.problem.history import History

@@ -11,8 +11,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.codec import storable
 from botorch_drbo.codec.objects import FunctionName
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.space.variables import Category, Variable
 
 Function = Callable[[dict[str, Tensor]], Tensor]

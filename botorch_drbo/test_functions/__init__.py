@@ -19,7 +19,6 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo._deprecation import moved_name
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
-from botorch_drbo.test_functions.optimum import find_optimum
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
 from botorch_drbo.test_functions.surrogates import (
     covid_testing,
@@ -64,12 +63,13 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "RobustTestFunction",
-    "closed_form",
-    "find_optimum",
     "make_test_function",
 ]
 
-_MOVED = {"Optimum": "botorch_drbo.test_functions.optimum"}
+_MOVED = {
+    "Optimum": "botorch_drbo.test_functions.optimum",
+    "find_optimum": "botorch_drbo.test_functions.optimum",
+}
 
 
 def __getattr__(name: str) -> object:
