@@ -3,7 +3,7 @@
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
@@ -47,8 +47,4 @@ _MOVED = {
     "DecisionAcquisitionFunction": "botorch_drbo.acquisition.decisions",
     "PathwiseBatchAcquisitionFunction": "botorch_drbo.acquisition.monte_carlo",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -1,6 +1,6 @@
 """Which radius? From data, from scenarios, from a budget; and what a radius costs."""
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.calibrate.budget import choice_from, from_budget
 from botorch_drbo.calibrate.data import from_data
 from botorch_drbo.calibrate.profile import robustness_profile
@@ -20,8 +20,4 @@ __all__ = [
 _MOVED = {
     "RobustnessProfile": "botorch_drbo.calibrate.profile",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -3,7 +3,7 @@
 typer, rich and pandas come with the extra ``cli``.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.cli.commands import main
 
 __all__ = ["main"]
@@ -12,8 +12,4 @@ __all__ = ["main"]
 _MOVED = {
     "app": "botorch_drbo.cli.commands",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

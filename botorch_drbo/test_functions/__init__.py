@@ -16,7 +16,7 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
@@ -70,8 +70,4 @@ _MOVED = {
     "Optimum": "botorch_drbo.test_functions.optimum",
     "find_optimum": "botorch_drbo.test_functions.optimum",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)
