@@ -80,7 +80,8 @@ class ModelBasedRecipe(Recipe):
         surrogate: How outcomes are modelled: a key of ``SURROGATES`` ("botorch",
             "matern", "kernels", "ensemble", ...), a ``Surrogate`` such as
             ``EnsembleOf(["botorch", "rbf"])``, or a function (see ``model``). None for
-            ``DEFAULT_SURROGATE``. Outcome constraints keep models of BoTorch's.
+            ``DEFAULT_SURROGATE``, an ensemble of four. Outcome constraints keep models
+            of BoTorch's.
         hyperparameters: Those of the model if they are known: then nothing is fitted,
             and outcomes are not standardised by their own spread.
         feasibility: Where outcome constraints are told: how surely a recommendation

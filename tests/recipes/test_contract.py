@@ -44,7 +44,8 @@ def test_stable_opt_keeps_two_moments_of_a_reference() -> None:
     recipe = small("stable_opt", reference=reference)
     best = recipe.recommend(history, space)
     spread = (best.context_set.points - reference.mean).abs()
-    assert (spread <= reference.std * (1 + 1e-6)).all()
+    # Single precision at 10.5 leaves 1e-6 of a spread of a tenth.
+    assert (spread <= reference.std * (1 + 1e-4)).all()
 
 
 # The grids of DRBO-MMD are the only ones that depend on the number of columns.

@@ -68,14 +68,14 @@ def told_model(surrogate: str) -> Model:
     return told(surrogate=surrogate).model
 
 
-def test_the_default_is_botorch_and_the_ensemble_has_four() -> None:
-    assert DEFAULT_SURROGATE == "botorch"
+def test_the_default_is_the_ensemble_of_four() -> None:
+    assert DEFAULT_SURROGATE == "ensemble"
     four = ["botorch", "matern", "rbf", "matern32"]
     assert SURROGATES["ensemble"] == EnsembleOf(four)
-    plain, named = told(), told(surrogate="botorch")
+    plain, named = told(), told(surrogate="ensemble")
     asked = plain.ask()
     assert torch.equal(asked, named.ask())
-    assert not torch.equal(asked, told(surrogate="ensemble").ask())
+    assert not torch.equal(asked, told(surrogate="botorch").ask())
 
 
 def test_an_ensembles_decision_is_the_best_on_a_grid() -> None:

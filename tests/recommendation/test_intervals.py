@@ -198,7 +198,8 @@ def test_mixed_columns_in_the_units_of_the_user() -> None:
         {"demand": (0.0, 50.0), "weather": Category(["sun", "rain"])},
         outcome="profit",
     )
-    opt = NamedOptimizer("wdrbo_exact", space, hyperparameters=None, **BUDGET)
+    options = {**BUDGET, "hyperparameters": None, "surrogate": "botorch"}
+    opt = NamedOptimizer("wdrbo_exact", space, **options)
     rows = torch.cat(
         [
             (41 * X).floor(),
