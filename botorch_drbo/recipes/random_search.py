@@ -27,6 +27,7 @@ class RandomSearch(DelegatingRecipe):
         feasibility: How surely a recommendation has to meet outcome constraints.
 
     Example:
+        >>> from botorch_drbo.problem import History, SearchSpace
         >>> unit = torch.tensor([[0.0], [1.0]]).double()
         >>> nothing = torch.empty(0, 1).double()
         >>> history = History(X=nothing, C=nothing, Y=nothing, contexts=nothing)
