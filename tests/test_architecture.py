@@ -38,6 +38,14 @@ VIEWS = {  # a model may be asked what it is: an ensemble has members
     if isinstance(node, ast.ClassDef)
     if "Model" not in {base.id for base in node.bases if isinstance(base, ast.Name)}
 }
+MOST_SIGNATURES = 20  # that repeat `history` and `space`; see `ObservedRound`
+MOST_LINES = 450
+LONGER = {  # why
+    "optimizer/robust.py",  # the public methods and their docstrings; bodies are calls
+    "optimizer/named.py",  # the same
+    "posterior/product.py",
+    "recipes/base.py",  # the questions that a recipe answers, and what it refuses
+}
 CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
 
 
@@ -186,3 +194,24 @@ def test_the_package_imports_itself_at_the_top_of_its_files() -> None:
         if {alias.name for alias in node.names} & set(botorch_drbo.__all__)
     ]
     assert from_the_front == []
+
+
+def test_few_signatures_repeat_history_and_space() -> None:
+    """Inside, one object has both: `ObservedRound`, or with a model `FittedRound`."""
+    repeated = [
+        f"{where(path)}:{node.name}"
+        for path in SOURCES
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef)
+        if {"history", "space"} <= {arg.arg for arg in node.args.args}
+    ]
+    assert 0 < len(repeated) <= MOST_SIGNATURES, repeated
+
+
+def test_no_file_is_long_but_those_that_are_listed() -> None:
+    long = {
+        where(path)
+        for path in SOURCES
+        if len(path.read_text().splitlines()) > MOST_LINES
+    }
+    assert long <= LONGER

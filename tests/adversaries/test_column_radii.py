@@ -22,9 +22,10 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer
-from botorch_drbo.adversaries import AroundContexts, WassersteinBall
+from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
-from botorch_drbo.policies import ConfidenceBound
+from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.column_radii import in_widths, in_words
 from botorch_drbo.recipes import RECIPES, RobustRecipe

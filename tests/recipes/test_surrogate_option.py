@@ -17,12 +17,8 @@ from botorch_drbo import RobustOptimizer
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
 from botorch_drbo.recipes import RECIPES, make_recipe, recipe_from_dict
-from botorch_drbo.surrogate import (
-    DEFAULT_SURROGATE,
-    SURROGATES,
-    EnsembleOf,
-    FixedHyperparameters,
-)
+from botorch_drbo.surrogate import SURROGATES, EnsembleOf, FixedHyperparameters
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from tests.models import UNIT, uniform
 
 SMALL: dict[str, Any] = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}

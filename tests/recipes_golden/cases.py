@@ -27,7 +27,8 @@ from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
-from botorch_drbo.surrogate import DEFAULT_SURROGATE, FixedHyperparameters
+from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from botorch_drbo.testing.rounds import nothing_fitted
 from tests.products import FEW
 

@@ -22,8 +22,8 @@ from botorch_drbo.surrogate import (
     GaussianProcess,
     ModelData,
     Surrogate,
-    as_surrogate,
 )
+from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.evidence import LogPosterior
 from tests.models import uniform
 
