@@ -39,12 +39,13 @@ def decision_section(found: Findings) -> Markup:
         _card(f"Worst-case {best.outcome}", shown(best.worst_case_value), worst),
     ]
     check, details = best.model_check, _how_found(best)
+    is_new = (best.num_outcomes or 0) < FEW_OUTCOMES  # of which a warning speaks
     return joined(
         tag("p", _lead(found), class_="lead"),
         tag("div", *map(_card, names, chosen), class_="cards"),
         tag("div", *values, class_="cards values"),
         *(tag("p", text, class_="warning") for text in warnings(found)),
-        paragraphs("" if check is None else grade(check), _limits(best)),
+        paragraphs("" if check is None or is_new else grade(check), _limits(best)),
         paragraphs(_meaning(found)),
         _that_hurt(best),
         *([disclosed("How this was found", paragraphs(*details))] if details else []),

@@ -11,6 +11,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.report.along_decisions import slices_section
 from botorch_drbo.report.answer import decision_section, next_section
 from botorch_drbo.report.assumptions import assumptions_section
 from botorch_drbo.report.evidence import (
@@ -20,7 +21,7 @@ from botorch_drbo.report.evidence import (
 )
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import Markup, joined, tag
-from botorch_drbo.report.shifts import policy_section, radius_section, slices_section
+from botorch_drbo.report.shifts import policy_section, radius_section
 
 _SECTIONS = {
     "decision": ("What to do", decision_section),

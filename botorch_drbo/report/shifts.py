@@ -1,4 +1,4 @@
-"""What changes the answer: shifted contexts, a known context, another decision."""
+"""What changes the answer: contexts that shift, a context that is known."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import torch
 
 from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile
-from botorch_drbo.plotting.slices import plot_slice
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.report.figures import figure
 from botorch_drbo.report.findings import Findings
-from botorch_drbo.report.markup import Markup, joined, paragraphs, rough, table, tag
+from botorch_drbo.report.markup import Markup, joined, paragraphs, table, tag
 from botorch_drbo.report.reach import reach
 from botorch_drbo.space import Category
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ROUNDING = 1e-6  # of the outcome: a smaller change is none
 
 
 def radius_section(found: Findings) -> Markup:
@@ -45,6 +46,12 @@ def radius_section(found: Findings) -> Markup:
             f"{shown(profile.expected_value)} on average. If the worst contexts take a "
             f"fifth of the weight from the others, it is {shown(values[now])}."
         )
+    if max(values) - min(values) <= _ROUNDING * max(map(abs, values)):
+        text = (
+            f"However the contexts shift, the {best.outcome} of this decision stays "
+            f"{shown(profile.expected_value)}: the model expects the same in all."
+        )
+        return tag("p", text)
     # By multiples, or shares, in place of the units of the set.
     by_step = replace(profile, radii=torch.tensor(found.steps, dtype=torch.double))
     words = f"The worst-case {best.outcome} of the decision if the contexts shift."
@@ -89,48 +96,6 @@ def policy_section(found: Findings) -> Markup:
             rest,
         ),
         *parts,
-    )
-
-
-def slices_section(found: Findings) -> Markup:
-    """The expected outcome along each decision variable, the others fixed."""
-    best, space = found.best, found.optimizer.named_space
-    drawn, lines = [], []
-    for part, (name, variable) in zip(
-        found.slices, space.decisions.items(), strict=True
-    ):
-        mean = part.mean[part.allowed]
-        drop = (mean.max() - mean.min()).item()
-        lines.append((drop, name))
-        words = (
-            f"{name}: the line is the expected {best.outcome}, the band its "
-            f"{part.level:.0%} interval, the square the recommended decision."
-        )
-        if not bool(part.allowed.all()):
-            words += " Values that the constraints forbid are left out."
-        drawn.append(
-            figure(
-                lambda ax, part=part, variable=variable, name=name: plot_slice(
-                    part, variable, ax, name=name, outcome=best.outcome
-                ),
-                words,
-            )
-        )
-    lines.sort(reverse=True)
-    first = (
-        f"Moved alone, {lines[0][1]} changes the expected {best.outcome} most, by "
-        f"up to {rough(lines[0][0])}. "
-    )
-    rest = ", ".join(f"{name} by up to {rough(drop)}" for drop, name in lines[1:])
-    return joined(
-        tag("p", first + (f"The others: {rest}." if rest else "")),
-        tag(
-            "p",
-            "Each picture moves one decision and leaves the others as recommended; the "
-            "outcome is averaged over the expected contexts. A recommended decision "
-            "beside the top of its line gives up some of the mean for the worst case.",
-        ),
-        tag("div", *drawn, class_="figures"),
     )
 
 

@@ -29,6 +29,8 @@ def grade(check: ModelCheck) -> str:
 def verdict(check: ModelCheck) -> str:
     """The grade, the scale of it, and how many intervals missed."""
     t = len(check.outcomes)
+    if t < FEW_OUTCOMES:
+        return f"{grade(check)} What follows says little yet."
     return (
         f"{grade(check)} From 80% it is called good, from 50% fair, from 30% weak, "
         f"below that poor. {check.num_outside} of {t} outcomes lie outside their 95% "

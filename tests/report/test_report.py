@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,9 +15,11 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
-from botorch_drbo.report import write_report
+from botorch_drbo.recommendation.stability import Stability
+from botorch_drbo.report import policies, write_report
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.page import page
+from botorch_drbo.report.reach import reach
 from botorch_drbo.space import LinearConstraint, Log
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -34,6 +38,14 @@ SECTIONS = "decision model radius policy slices importance history next assumpti
 @pytest.fixture(autouse=True)
 def no_window() -> None:
     matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_values() -> Iterator[None]:
+    """Two values of a number in a table of decisions: each is a search."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "_NUM_VALUES", 2)
+        yield
 
 
 class Sound(HTMLParser):
@@ -107,11 +119,12 @@ def table(num: int = 14) -> pd.DataFrame:
         }
         for a, b, c, d in draws
     ]
-    return pd.DataFrame(rows)
+    columns = ["N <kg> & $x$ $y$", "seed", "variety", "lime", "weather", "temp"]
+    return pd.DataFrame(rows, columns=[*columns, "cost [EUR]"])
 
 
 def farm(df: pd.DataFrame, **options: object) -> NamedOptimizer:
-    known: dict = {"maximize": False, **FEW, **options}
+    known: dict = {"algorithm": "dro", "maximize": False, **FEW, **options}
     return NamedOptimizer.from_dataframe(
         df,
         decisions={
@@ -148,7 +161,7 @@ def mixed() -> Findings:
     opt = farm(df)
     failed = df.head(1)
     opt.tell(failed, failed, failed=True, closes_pending=False)
-    return Findings.of(opt, q=2, source="farm <1>.csv")
+    return Findings.of(opt, q=1, source="farm <1>.csv")
 
 
 def test_a_page_of_every_kind_of_column_is_sound(mixed: Findings) -> None:
@@ -191,7 +204,7 @@ def test_nothing_is_recorded(mixed: Findings) -> None:
     opt = mixed.optimizer
     assert len(opt.trials) == 15
     proposed = mixed.next_decisions
-    again = NamedOptimizer.from_state_dict(opt.state_dict()).ask(2)
+    again = NamedOptimizer.from_state_dict(opt.state_dict()).ask(1)
     pd.testing.assert_frame_equal(proposed, again)
 
 
@@ -216,6 +229,16 @@ def test_a_radius_by_column_is_said_in_its_units() -> None:
     assert found.has_radius and "0.2 of c" in check_sound(page(found)).text
     assert not isinstance(found.profile, str)
     assert found.profile.radii.tolist() == list(found.steps)
+
+
+def test_how_far_a_multiple_of_the_radius_reaches() -> None:
+    opt = farm(table(0), algorithm="wdrbo_exact")
+    own = Stability(0.1, None, 0.4, None, 0)
+    # The bounds of temp are 24 apart, categories one.
+    words = "another weather for 0.2 of the weight or 4.8 of temp"
+    assert reach(opt, own, 2.0) == words
+    assert reach(opt, replace(own, by_column=True), 2.0) is None
+    assert reach(farm(table(0)), own, 2.0) is None
 
 
 def test_a_recipe_that_knows_no_context() -> None:
