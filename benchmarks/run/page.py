@@ -92,8 +92,10 @@ def final_scores(rows: pd.DataFrame, field: str) -> pd.DataFrame:
 
 def _explanation(rows: pd.DataFrame, baseline: str) -> str:
     return (
-        "Mean ± standard error over seeds; lower is better. Contexts, noise and "
-        "initial decisions are the same for all algorithms of a seed. *Simple regret* "
+        "Mean ± standard error over seeds; a lower regret and a higher reward are "
+        "better. Contexts, noise and initial decisions are the same for all algorithms "
+        "of a seed. *Cumulative reward* is the sum of the outcomes seen, by which "
+        "SBO-KDE judges the complicated Hartmann function. *Simple regret* "
         "is the least regret of a decision so far, *recommended* the regret of the "
         "decision that is recommended at the end. "
         f"*Minus {baseline}* is paired by seed; *p* is Wilcoxon's test of these "
@@ -108,6 +110,7 @@ def _head(baseline: str) -> list[str]:
         "algorithm",
         "seeds",
         "cumulative regret",
+        "cumulative reward",
         "simple regret",
         "recommended",
         f"regret, last {LAST}",
@@ -125,6 +128,7 @@ def _cells(row: Row) -> list[str]:
         row.label,
         str(row.seeds),
         str(row.cumulative),
+        str(row.reward),
         str(row.simple),
         str(row.recommended),
         str(row.last),
