@@ -67,7 +67,8 @@ def test_the_report_has_the_numbers(report: Path):
     # outcomes 2 s + 10.
     # Three pairs of one sign: p = 2 / 2^3 = .25, twice that with Holm's correction.
     expected = [
-        "wdrbo", "3", "3.0 ± 1.2", "12.0 ± 1.2", "1.00 ± 0.58", "0.25", "1.50 ± 0.58", "2",
+        "wdrbo", "3", "3.0 ± 1.2", "12.0 ± 1.2", "1.00 ± 0.58", "0.25",
+        "1.50 ± 0.58", "2",
         "0 of 3", "0.5", "0.5", "0.3", "0.2",
     ]  # fmt: skip
     assert "| " + " | ".join(expected) + " |" in summary
