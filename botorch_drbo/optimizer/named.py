@@ -455,15 +455,17 @@ class NamedOptimizer:
             InputDataError: As there.
             UnsupportedError: As there.
         """
-        known = {}
-        for name, shift in (shifts or {}).items():
-            is_table = not isinstance(shift, (Mapping, ContextSet)) and hasattr(
-                shift, "columns"
-            )
-            known[name] = self.named_space.context_set(shift) if is_table else shift
+        if isinstance(shifts, Mapping):
+            known = {}
+            for name, shift in shifts.items():
+                is_table = not isinstance(shift, (Mapping, ContextSet)) and hasattr(
+                    shift, "columns"
+                )
+                known[name] = self.named_space.context_set(shift) if is_table else shift
+            shifts = known
         found = self._tensors.compare(
             methods,
-            shifts=known,
+            shifts=shifts,
             radii=radii,
             clip=clip,
             level=level,
