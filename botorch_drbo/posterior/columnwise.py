@@ -1,6 +1,8 @@
-"""Input transforms that act on each column by itself."""
+"""Input transforms whose every result depends on one column alone."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from botorch.models.transforms.input import (
     ChainedInputTransform,
@@ -24,26 +26,81 @@ _COLUMNWISE = (
     Normalize,
     Warp,
 )
-# Each column of the result depends on one column alone; there may be more of them.
-_APART = (*_COLUMNWISE, NumericToCategoricalEncoding, Round)
 _LINEAR = (type(None), AddedPerturbation, InputStandardize, KnownColumns, Normalize)
 
 
-def is_columnwise(transform: Module | None) -> bool:
-    r"""Whether each column is known to be transformed by itself.
+def column_sources(transform: Module | None, num_columns: int) -> list[int] | None:
+    r"""Find which input column each column of the result depends on.
 
     Args:
         transform: An input transform, or None.
+        num_columns: Columns of its inputs, ``d``.
+
+    Returns:
+        One input column for each column of the result; a category has several results.
+        None where a result may depend on more than one column, and for transforms that
+        this package does not know.
+
+    Example:
+        >>> from torch.nn.functional import one_hot
+        >>> encode = NumericToCategoricalEncoding(3, {1: 2}, {1: one_hot})
+        >>> column_sources(encode, 3)
+        [0, 1, 1, 2]
+    """
+    columns = list(range(num_columns))
+    if type(transform) is ChainedInputTransform:
+        for part in transform.values():
+            found = column_sources(part, len(columns))
+            if found is None:
+                return None
+            columns = [columns[source] for source in found]
+        return columns
+    if type(transform) is NumericToCategoricalEncoding:
+        results = dict(
+            zip(transform.new_numerical_idx, transform.numerical_idx, strict=True)
+        )
+        for source, encoded in zip(
+            transform.ordinal_idx, transform.encoded_idx, strict=True
+        ):
+            results |= dict.fromkeys(encoded, source)
+        return [results[column] for column in sorted(results)]
+    # `Round` may also make a group of columns one-hot; then each depends on all of it.
+    if type(transform) in _COLUMNWISE or (
+        type(transform) is Round and not transform.categorical_features
+    ):
+        return columns
+    return None
+
+
+def columns_from(sources: Sequence[int], columns: Sequence[int]) -> list[int]:
+    r"""The results that depend on some columns, in the order of these columns.
+
+    Args:
+        sources: What ``column_sources`` found.
+        columns: Input columns.
+
+    Returns:
+        Columns of the result.
+    """
+    return [
+        i for column in columns for i, source in enumerate(sources) if source == column
+    ]
+
+
+def is_columnwise(transform: Module | None, num_columns: int) -> bool:
+    r"""Whether each column is known to be transformed by itself, and to stay in place.
+
+    Args:
+        transform: An input transform, or None.
+        num_columns: Columns of its inputs.
 
     Returns:
         False also for transforms that this package does not know.
     """
-    if type(transform) is ChainedInputTransform:
-        return all(is_columnwise(part) for part in transform.values())
-    return type(transform) in _COLUMNWISE
+    return column_sources(transform, num_columns) == list(range(num_columns))
 
 
-def keeps_differences(transform: Module | None) -> bool:
+def keeps_differences(transform: Module | None, num_columns: int) -> bool:
     r"""Whether two contexts are known to differ by the same for every decision.
 
     So they do where no column of the result mixes decision and context, and where the
@@ -52,12 +109,13 @@ def keeps_differences(transform: Module | None) -> bool:
 
     Args:
         transform: An input transform, or None.
+        num_columns: Columns of its inputs.
 
     Returns:
         False also for transforms that this package does not know.
     """
-    kinds = _flattened(transform)
-    return kinds <= set(_APART) or kinds <= set(_LINEAR)
+    apart = column_sources(transform, num_columns) is not None
+    return apart or _flattened(transform) <= set(_LINEAR)
 
 
 def _flattened(transform: Module | None) -> set[type]:

@@ -27,7 +27,11 @@ from botorch_drbo.kernels.correlations import is_smooth
 from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.columnwise import is_columnwise, keeps_differences
+from botorch_drbo.posterior.columnwise import (
+    column_sources,
+    columns_from,
+    keeps_differences,
+)
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
 from botorch_drbo.posterior.stationary_moments import (
     StationarySystem,
@@ -150,10 +154,15 @@ class ExactPosterior(MarginalPosterior):
         self.constant_mean = type(model.mean_module) in (ConstantMean, ZeroMean)
         self.affine = affine_inputs(model)
         self.components = _components(model, Z.shape[-1])
+        self.num_columns = get_train_inputs(model, transformed=False)[0].shape[-1]
         kernel = stationary_kernel(self.components or [], self.train_inputs)
         # A transform that mixes columns lets the context enter through any.
-        mixes = not is_columnwise(getattr(model, "input_transform", None))
-        columns = slice(None) if mixes else list(self.context_indices)
+        sources = column_sources(
+            getattr(model, "input_transform", None), self.num_columns
+        )
+        columns: slice | list[int] = slice(None)
+        if sources is not None:
+            columns = columns_from(sources, self.context_indices)
         self.smooth = self.components is not None and all(
             is_smooth(factor.smoothness) or not factor.weights[columns].any()
             for component in self.components
@@ -351,7 +360,9 @@ class RowsIntegral(Integral, ABC):
         exact = self.posterior
         kernel = cast(Kernel, exact.gp.covar_module)
         transform = getattr(exact.gp, "input_transform", None)
-        if not is_stationary(kernel) or not keeps_differences(transform):
+        if not is_stationary(kernel) or not keeps_differences(
+            transform, exact.num_columns
+        ):
             return None
         points = exact.inside(self._joint(exact.some_decision())).squeeze(0)  # n x d
         total = self.weights.new_zeros(())

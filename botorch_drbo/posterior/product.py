@@ -19,7 +19,7 @@ from torch import Tensor
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.columnwise import is_columnwise
+from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
 from botorch_drbo.posterior.separable import (
     SeparableKernel,
@@ -94,20 +94,19 @@ class ProductPosterior(MarginalPosterior):
 
         Returns:
             The summands of the kernel for models of ``ExactPosterior`` with a constant
-            mean, an input transform that acts on each column by itself, and a kernel
-            that factorises; None for others.
+            mean, an input transform whose results depend on one column each, and a
+            kernel that factorises; None for others.
         """
         if not isinstance(model, SingleTaskGP) or not ExactPosterior.supports(
             model, posterior_transform
         ):
             return None
-        if type(model.mean_module) not in (ConstantMean, ZeroMean) or not is_columnwise(
-            getattr(model, "input_transform", None)
-        ):
+        sources = _sources(model)
+        if type(model.mean_module) not in (ConstantMean, ZeroMean) or sources is None:
             return None
-        d = get_train_inputs(model, transformed=True)[0].shape[-1]
         kernel = cast(Kernel, model.covar_module)
-        return context_components(kernel, d, context_indices)
+        columns = columns_from(sources, context_indices)
+        return context_components(kernel, len(sources), columns)
 
     def __init__(
         self,
@@ -121,10 +120,11 @@ class ProductPosterior(MarginalPosterior):
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
         components = self.components(model, context_indices, posterior_transform)
-        if components is None:
+        sources = _sources(model)
+        if components is None or sources is None:
             raise UnsupportedError(
                 "The product view needs a SingleTaskGP with a constant mean, an input "
-                "transform that acts on each column by itself, and a kernel that "
+                "transform whose results depend on one column each, and a kernel that "
                 "factorises over decision and context columns (RBF, or products and "
                 "sums of kernels that look at one side only), got "
                 f"{type(model).__name__}. Use method='auto' or method='exact'."
@@ -140,16 +140,22 @@ class ProductPosterior(MarginalPosterior):
         )
         self.smooth = self.exact.smooth
         inputs = self.exact.train_inputs
+        # The contexts' columns as the kernel sees them: several of each category.
+        self.context_columns = columns_from(sources, context_indices)
+        of_columns = [sources[column] for column in self.context_columns]
+        self.place = [self.context_indices.index(source) for source in of_columns]
+        # One for each of the user's columns: a category's has slope zero, as they all.
+        self.leading = [of_columns.index(source) for source in self.context_indices]
         self.context_kernel = ContextKernel(
-            components, inputs[:, list(context_indices)].double()
+            components, inputs[:, self.context_columns].double()
         )
         affine = self.exact.affine
         self.context_affine = affine and affine.of(self.context_indices)
-        columns = range(inputs.shape[-1])
+        columns = range(self.exact.num_columns)
         decisions = [i for i in columns if i not in self.context_indices]
         self.decision_affine = affine and affine.of(decisions).to(self.dtype)
         self.separable = SeparableKernel(
-            self.exact.components or [], inputs, self.context_indices
+            self.exact.components or [], inputs, self.context_columns
         )
 
     @property
@@ -227,8 +233,9 @@ class ProductPosterior(MarginalPosterior):
             contexts: ``n x d_c``.
 
         Returns:
-            The contexts as the kernel sees them, and the derivative of each column in
-            itself, ``n x d_c`` both, float64.
+            The contexts as the kernel sees them, ``n x k``, and the derivative of each
+            column in the one that it comes from, the same shape, float64. A category
+            comes to several columns, which have derivative zero.
         """
         contexts = contexts.double()
         if self.context_affine is not None:
@@ -239,9 +246,11 @@ class ProductPosterior(MarginalPosterior):
             leaf = contexts.detach().requires_grad_()
             joint = self.join(decision, leaf.to(decision))
             Z = self.gp.transform_inputs(joint)[0]  # n x d
-            transformed = Z[:, list(self.context_indices)].double()
-            (slope,) = torch.autograd.grad(transformed.sum(), leaf)
-        return transformed.detach(), slope
+            transformed = Z[:, self.context_columns].double()
+            # No context column has a gradient if all are categories.
+            total = transformed.sum() + 0.0 * leaf.sum()
+            (slope,) = torch.autograd.grad(total, leaf)
+        return transformed.detach(), slope[:, self.place]
 
     def decisions_inside(self, X: Tensor, context: Tensor) -> Tensor:
         r"""Transform decisions; each column by itself.
@@ -258,7 +267,13 @@ class ProductPosterior(MarginalPosterior):
         if self.gp.training:
             self.gp.eval()
         Z = self.gp.transform_inputs(self.join(X, context).squeeze(-2))  # b x d
-        return Z[:, self.separable.columns[: X.shape[-1]]]
+        return Z[:, self.separable.columns[: self.separable.split]]
+
+
+def _sources(model: SingleTaskGP) -> list[int] | None:
+    """The user's column that each of the kernel's comes from, if it is one each."""
+    columns = get_train_inputs(model, transformed=False)[0].shape[-1]
+    return column_sources(getattr(model, "input_transform", None), columns)
 
 
 class _ProductIntegral(RowsIntegral):
@@ -371,7 +386,9 @@ class ProductView(View):
                     strict=True,
                 )
             ]
-            return torch.cat(parts, dim=1).to(contexts)
+            found = torch.cat(parts, dim=1).to(contexts)  # (1 + k) x n x r
+            leading = self.posterior.leading
+            return found[[0, *(1 + column for column in leading)]]
 
     def has_slopes(self, *, own: bool) -> bool:
         """Whether slopes are interpolated too: where they exist, and cost less."""
@@ -462,7 +479,8 @@ class SeparableView(View):
         with torch.no_grad():
             inside, units = self.posterior.contexts_inside(contexts)
             side, slopes = self.posterior.separable.context_slopes(inside.to(contexts))
-            return side, slopes * units.to(contexts).mT[:, None, :, None]
+            slopes = slopes * units.to(contexts).mT[:, None, :, None]
+            return side, slopes[self.posterior.leading]
 
 
 class _SeparableMoments(LocalMoments):

@@ -20,7 +20,7 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.kernels.components import kernel_components
 from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.columnwise import is_columnwise
+from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.models import settle
 from botorch_drbo.posterior.training import outcome_map, training_system
 from botorch_drbo.posterior.view import join_columns
@@ -128,16 +128,21 @@ class PosteriorPaths(Module):
         system = training_system(model)
         raw = get_train_inputs(model, transformed=False)[0]
         self.context_indices = tuple(context_indices)
-        order = _column_order(self.context_indices, raw.shape[-1])
-        self.num_decisions = raw.shape[-1] - len(self.context_indices)
+        decisions = _decision_columns(self.context_indices, raw.shape[-1])
+        self.decision_indices = tuple(decisions)
+        self.num_decisions = len(decisions)
         # Copies: a path must not change when the model does.
         self.input_transform = _frozen(getattr(model, "input_transform", None))
         self.mean_module = _frozen(model.mean_module)
-        self.columnwise = is_columnwise(self.input_transform)
         d = system.inputs.shape[-1]  # some transforms change the number of columns
-        if not self.columnwise:
-            order = list(range(d))
-        self.split = self.num_decisions if self.columnwise else d
+        sources = column_sources(self.input_transform, raw.shape[-1])
+        self.columnwise = sources is not None
+        if sources is None:
+            order, self.split = list(range(d)), d
+        else:
+            first = columns_from(sources, decisions)
+            order = first + columns_from(sources, self.context_indices)
+            self.split = len(first)
 
         Z = system.inputs.double()
         centre = Z.mean(0)  # distances and phases of centred points lose fewer digits
@@ -302,7 +307,7 @@ class PosteriorPaths(Module):
         dtype = self.weights.dtype
         X, contexts = X.to(dtype), group.to(dtype)
         if self.columnwise:
-            reference = self.reference[self.columns[self.split :]].unsqueeze(0)
+            reference = self.reference[list(self.context_indices)].unsqueeze(0)
             joint = join_columns(X, reference, self.context_indices).squeeze(-2)
             x = self._transform(joint)[..., self.columns[: self.split]]
             return self._grid(x, self._context_side(contexts) if side is None else side)
@@ -347,7 +352,7 @@ class PosteriorPaths(Module):
 
     def _context_side(self, contexts: Tensor) -> _ContextSide:
         if self.columnwise:
-            reference = self.reference[self.columns[: self.split]]
+            reference = self.reference[list(self.decision_indices)]
             joint = join_columns(reference, contexts, self.context_indices)
             contexts = self._transform(joint)[..., self.columns[self.split :]]
         centred = contexts - self.centre[self.columns[self.split :]]
@@ -399,16 +404,15 @@ class PosteriorPaths(Module):
         return _BYTES * floats * (n // pairs)
 
 
-def _column_order(context_indices: tuple[int, ...], d: int) -> list[int]:
-    """The model's columns, decisions first."""
+def _decision_columns(context_indices: tuple[int, ...], d: int) -> list[int]:
+    """The columns of the model's inputs that hold no context."""
     unknown = [i for i in context_indices if not 0 <= i < d]
     if unknown or len(set(context_indices)) != len(context_indices):
         raise BotorchTensorDimensionError(
             f"`context_indices` must name different columns of the model's {d} inputs, "
             f"counted from 0, got {list(context_indices)}."
         )
-    decisions = [i for i in range(d) if i not in context_indices]
-    return [*decisions, *context_indices]
+    return [i for i in range(d) if i not in context_indices]
 
 
 def _frozen(module: Any) -> Module | None:

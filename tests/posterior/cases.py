@@ -13,6 +13,7 @@ from botorch.models.transforms.input import ChainedInputTransform, Normalize, Wa
 from botorch.models.transforms.outcome import Log
 from gpytorch.kernels import (
     AdditiveKernel,
+    Kernel,
     LinearKernel,
     MaternKernel,
     RBFKernel,
@@ -23,9 +24,10 @@ from gpytorch.means import LinearMean
 from torch import Tensor
 
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
+from botorch_drbo.surrogate.model_inputs import model_inputs
 from botorch_drbo.testing import PosteriorViewCase
 from botorch_drbo.testing.view_case import Moments, model_moments
-from tests.models import ensemble, make_inputs, make_model, observations
+from tests.models import UNIT, ensemble, make_inputs, make_model, observations
 
 EVERY = ("generic", "exact", "product")
 DENSE = ("generic", "exact")
@@ -74,6 +76,25 @@ def saas() -> Model:
 def two_outputs() -> Model:
     Z, Y = observations(make_model(t=8))
     return SingleTaskGP(Z, torch.cat([Y, Z.square().sum(-1, True)], -1)).eval()
+
+
+def with_category(column: int, covar: Kernel | None = None) -> SingleTaskGP:
+    """Half of the values of a column are one category, half another."""
+    return make_model(
+        RBFKernel(ard_num_dims=4) if covar is None else covar,
+        t=9,
+        input_transform=model_inputs(UNIT.expand(2, 3), {column: 2}),
+    )
+
+
+def rough_columns() -> Kernel:
+    """A factor of each of four columns."""
+    return ScaleKernel(
+        MaternKernel(nu=2.5, active_dims=[0])
+        * MaternKernel(nu=1.5, active_dims=[1])
+        * MaternKernel(nu=2.5, active_dims=[2])
+        * MaternKernel(nu=1.5, active_dims=[3])
+    )
 
 
 class Setting(NamedTuple):
@@ -170,6 +191,18 @@ SETTINGS = {
     "warped": Setting(warped),
     "first column": Setting(make_model, columns=(0,), derivatives=0),
     "two columns": Setting(lambda: make_model(t=6), columns=(2, 0), derivatives=1),
+    "category in the decision": Setting(
+        lambda: with_category(1), columns=(2,), derivatives=1
+    ),
+    "category in the context": Setting(
+        lambda: with_category(0), columns=(2, 0), derivatives=1
+    ),
+    "category in the decision, product": Setting(
+        lambda: with_category(1, rough_columns()), columns=(2,), derivatives=1
+    ),
+    "category in the context, product": Setting(
+        lambda: with_category(0, rough_columns()), columns=(2, 0), derivatives=1
+    ),
     "pending": Setting(
         lambda: make_model(units=True),
         units=True,

@@ -14,7 +14,7 @@ from botorch.models.transforms.input import (
 )
 
 from botorch_drbo.posterior.affine_inputs import affine_inputs
-from botorch_drbo.posterior.columnwise import is_columnwise
+from botorch_drbo.posterior.columnwise import column_sources
 
 Z = torch.rand(14, 3, dtype=torch.double) * torch.tensor([2.0, 30.0, 0.5]) + 1e4
 
@@ -42,8 +42,8 @@ def test_what_bends_is_not_affine_but_columnwise(transform) -> None:
     U = torch.rand(9, 3, dtype=torch.double)
     model = SingleTaskGP(U, U[:, :1], input_transform=transform).eval()
     assert affine_inputs(model) is None
-    assert is_columnwise(transform)
-    assert is_columnwise(ChainedInputTransform(a=Normalize(3), b=transform))
+    for known in (transform, ChainedInputTransform(a=Normalize(3), b=transform)):
+        assert column_sources(known, 3) == [0, 1, 2]
 
 
 def test_unknown_transforms_are_neither() -> None:
@@ -53,5 +53,5 @@ def test_unknown_transforms_are_neither() -> None:
     U = torch.rand(9, 3, dtype=torch.double)
     model = SingleTaskGP(U, U[:, :1], input_transform=Mixing(3)).eval()
     assert affine_inputs(model) is None
-    assert not is_columnwise(Mixing(3))
-    assert not is_columnwise(ChainedInputTransform(a=Normalize(3), b=Mixing(3)))
+    for unknown in (Mixing(3), ChainedInputTransform(a=Normalize(3), b=Mixing(3))):
+        assert column_sources(unknown, 3) is None

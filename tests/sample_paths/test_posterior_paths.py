@@ -34,9 +34,10 @@ from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from botorch_drbo.sample_paths import PosteriorPaths
 from botorch_drbo.sample_paths.support import supports_paths
+from botorch_drbo.surrogate.model_inputs import model_inputs
 from botorch_drbo.testing.view_case import joined
 from tests import models
-from tests.models import observations
+from tests.models import observations, uniform
 
 
 def k_x(kind=RBFKernel, **options):
@@ -497,3 +498,25 @@ class TestRefusals:
             paths(X, C.expand(-1, 2))
         with pytest.raises(BotorchTensorDimensionError, match="one decision"):
             paths.own(X, C)
+
+
+def test_categories_on_either_side_are_factorised_too() -> None:
+    class Opaque(ChainedInputTransform):
+        """What the package cannot look into."""
+
+    bounds = torch.tensor([[0.0] * 4, [1.0, 2.0, 1.0, 2.0]], dtype=torch.double)
+    encode = model_inputs(bounds, {1: 3, 3: 3})
+    Z = bounds[1] * uniform(9, 4, seed=4)
+    made = []
+    for transform in (encode, Opaque(**dict(encode.items()))):
+        kernel = MaternKernel(2.5, active_dims=[0, 2, 4]) * RBFKernel(ard_num_dims=8)
+        model = SingleTaskGP(
+            Z, Z.sin().sum(-1, keepdim=True), None, None, kernel, None, None, transform
+        ).eval()
+        made.append(PosteriorPaths(model, [2, 3], num_paths=3, num_features=32, seed=2))
+    fast, dense = made
+    assert fast.columnwise and not dense.columnwise
+    X, C = 2.0 * uniform(5, 2, seed=5), torch.tensor([[0.3, 2.0], [0.9, 0.0]]).double()
+    assert fast.split == 4 and (fast(X, C) - dense(X, C)).abs().max() < 1e-10
+    own = X[:3].expand(3, -1, -1)
+    assert (fast.own(own, C) - dense.own(own, C)).abs().max() < 1e-10
