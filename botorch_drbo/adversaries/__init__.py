@@ -25,16 +25,7 @@ ADVERSARIES: dict[str, Adversary] = {
 __all__ = [
     "ADVERSARIES",
     "Adversary",
-    "AroundContexts",
-    "Empirical",
-    "EveryDistribution",
     "FittedRound",
-    "KernelDensity",
-    "KernelDensityBall",
-    "MMDBall",
-    "MinimaxMMDBall",
     "SearchProblem",
-    "StandardDeviationBox",
-    "WassersteinBall",
     "WorstCaseProblem",
 ]

@@ -20,7 +20,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.problem.column_radii import in_widths

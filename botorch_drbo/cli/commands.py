@@ -19,7 +19,8 @@ from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.surrogate import DEFAULT_SURROGATE, SURROGATES
+from botorch_drbo.surrogate import SURROGATES
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import TypeAlias
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import did_you_mean
-from botorch_drbo.adversaries import FittedRound, WassersteinBall
+from botorch_drbo._validation import did_you_mean, is_finite_number, is_number
+from botorch_drbo.adversaries import FittedRound
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.decisions import (
     fitted,
@@ -239,7 +239,7 @@ def _checked_shift(
                 f"The shift {name!r} names `{column}`, which is no context: these are "
                 f"{list(columns)}.{did_you_mean(str(column), columns)}"
             )
-        if isinstance(by, bool) or not isinstance(by, Real) or not math.isfinite(by):
+        if not is_finite_number(by):
             raise InputDataError(
                 f"The shift {name!r} of `{column}` must be a finite number, got {by!r}."
             )
@@ -324,7 +324,7 @@ def _different(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _share(clip: float) -> float:
-    if isinstance(clip, bool) or not isinstance(clip, Real) or not 0 <= clip <= 1:
+    if not is_number(clip) or not 0 <= clip <= 1:
         raise InputDataError(
             f"`clip` must be a share of the weight between 0 and 1, got {clip!r}."
         )

@@ -14,7 +14,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
@@ -24,6 +24,7 @@ from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.posterior.mixture import check_level
 from botorch_drbo.problem import History, Round
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
@@ -59,7 +60,8 @@ def next_decisions(
     history = history_to_maximise(run)
     call_seed = derive_seed(seed, _PROPOSAL, ledger.standing.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
-    algorithm.condition_on_round(this_round, history, space, decides=True)
+    observed = ObservedRound(history, space, call_seed)
+    algorithm.condition_on_round(this_round, observed, decides=True)
     if choose_context:
         algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)

@@ -13,7 +13,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm
@@ -35,7 +35,7 @@ from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
-from botorch_drbo.surrogate import ModelMaker
+from botorch_drbo.surrogate.given_model import ModelMaker
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import check_count, check_flag
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm, as_rows
@@ -46,7 +47,7 @@ from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
-from botorch_drbo.surrogate import ModelMaker
+from botorch_drbo.surrogate.given_model import ModelMaker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,18 +341,14 @@ class RobustOptimizer:
             >>> opt.ask(context=torch.tensor([0.25]).double()).shape
             torch.Size([1, 1])
         """
-        if not isinstance(choose_context, bool):
-            raise InputDataError(
-                f"`choose_context` must be True or False, got {choose_context!r}."
-            )
+        check_flag(choose_context, "choose_context")
         if choose_context and context is not None:
             raise InputDataError(
                 "Got `context` and `choose_context=True`: a context that is known "
                 "cannot be chosen. Leave one out."
             )
         this_round = Round(context_set, radius, context)
-        if isinstance(q, bool) or not isinstance(q, int) or q < 1:
-            raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
+        check_count(q, "q")
         if actions is not None:
             if candidates is not None:
                 raise InputDataError(
@@ -709,7 +706,8 @@ class RobustOptimizer:
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-            >>> opt = RobustOptimizer("erbo", unit, unit, num_restarts=2)
+            >>> few = {"num_restarts": 2, "raw_samples": 16}
+            >>> opt = RobustOptimizer("erbo", unit, unit, **few)
             >>> x, c = torch.rand(2, 8, 1, dtype=torch.double)
             >>> opt.tell(x, c * 0.5, -(x - c).square(), closes_pending=False)
             >>> found = opt.compare(["erbo", "wdrbo_exact"], shifts={"c1": 0.3})

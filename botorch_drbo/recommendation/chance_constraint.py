@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -10,6 +11,7 @@ from typing import cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import ModelListGP
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
@@ -109,6 +111,18 @@ class ChanceConstraint:
         seen = len(self.problem.contexts.points)
         points = torch.cat([self.points, contexts.points[seen:]])
         return replace(self, points=points)
+
+
+def warn_of_the_surest(probability: float | None, level: float) -> None:
+    """Say that no decision was found that reaches the level."""
+    warnings.warn(
+        "No decision was found that meets the outcome constraints with probability "
+        f"{level} under every plausible distribution of the context. This is the one "
+        f"with the largest probability, {probability:.3g}, whatever its value. Go on "
+        "asking and telling, or lower `feasibility` or the radius.",
+        BotorchWarning,
+        stacklevel=3,
+    )
 
 
 def best_feasible(

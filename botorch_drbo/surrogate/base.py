@@ -11,7 +11,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model

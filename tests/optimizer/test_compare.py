@@ -398,7 +398,7 @@ def test_the_advice_follows_its_rule(
 def test_the_command_line_compares(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from botorch_drbo.cli import app
+    from botorch_drbo.cli.commands import app
 
     path = tmp_path / "data.csv"
     data().to_csv(path, index=False)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import RECIPES
+from tests.products import FEW
 
 
 def context(value: float) -> Tensor:
@@ -257,7 +258,11 @@ def test_just_inside_the_limit_a_run_goes_on(
     limit = LIMITS[dtype]
     budget = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 3}
     opt = RobustOptimizer(
-        name, toy.bounds.to(dtype), toy.context_bounds.to(dtype), **budget
+        name,
+        toy.bounds.to(dtype),
+        toy.context_bounds.to(dtype),
+        **budget,
+        **FEW.get(name, {}),
     )
     x = opt.ask(6)
     c = toy.contexts(6).to(dtype)

@@ -24,6 +24,7 @@ from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recommendation.best_decision import incumbents
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     Effort,
@@ -270,7 +271,7 @@ def test_while_nothing_is_feasible_any_decision_is_a_gain() -> None:
     data = history(shift=-2.0)
     constraint, model = chance(made, data)
     state = made.state_of(model, data, SPACE, 0)
-    observed, reference = made._incumbents(constraint, state)
+    observed, reference = incumbents(made.exploiting(state), constraint, state)
     values = score(made.exploiting(state), data.X)
     assert (constraint.probability(data.X) < LEVEL).all()
     assert reference == pytest.approx(values.min().item())

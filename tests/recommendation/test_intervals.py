@@ -27,7 +27,8 @@ from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
-from botorch_drbo.surrogate import BoTorchDefault, FixedHyperparameters, ModelData
+from botorch_drbo.surrogate import FixedHyperparameters, ModelData
+from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 from botorch_drbo.surrogate.leave_one_out import leave_one_out
 from tests.models import UNIT, ensemble, uniform
 
@@ -197,7 +198,8 @@ def test_mixed_columns_in_the_units_of_the_user() -> None:
         {"demand": (0.0, 50.0), "weather": Category(["sun", "rain"])},
         outcome="profit",
     )
-    opt = NamedOptimizer("wdrbo_exact", space, hyperparameters=None, **BUDGET)
+    options = {**BUDGET, "hyperparameters": None, "surrogate": "botorch"}
+    opt = NamedOptimizer("wdrbo_exact", space, **options)
     rows = torch.cat(
         [
             (41 * X).floor(),

@@ -13,12 +13,14 @@ from botorch_drbo.surrogate import (
     SURROGATES,
     EnsembleOf,
     FixedHyperparameters,
-    GivenModel,
     ModelData,
 )
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
+from botorch_drbo.surrogate.given_model import GivenModel
 from tests.models import uniform
+
+pytestmark = pytest.mark.usefixtures("each_fit_is_made")
 
 BOX = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Z = uniform(12, 2, seed=1)

@@ -62,7 +62,12 @@ def test_promises_are_those_of_recommendations(run):
     function = truth_of("six_hump_camel", 0).function
     history = history_of(run, 10)
     optimizer = RobustOptimizer(
-        "erbo", function.bounds, function.context_bounds, num_initial=0, **SEARCH
+        "erbo",
+        function.bounds,
+        function.context_bounds,
+        num_initial=0,
+        surrogate="botorch",
+        **SEARCH,
     )
     optimizer.tell(history.X, history.C, history.Y, closes_pending=False)
     best = optimizer.recommend()
