@@ -10,6 +10,7 @@ import pandas as pd
 
 from benchmarks.run.config import ConfigError
 from benchmarks.run.pictures import rank_figure, regret_figure
+from benchmarks.run.published import published_table
 from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import Ranks, rank
 from benchmarks.run.storage import load
@@ -56,6 +57,8 @@ def make_report(results: Sequence[Path], *, baseline: str = "") -> Report:
         summary = summarise(group, baseline)
         title = f"**{title_of(config, problem)}**"
         blocks.append(Table(_head(baseline), list(map(_cells, summary)), title))
+        published = published_table(group, str(problem), config)
+        blocks += [published] if published is not None else []
         blocks += [f"{n}." for n in warning_notes(summary, config["iterations"])]
     figures = {"regret.png": regret_figure(rows)}
     for field, name in (("sum", "cumulative"), ("min", "simple")):
