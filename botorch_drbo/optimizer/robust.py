@@ -41,6 +41,7 @@ from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck, Recommendation
@@ -624,7 +625,7 @@ class RobustOptimizer:
         num = max(len(x), len(c))
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
         model = self._fitted_model()
-        with torch.no_grad():
+        with isolated_rng(0, joint.device), torch.no_grad():
             mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
