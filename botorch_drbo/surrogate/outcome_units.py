@@ -11,6 +11,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
 from botorch.settings import validate_input_scaling
+from gpytorch.settings import min_fixed_noise
 from torch import Tensor
 
 _ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
@@ -80,18 +81,19 @@ def scaled_model(
         level: What becomes zero, a scalar.
         unit: What becomes one, a scalar.
         Yvar: The variances of the noise in the outcomes, ``t x 1``; None to learn one
-            for all.
+            for all. A millionth of ``unit^2`` at least is taken, in float64.
         options: What else ``SingleTaskGP`` takes.
 
     Returns:
         The model. Its ``Standardize`` has learnt nothing from the outcomes.
     """
+    least = min_fixed_noise.value(Y.dtype)  # GPyTorch's, which would warn of it
     # BoTorch recommends standardised outcomes; a known prior need not fit the data.
     with validate_input_scaling(False):
         model = SingleTaskGP(
             inputs,
             (Y - level) / unit,
-            None if Yvar is None else Yvar / unit.square(),
+            None if Yvar is None else (Yvar / unit.square()).clamp_min(least),
             outcome_transform=None,
             **options,
         )

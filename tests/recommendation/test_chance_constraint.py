@@ -304,6 +304,18 @@ def test_without_constraints_nothing_changes() -> None:
     assert torch.equal(best.x, recipe(feasibility=0.5).recommend(plain, SPACE).x)
 
 
+def test_the_unit_of_a_constraint_does_not_matter() -> None:
+    given = HISTORY.constraints
+    assert given is not None
+    small = replace(HISTORY, constraints=replace(given, G=1e-9 * given.G))
+    (plain, _), (found, _) = chance(recipe()), chance(recipe(), small)
+    for x in grid(3):
+        wanted = plain.robust_probability(x)[1].value.item()
+        assert found.robust_probability(x)[1].value.item() == pytest.approx(
+            wanted, abs=1e-3
+        )
+
+
 def test_constraints_of_trials_without_an_outcome_count() -> None:
     """A crash with a measured violation keeps decisions away."""
     X, C = uniform(30, 2, seed=5), uniform(30, 1, seed=6)
