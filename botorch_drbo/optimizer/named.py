@@ -19,11 +19,11 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.events import Ask, Tell
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
-from botorch_drbo.optimizer.tables import Outcomes, Table, Tables, read_trials
+from botorch_drbo.optimizer.tables import Outcomes, Table, Tables
+from botorch_drbo.optimizer.trial_rows import Limits, read_events
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.problem import SearchSpace
@@ -150,6 +150,11 @@ class NamedOptimizer:
         return self._tensors
 
     @property
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+        return self._tensors.maximize
+
+    @property
     def pending(self) -> pd.DataFrame:
         """Decisions without an outcome yet, oldest first."""
         return self._tables.decisions(self._tensors.pending)
@@ -265,6 +270,32 @@ class NamedOptimizer:
         if isinstance(found, Tensor):
             return tables.decisions(found)
         return tables.decisions(found[0]), tables.contexts(found[1])
+
+    def preview(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+    ) -> pd.DataFrame:
+        r"""What ``ask`` would propose now; see ``RobustOptimizer.preview``.
+
+        Args:
+            q: How many.
+            context_set: The distribution of this round's context.
+            radius: That of this round's ambiguity set, as for ``ask``.
+
+        Returns:
+            Decisions, a table of ``q`` rows. Nothing is recorded.
+
+        Raises:
+            InputDataError: As ``ask``.
+            UnsupportedError: As ``ask``.
+        """
+        found = self._tensors.preview(
+            q, context_set=_checked(context_set), radius=radius
+        )
+        return self._tables.decisions(found)
 
     def design_contexts(self, x: Table) -> pd.DataFrame:
         r"""The contexts at which a joint design wants its decisions evaluated.
@@ -623,6 +654,8 @@ class NamedOptimizer:
         outcome: str,
         algorithm: str | Recipe = "wdrbo_exact",
         constraints: Sequence[Constraint] = (),
+        outcome_constraints: Limits | None = None,
+        status: str | None = None,
         maximize: bool = True,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
@@ -637,6 +670,18 @@ class NamedOptimizer:
         context, or without it, as long as the world has not shown any. Other columns
         are left alone.
 
+        ``outcome_constraints`` names columns that are measured like the outcome, each
+        with a lower and an upper limit, one of which may be None:
+        ``{"runoff": (None, 9), "ph": (5, 7)}``. They are told as in ``tell``, by how
+        much room was left, and modelled one by one; two limits of a column are two
+        constraints. They may be empty in a row: its outcome counts. A row in which only
+        some of them are measured gives a warning, and teaches the outcome alone.
+
+        ``status`` names a column that says ``failed`` in a row whose outcome will never
+        come: its context and its measured limits count, and the decision is not asked
+        again. ``withdrawn`` leaves a row out, ``pending`` is as if the cell were empty.
+        In a row with an outcome other words do not matter: ``table()`` can be read.
+
         Args:
             df: The trials, one in each row; it may be empty.
             decisions: The columns that you choose, as for ``Space``.
@@ -644,6 +689,8 @@ class NamedOptimizer:
             outcome: The column of the outcome.
             algorithm: The name of a recipe, or a recipe.
             constraints: Of decisions, as for ``Space``. Rows may violate them.
+            outcome_constraints: The limits of measured columns, ``(lower, upper)``.
+            status: The column that says which trials have failed; None for none.
             maximize: False if low outcomes are good.
             seed: Decides every random draw.
             journal: A new file for the run, or None.
@@ -673,7 +720,7 @@ class NamedOptimizer:
             ['price']
         """
         space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
-        rows = read_trials(df, space)
+        events = read_events(df, space, outcome_constraints, status)
         configuration = Configuration(
             as_algorithm(algorithm, options, own_arguments(NamedOptimizer)),
             space,
@@ -684,19 +731,8 @@ class NamedOptimizer:
             perturbation=perturbation,
         )
         run = Run(configuration)
-        for row in rows:
-            if row.asked:
-                run.record(Ask(x=row.x))
-            if row.c is not None:
-                run.record(
-                    Tell(
-                        x=row.x,
-                        c=row.c,
-                        y=row.y,
-                        closes_pending=row.asked,
-                        outcome=outcome,
-                    )
-                )
+        for event in events:
+            run.record(event)
         write_journal(run, journal)
         return cls._of_run(run)
 

@@ -180,6 +180,11 @@ class RobustOptimizer:
         return self._run.configuration.space
 
     @property
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+        return self._run.configuration.maximize
+
+    @property
     def pending(self) -> Tensor:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
         return self._run.ledger.X_pending.clone()
@@ -364,6 +369,37 @@ class RobustOptimizer:
             Ask(x=x, actions=actions, this_round=this_round, chosen_contexts=chosen)
         )
         return x if chosen is None else (x, chosen)
+
+    def preview(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+    ) -> Tensor:
+        r"""What ``ask`` would propose now. Nothing is asked, and nothing is recorded.
+
+        Args:
+            q: How many.
+            context_set: The distribution of this round's context, as for ``ask``.
+            radius: That of this round's ambiguity set, as for ``ask``.
+
+        Returns:
+            Decisions, ``q x d_x``.
+
+        Raises:
+            InputDataError: As ``ask``.
+            UnsupportedError: As ``ask``.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit)
+            >>> torch.equal(opt.preview(), opt.ask())
+            True
+        """
+        check_count(q, "q")
+        this_round = Round(context_set, radius)
+        return next_decisions(self._run, q, None, this_round, choose_context=False)[0]
 
     def design_contexts(self, x: Tensor) -> Tensor:
         r"""The contexts at which a joint design wants its decisions evaluated.

@@ -85,6 +85,8 @@ class Recipe(ABC):
     """Whether its decisions depend on which contexts are to be expected."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
+    avoids_failed: ClassVar[bool] = True
+    """Whether decisions of failed trials are avoided as pending ones are."""
     context_order: ClassVar[str | None] = None
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_box: ClassVar[bool] = False

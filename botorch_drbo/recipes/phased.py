@@ -167,6 +167,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
+    avoids_failed: ClassVar[bool] = False  # a pending decision is one of the phase
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
     num_decisions: int = 1024

@@ -37,7 +37,7 @@ from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
-from tests.products import FEW, each_recipe
+from tests.products import FEW, each_recipe, one_model
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -150,7 +150,7 @@ def test_the_robust_decision_where_the_rivals_recommend_the_other_end() -> None:
 def test_every_recipe_by_its_name(name: str) -> None:
     options = {"reward_range": (-2.0, 0.0)} if name == "regret_balancing" else {}
     given = {} if name == "random" else {"num_restarts": 1, "raw_samples": 8}
-    options |= given | FEW.get(name, {})
+    options |= given | FEW.get(name, {}) | one_model(name)
     study = study_with(
         RobustSampler(CONTEXTS, name, search_space=SPACE, num_initial=2, **options)
     )

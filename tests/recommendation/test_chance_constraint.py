@@ -32,6 +32,7 @@ from botorch_drbo.recommendation.chance_constraint import (
 )
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform
+from tests.products import one_model
 
 FUNCTION = Reservoir(num_reference=20)
 SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
@@ -58,7 +59,7 @@ def recipe(name: str = "dro", **options) -> ModelBasedRecipe:
     options = {"reference": FUNCTION.reference, "feasibility": LEVEL} | options
     if name == "dro":
         options = {"ambiguity_set": TotalVariation(0.2)} | options
-    made = make_recipe(name, **SMALL | options)
+    made = make_recipe(name, **SMALL | one_model(name) | options)
     assert isinstance(made, ModelBasedRecipe)
     return made
 
