@@ -250,7 +250,7 @@ def intervals_report(table: pd.DataFrame) -> str:
     head = ["surrogate", "outcomes", "promise", "data sets", "inside", "width"]
     head += ["optimism", "as the model says", "its width"]
     for half in sorted(set(table["half"])):
-        own = table[table["half"] == half]
+        own: Any = table[table["half"] == half]
         rows = [
             [*map(str, what), str(len(each)), *interval_cells(each, "truth")]
             for what, each in own.groupby(["surrogate", "told", "promised"])

@@ -1,4 +1,4 @@
-"""The commands: suggest, recommend, check, compare, plot."""
+"""The commands: suggest, recommend, check, compare, plot, report."""
 
 from __future__ import annotations
 
@@ -103,6 +103,10 @@ Radius = Annotated[
         "number in widths of the bounds, `spread` or `sd`.",
     ),
 ]
+Level = Annotated[
+    float,
+    typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
+]
 Known = Annotated[
     list[str] | None,
     typer.Option("--known", help="What is known of the context: NAME=VALUE."),
@@ -159,10 +163,7 @@ def recommend(
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
-    level: Annotated[
-        float,
-        typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
-    ] = LEVEL,
+    level: Level = LEVEL,
     seed: Seed = 0,
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
@@ -275,6 +276,49 @@ def plot(
         best = opt.recommend(**problem.this_round(forecast, radius, known))
         path = data.with_suffix(".png") if out is None else out
         draw(opt.history, best, path)
+        say(f"Wrote {path}")
+
+
+@app.command(cls=_ListCommand)
+def report(
+    data: Data,
+    decisions: Decisions,
+    contexts: Contexts,
+    outcome: Outcome,
+    minimize: Minimize = False,
+    algorithm: AlgorithmName = "wdrbo_exact",
+    surrogate: SurrogateName = None,
+    constraint: Constraints = None,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    q: Annotated[int, typer.Option("-q", help="How many decisions to try next.")] = 3,
+    level: Level = LEVEL,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="The page; by default beside DATA."),
+    ] = None,
+) -> None:
+    """Write one HTML page: what to do, how far to believe it, what to try next."""
+    from botorch_drbo.report import write_report  # matplotlib: only where it is wanted
+
+    with _errors():
+        problem = _problem(decisions, contexts, outcome, constraint, data)
+        opt = problem.optimizer(
+            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
+        )
+        problem.check_outcomes()
+        asked = problem.this_round(forecast, radius, None)
+        path = data.with_suffix(".html") if out is None else out
+        write_report(
+            opt,
+            path,
+            context_set=asked["context_set"],
+            radius=asked["radius"],
+            level=level,
+            q=q,
+            source=data.name,
+        )
         say(f"Wrote {path}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import TypeAlias
 
 import torch
@@ -271,7 +270,7 @@ def _by_name(shifts: Shifts) -> dict[str, Shift]:
         )
     if any(name == TODAY for name in shifts):
         raise InputDataError(f"A shift cannot be called {TODAY!r}.")
-    alone = {k: by for k, by in shifts.items() if isinstance(by, Real)}
+    alone = {k: by for k, by in shifts.items() if is_number(by)}
     if alone and len(alone) == len(shifts):
         return {", ".join(f"{name} {by:+g}" for name, by in alone.items()): alone}
     named: dict[str, Shift] = {}

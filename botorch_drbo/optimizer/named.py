@@ -150,6 +150,11 @@ class NamedOptimizer:
         return self._tensors
 
     @property
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+        return self._tensors.maximize
+
+    @property
     def pending(self) -> pd.DataFrame:
         """Decisions without an outcome yet, oldest first."""
         return self._tables.decisions(self._tensors.pending)
@@ -266,6 +271,32 @@ class NamedOptimizer:
         if isinstance(found, Tensor):
             return tables.decisions(found)
         return tables.decisions(found[0]), tables.contexts(found[1])
+
+    def preview(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+    ) -> pd.DataFrame:
+        r"""What ``ask`` would propose now; see ``RobustOptimizer.preview``.
+
+        Args:
+            q: How many.
+            context_set: The distribution of this round's context.
+            radius: That of this round's ambiguity set, as for ``ask``.
+
+        Returns:
+            Decisions, a table of ``q`` rows. Nothing is recorded.
+
+        Raises:
+            InputDataError: As ``ask``.
+            UnsupportedError: As ``ask``.
+        """
+        found = self._tensors.preview(
+            q, context_set=_checked(context_set), radius=radius
+        )
+        return self._tables.decisions(found)
 
     def design_contexts(self, x: Table) -> pd.DataFrame:
         r"""The contexts in which a joint design evaluates its decisions.

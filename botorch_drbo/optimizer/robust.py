@@ -41,6 +41,7 @@ from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck, Recommendation
@@ -180,6 +181,11 @@ class RobustOptimizer:
     def space(self) -> SearchSpace:
         """The boxes of decisions and contexts, as recipes see them."""
         return self._run.configuration.space
+
+    @property
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+        return self._run.configuration.maximize
 
     @property
     def pending(self) -> Tensor:
@@ -368,6 +374,37 @@ class RobustOptimizer:
             Ask(x=x, actions=actions, this_round=this_round, chosen_contexts=chosen)
         )
         return x if chosen is None else (x, chosen)
+
+    def preview(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+    ) -> Tensor:
+        r"""What ``ask`` would propose now. Nothing is asked, and nothing is recorded.
+
+        Args:
+            q: How many.
+            context_set: The distribution of this round's context, as for ``ask``.
+            radius: That of this round's ambiguity set, as for ``ask``.
+
+        Returns:
+            Decisions, ``q x d_x``.
+
+        Raises:
+            InputDataError: As ``ask``.
+            UnsupportedError: As ``ask``.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit)
+            >>> torch.equal(opt.preview(), opt.ask())
+            True
+        """
+        check_count(q, "q")
+        this_round = Round(context_set, radius)
+        return next_decisions(self._run, q, None, this_round, choose_context=False)[0]
 
     def design_contexts(self, x: Tensor) -> Tensor:
         r"""The contexts in which a joint design evaluates its decisions.
@@ -632,7 +669,7 @@ class RobustOptimizer:
         num = max(len(x), len(c))
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
         model = self._fitted_model()
-        with torch.no_grad():
+        with isolated_rng(0, joint.device), torch.no_grad():
             mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 

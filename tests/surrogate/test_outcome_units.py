@@ -32,7 +32,8 @@ def test_one_outcome_has_its_own_size_as_unit_and_zero_has_one() -> None:
 def test_a_known_noise_is_at_least_a_millionth_of_the_variance(unit: float) -> None:
     """As it is with GPyTorch, which warns of it in units that nobody told."""
     Yvar = unit**2 * torch.tensor([[0.0], [1e-12], [0.04]]).double()
-    model: Any = scaled_model(Z, unit * Y, *(unit * torch.tensor([7.0, 2.0])), Yvar)
+    level, size = unit * torch.tensor(7.0).double(), unit * torch.tensor(2.0).double()
+    model: Any = scaled_model(Z, unit * Y, level, size, Yvar)
     wanted = torch.tensor([1e-6, 1e-6, 0.01]).double()
     torch.testing.assert_close(model.likelihood.noise.double(), wanted)
 
