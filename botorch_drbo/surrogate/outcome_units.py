@@ -73,7 +73,7 @@ def scaled_model(
     Yvar: Tensor | None = None,
     **options: Any,
 ) -> SingleTaskGP:
-    r"""Make a model that sees ``(y - level) / unit``, and speaks of ``y``.
+    r"""Make a model that is fitted to ``(y - level) / unit`` and predicts ``y``.
 
     Args:
         inputs: ``t x d``.
