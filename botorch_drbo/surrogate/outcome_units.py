@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -87,7 +87,8 @@ def scaled_model(
     Returns:
         The model. Its ``Standardize`` has learnt nothing from the outcomes.
     """
-    least = min_fixed_noise.value(Y.dtype)  # GPyTorch's, which would warn of it
+    # GPyTorch's, which would warn of it; it has one for each floating point type.
+    least = cast(float, min_fixed_noise.value(Y.dtype))
     # BoTorch recommends standardised outcomes; a known prior need not fit the data.
     with validate_input_scaling(False):
         model = SingleTaskGP(
