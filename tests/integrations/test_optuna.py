@@ -317,7 +317,8 @@ def test_every_kind_of_number_and_names() -> None:
     row = {**best.params, "width": math.log(best.params["width"])}
     row["method"] = str(row["method"])
     theirs = opt.recommend(candidates=pd.DataFrame([row]))
-    assert best.worst_case_value == pytest.approx(theirs.worst_case_value, rel=1e-6)
+    # Both search for the worst distribution, and from different starts.
+    assert best.worst_case_value == pytest.approx(theirs.worst_case_value, rel=1e-4)
     low, high = best.expected_interval
     assert low < best.expected_value < high
     low, high = best.worst_case_interval
