@@ -85,6 +85,8 @@ class Recipe(ABC):
     """Whether its decisions depend on which contexts are to be expected."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
+    avoids_failed: ClassVar[bool] = True
+    """Whether decisions of failed trials are avoided as pending ones are."""
     context_order: ClassVar[str | None] = None
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_box: ClassVar[bool] = False
@@ -92,7 +94,7 @@ class Recipe(ABC):
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
     adversary: ClassVar[Adversary | None] = None
-    """Whose contexts, and what may become of them; None if nothing may."""
+    """Which contexts, and how their distribution may change; None if nothing may."""
 
     @property
     def default_surrogate(self) -> str:
@@ -136,8 +138,8 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             q: How many decisions.
-            X_pending: Decisions on their way that have no outcome yet, ``m x d_x``.
-            seed: Decides every random draw.
+            X_pending: Pending decisions, without an outcome yet, ``m x d_x``.
+            seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             this_round: What is known about this round alone; None for nothing.
@@ -187,7 +189,7 @@ class Recipe(ABC):
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             this_round: What is known about this round alone; None for nothing.
@@ -231,7 +233,7 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             contexts: ``m x d_c``; NaN where a context is not known.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What else is known about this round; None for nothing.
 
         Returns:
@@ -275,7 +277,7 @@ class Recipe(ABC):
                 the decision alone does not look at it, and fits its own.
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -316,7 +318,7 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             x: Decisions, ``q x d_x``.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -343,7 +345,7 @@ class Recipe(ABC):
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
 
         Returns:
             The model, in evaluation mode; its outcome is to be maximised.
