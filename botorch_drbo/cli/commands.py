@@ -19,6 +19,7 @@ from botorch_drbo.cli.problem import WEIGHT, Problem
 from botorch_drbo.cli.terminal import say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.report import write_report
 from botorch_drbo.surrogate import SURROGATES
 from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 
@@ -300,8 +301,6 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page: what to do, how far to believe it, what to try next."""
-    from botorch_drbo.report import write_report  # matplotlib: only where it is wanted
-
     with _errors():
         problem = _problem(decisions, contexts, outcome, constraint, data)
         opt = problem.optimizer(
