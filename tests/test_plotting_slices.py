@@ -10,7 +10,7 @@ import pytest
 import torch
 from matplotlib import pyplot as plt
 
-from botorch_drbo.plotting import plot_slice
+from botorch_drbo.plotting.slices import plot_slice
 from botorch_drbo.recommendation.slices import Slice
 from botorch_drbo.space import Category, Continuous, Log
 

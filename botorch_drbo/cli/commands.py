@@ -46,6 +46,7 @@ from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.report import write_report
 
 app = typer.Typer(
     help="Robust decisions from a CSV file of decisions, contexts and outcomes. "
@@ -384,8 +385,6 @@ def report(
     overwrite: Overwrite = False,
 ) -> None:
     """Write one HTML page: what to do, how far to believe it, what to try next."""
-    from botorch_drbo.report import write_report  # matplotlib: only where it is wanted
-
     path = options.data.with_suffix(".html") if out is None else out
     problem = _problem(options)
     _check_free(path, overwrite)

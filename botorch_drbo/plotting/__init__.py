@@ -12,7 +12,6 @@ from botorch_drbo.plotting.model_check import plot_model_check
 from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile
 from botorch_drbo.plotting.regret import plot_regret
-from botorch_drbo.plotting.slices import plot_slice
 from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 from botorch_drbo.plotting.surface import plot_surface
 from botorch_drbo.plotting.worst_case import plot_worst_case
@@ -28,7 +27,6 @@ __all__ = [
     "plot_policy",
     "plot_regret",
     "plot_robustness_profile",
-    "plot_slice",
     "plot_surface",
     "plot_worst_case",
 ]

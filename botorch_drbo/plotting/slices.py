@@ -37,7 +37,7 @@ def plot_slice(
 
     Example:
         >>> import torch
-        >>> from botorch_drbo.plotting import plot_slice
+        >>> from botorch_drbo.plotting.slices import plot_slice
         >>> from botorch_drbo.space import Continuous
         >>> v = torch.linspace(0, 1, 5)
         >>> found = Slice(0, v, v, v - 1, v + 1, v >= 0, place=2, level=0.9)
