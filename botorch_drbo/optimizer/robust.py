@@ -412,7 +412,8 @@ class RobustOptimizer:
         the context, which informs the context distribution at once; the trial stays
         pending, and a later call with equal ``x`` and ``c`` and the outcome completes
         it. So does a call with ``failed=True`` if the outcome will never come: the
-        context counts, and nothing is learnt of the outcome.
+        context counts, nothing is learnt of the outcome, and the decision is avoided
+        as pending ones are.
 
         ``y_variance`` is the variance of the noise in each outcome, where it is known
         (a squared standard error): the model takes it at its word. It is told with
