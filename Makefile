@@ -51,7 +51,8 @@ test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings i
 fast-test: $(STAMP)  ## the same without the slow ones
 	$(PYTEST) -m 'not slow'
 
-lint: $(STAMP)  ## ruff, pyright, and who may import whom
+lint: $(STAMP)  ## ruff, pyright, who may import whom, no conflict marker left
+	! git grep -nE '^(<<<<<<<|>>>>>>>) '
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
@@ -40,36 +40,36 @@ def renamed_name(module: str, name: str, renamed: Mapping[str, str]) -> object:
     return getattr(import_module(home), new)
 
 
-def moved_name(package: str, name: str, homes: Mapping[str, str]) -> object:
-    r"""A name that a package had and one of its modules has; see ``renamed_name``.
+def moved_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    r"""The ``__getattr__`` of a package for names that one of its modules has now.
 
     Args:
         package: The package, its ``__name__``.
-        name: What was asked for.
-        homes: The modules by name.
+        homes: By name, the module that has it.
 
     Returns:
-        The object.
-
-    Raises:
-        AttributeError: The package never had the name.
-
-    Warns:
-        DeprecationWarning: Always, with the module.
+        A function from a name to its object. It warns with a ``DeprecationWarning``
+        that names the module, and raises an ``AttributeError`` if the package never had
+        the name.
 
     Example:
         >>> import warnings
+        >>> find = moved_names("shapes", {"Fraction": "fractions"})
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
-        ...     moved_name("shapes", "Fraction", {"Fraction": "fractions"})
+        ...     find("Fraction")
         <class 'fractions.Fraction'>
         >>> print(caught[0].message)
         `shapes.Fraction` is deprecated: use `fractions.Fraction`.
     """
-    if name not in homes:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    _warn(f"{package}.{name}", f"{homes[name]}.{name}", depth=2)
-    return getattr(import_module(homes[name]), name)
+
+    def find(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        _warn(f"{package}.{name}", f"{homes[name]}.{name}", depth=1)
+        return getattr(import_module(homes[name]), name)
+
+    return find
 
 
 def renamed_attribute(old: str, new: str) -> property:

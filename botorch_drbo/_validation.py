@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Real
+from typing import TypeGuard
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -154,6 +155,16 @@ def check_weights(weights: Tensor, num_points: int, name: str = "weights") -> Te
     return weights / total
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is one real number, and no flag."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_finite_number(value: object) -> TypeGuard[float]:
+    """Whether this is one real number, no flag, neither infinite nor NaN."""
+    return is_number(value) and math.isfinite(value)
+
+
 def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     """Return ``value`` as a tensor if it is finite and not negative.
 
@@ -181,8 +192,7 @@ def check_positive(value: float, name: str) -> float:
     Raises:
         InputDataError: Another type, NaN, infinite, zero or negative.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0.0 < float(value) < math.inf:
+    if not is_number(value) or not 0.0 < float(value) < math.inf:
         raise InputDataError(
             f"`{name}` must be a positive finite number, got {value!r}."
         )
@@ -213,6 +223,28 @@ def check_count(value: int, name: str, minimum: int = 1) -> int:
             f"`{name}` must be an integer of at least {minimum}, got {value!r}."
         )
     return value
+
+
+def check_choice(value: object, name: str, choices: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of the choices.
+
+    Raises:
+        InputDataError: Anything else.
+    """
+    known = list(choices)
+    if value not in known:
+        near = did_you_mean(value, known) if isinstance(value, str) else ""
+        raise InputDataError(f"`{name}` must be one of {known}, got {value!r}.{near}")
+
+
+def check_flag(value: object, name: str) -> None:
+    """Raise unless ``value`` is True or False.
+
+    Raises:
+        InputDataError: Anything else.
+    """
+    if not isinstance(value, bool):
+        raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

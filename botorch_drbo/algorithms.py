@@ -14,9 +14,11 @@ _HOMES = {
     "randomness": ("derive_seed", "isolated_rng", "standard_dtype"),
     "recipes.phased": ("PhasedState", "PhasedUncertaintySampling"),
     "recipes.random_search": ("RandomSearch",),
-    "recipes.regret_balancing": ("BalancingState", "RegretBalancing"),
+    "recipes.balancing_state": ("BalancingState",),
+    "recipes.regret_balancing": ("RegretBalancing",),
     "recommendation": ("Recommendation",),
-    "surrogate": ("FixedHyperparameters", "ModelMaker"),
+    "surrogate": ("FixedHyperparameters",),
+    "surrogate.given_model": ("ModelMaker",),
 }
 _RENAMED = {
     "ALGORITHMS": "botorch_drbo.recipes:RECIPES",

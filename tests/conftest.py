@@ -1,4 +1,4 @@
-"""What every test shares: one thread, a seed, fits, and the default dtype of torch.
+"""What every test shares: one thread, a seed, and the default dtype of torch.
 
 The global default dtype stays float32 on purpose: code that silently relies on it,
 where the user's tensors are float64, is found only then.
@@ -6,14 +6,9 @@ where the user's tensors are float64, is found only then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import settings
-
-from botorch_drbo.surrogate import botorch_default as outcome_fits
-from tests.fits import Fits
 
 # Processes run in parallel (pytest-xdist); threads on top of them only slow them down.
 torch.set_num_threads(1)
@@ -32,12 +27,3 @@ def seed() -> int:
     """Seed torch's global generator before each test, and return the seed."""
     torch.manual_seed(0)
     return 0
-
-
-@pytest.fixture(autouse=True, scope="session")
-def fits() -> Iterator[None]:
-    """Recipes do not fit twice to the same data."""
-    remembered = Fits(outcome_fits.fit_gpytorch_mll)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outcome_fits, "fit_gpytorch_mll", remembered)
-        yield

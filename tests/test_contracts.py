@@ -16,6 +16,7 @@ from botorch_drbo.posterior import (
 from botorch_drbo.posterior.view import Integral
 from botorch_drbo.test_functions import RobustTestFunction
 from botorch_drbo.test_functions.laws import uniform_law
+from botorch_drbo.test_functions.optimum import Optimum
 from botorch_drbo.testing import (
     PosteriorViewCase,
     PosteriorViewContract,
@@ -37,6 +38,7 @@ class Tent(RobustTestFunction):
             context_bounds=UNIT,
             context_law=uniform_law(UNIT),
             noise_std=0.1,
+            optimum=Optimum(value=0.5, decision=(0.3,)),
         )
         self.fault = fault
 

@@ -19,6 +19,8 @@ MOVED_FROM = [
     f"botorch_drbo.{package}"
     for package in (
         "acquisition",
+        "calibrate",
+        "cli",
         "confidence",
         "kernels",
         "lipschitz",

@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
 
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer, Space
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import (
     plot_context_set,

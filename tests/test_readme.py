@@ -15,7 +15,7 @@ from ax.api.configs import RangeParameterConfig
 from typer.testing import CliRunner
 
 from benchmarks.parser import make_parser
-from botorch_drbo.cli import app
+from botorch_drbo.cli.commands import app
 from tests.page_numbers import PAGES, ROOT, numbers
 
 README = (ROOT / "README.md").read_text()

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._validation import check_inside, did_you_mean, rounding
+from botorch_drbo._validation import (
+    check_choice,
+    check_flag,
+    check_inside,
+    did_you_mean,
+    is_finite_number,
+    is_number,
+    rounding,
+)
 
 DTYPES = (torch.float16, torch.float32, torch.float64)
 # Neither is a number of any of the dtypes; float32 rounds .1 up and .7 down.
@@ -44,3 +56,33 @@ def test_rounding_grows_with_the_size_of_the_numbers() -> None:
 def test_did_you_mean() -> None:
     assert did_you_mean("radios", ["beta", "radius"]) == " Did you mean `radius`?"
     assert did_you_mean("x", ["beta", "radius"]) == ""
+
+
+@pytest.mark.parametrize("value", [0, -1.5, Fraction(1, 3), np.float32(2.0)])
+def test_numbers(value: object) -> None:
+    assert is_number(value) and is_finite_number(value)
+
+
+@pytest.mark.parametrize("value", [True, "1", None, 1j, [1.0], torch.ones(())])
+def test_no_numbers(value: object) -> None:
+    assert not is_number(value) and not is_finite_number(value)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_infinite_numbers(value: float) -> None:
+    assert is_number(value) and not is_finite_number(value)
+
+
+def test_a_choice_is_one_of_a_list() -> None:
+    check_choice("rbf", "kernel", ("matern", "rbf"))
+    wrong = r"`kernel` must be one of \['matern', 'rbf'\], got 'matren'. Did you mean"
+    with pytest.raises(InputDataError, match=wrong):
+        check_choice("matren", "kernel", ("matern", "rbf"))
+    with pytest.raises(InputDataError, match=r"got 3\.$"):
+        check_choice(3, "kernel", ("matern", "rbf"))
+
+
+def test_a_flag_is_true_or_false() -> None:
+    check_flag(False, "maximize")
+    with pytest.raises(InputDataError, match="`maximize` must be True or False, got 0"):
+        check_flag(0, "maximize")

@@ -251,13 +251,14 @@ print(f"it falls behind the robust decision from radius {profile.falls_behind} o
 print(optimizer.recommend())
 
 # %% [markdown]
-# Here the model is wrong, and it says nothing of the kind. So low a setting was hardly
-# tried, and the model takes it for much more expensive on the nights seen than it is.
-# So "falls behind from radius 0 on" is false: in truth the best trial is the cheaper
-# one while nights stay as before, as the table above shows. The worst-case cost of the
-# report is the worst over patterns of nights too, *for the same model*. Robustness to
-# the nights does not guard against a wrong model: before you act on such an answer, try
-# both settings on a few more nights.
+# Here the model is wrong. So low a setting was hardly tried, and the model takes it
+# for more expensive on the nights seen than it is. So "falls behind from radius 0 on"
+# is false: in truth the best trial is the cheaper one while nights stay as before, as
+# the table above shows. The intervals of the report do say how little is known: the
+# model predicted some nights badly from the others, and so they were *widened*. The
+# worst-case cost is the worst over patterns of nights, *for the same model*.
+# Robustness to the nights does not guard against a wrong model: before you act on such
+# an answer, try both settings on a few more nights.
 
 # %% [markdown]
 # ## Where to go from here

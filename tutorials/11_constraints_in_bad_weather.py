@@ -134,7 +134,7 @@ pd.DataFrame({name: judge(best.x) for name, best in advice.items()}).T
 # Without a constraint the reservoirs are full, and spill nearly always. The operator
 # who trusts the reference keeps the limit four times in five by that reference, and too
 # seldom in truth: the world has more floods. The robust plan earns less, and its limit
-# holds in truth as often as was asked. (Under the worst law of all it lacks half a
+# holds in truth as often as was asked. (Under the worst law of all it lacks about a
 # percent: that is an error of the model of the room.)
 #
 # ## The picture

@@ -25,11 +25,11 @@ from benchmarks.run.storage import Row, RunKey
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import (
     Adversary,
-    AroundContexts,
     FittedRound,
     SearchProblem,
     WorstCaseProblem,
 )
+from botorch_drbo.adversaries.around_contexts import AroundContexts
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.recipes import make_recipe
 

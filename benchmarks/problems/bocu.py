@@ -233,8 +233,8 @@ class BOCUProblem:
 
         Example:
             >>> from botorch_drbo.ambiguity import TotalVariation
-            >>> from botorch_drbo.test_functions import closed_form
-            >>> problem = BOCUProblem(closed_form("hartmann_2_1"))
+            >>> from botorch_drbo.test_functions import make_test_function
+            >>> problem = BOCUProblem(make_test_function("hartmann_2_1"))
             >>> round(problem.radius(TotalVariation(0.0).distance), 4)
             0.1576
         """

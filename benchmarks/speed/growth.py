@@ -15,7 +15,7 @@ from benchmarks.speed.grid import GEMM, IDIOM
 from benchmarks.speed.job import Job, Problem
 from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, race, readable
-from botorch_drbo.plotting import COLOURS, DASHES, MARKERS
+from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 
 Axis = Literal["t", "n", "b"]
 SIDES = ("auto", "exact", IDIOM, GEMM)

@@ -3,17 +3,13 @@
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
-from botorch_drbo._deprecation import moved_name
-from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.acquisition.best_robust_value import best_robust_value
-from botorch_drbo.acquisition.disagreement_penalized import (
-    DisagreementPenalizedUCB,
-    PenaltyOver,
-)
+from botorch_drbo.acquisition.disagreement_penalized import DisagreementPenalizedUCB
 from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
 from botorch_drbo.acquisition.expectation_improvement import (
     LogExpectedImprovementOfExpectation,
@@ -26,16 +22,10 @@ from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
 from botorch_drbo.acquisition.log_expected_improvement import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
-from botorch_drbo.acquisition.options import (
-    ConfidenceBoundOptions,
-    MomentOptions,
-    PathOptions,
-)
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
 __all__ = [
-    "ConfidenceBoundOptions",
     "DisagreementPenalizedUCB",
     "DistributionallyRobustUCB",
     "EnlargedConfidenceUCB",
@@ -43,11 +33,7 @@ __all__ = [
     "FiniteDifferenceUCB",
     "LipschitzPenalizedUCB",
     "LogExpectedImprovementOfExpectation",
-    "MomentOptions",
     "OverJointInputs",
-    "PathOptions",
-    "PenaltyOver",
-    "PosteriorAcquisitionFunction",
     "RobustAcquisitionFunction",
     "RobustFeasibility",
     "RobustThompsonSampling",
@@ -61,8 +47,4 @@ _MOVED = {
     "DecisionAcquisitionFunction": "botorch_drbo.acquisition.decisions",
     "PathwiseBatchAcquisitionFunction": "botorch_drbo.acquisition.monte_carlo",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -8,13 +8,13 @@ from typing import get_args
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_choice, check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
@@ -86,10 +86,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             posterior_transform=posterior_transform,
             num_inputs=num_inputs,
         )
-        if method not in get_args(Method):
-            raise InputDataError(
-                f"`method` must be one of {get_args(Method)}, got {method!r}."
-            )
+        check_choice(method, "method", get_args(Method))
         self.num_pending_contexts = check_count(
             num_pending_contexts, "num_pending_contexts"
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, Unpack, final, get_args
 
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_choice, check_nonnegative
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
@@ -26,11 +26,7 @@ def check_penalty(penalty: float, penalty_over: str) -> None:
         InputDataError: A negative weight, or another word.
     """
     check_nonnegative(penalty, "penalty")
-    if penalty_over not in get_args(PenaltyOver):
-        raise InputDataError(
-            f"`penalty_over` must be one of {list(get_args(PenaltyOver))}, got "
-            f"{penalty_over!r}."
-        )
+    check_choice(penalty_over, "penalty_over", get_args(PenaltyOver))
 
 
 @final

@@ -1,4 +1,4 @@
-"""How surely a decision meets its constraints under every plausible distribution."""
+"""The probability of meeting constraints under every plausible distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from botorch.utils.safe_math import logmeanexp
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_choice, check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import ambiguity_set_at
 from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
@@ -126,10 +126,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         ambiguity_set = ambiguity_set_at(ambiguity_set, context_set, "ambiguity_set")
         self.ambiguity_set = without_inference_tensors(ambiguity_set)
         _check_scales(ambiguity_set, self.context_set.weights)
-        if method not in get_args(Method):
-            raise InputDataError(
-                f"`method` must be one of {get_args(Method)}, got {method!r}."
-            )
+        check_choice(method, "method", get_args(Method))
         self.method: Method = method
         self.memory_budget = check_count(memory_budget, "memory_budget")
         self._prepare()

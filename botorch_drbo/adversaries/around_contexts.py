@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
-from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo._validation import check_flag
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
@@ -55,11 +55,7 @@ class AroundContexts(Adversary):
     def __post_init__(self) -> None:
         """Check the set, the radius and that completeness is a boolean."""
         check_ambiguity_set(self.ambiguity_set)
-        if not isinstance(self.contexts_complete, bool):
-            raise InputDataError(
-                "`contexts_complete` must be True or False, got "
-                f"{self.contexts_complete!r}."
-            )
+        check_flag(self.contexts_complete, "contexts_complete")
         if isinstance(self.radius, Mapping) and _takes_columns(self.ambiguity_set):
             object.__setattr__(self, "radius", checked(self.radius))
         elif self.radius is not None:

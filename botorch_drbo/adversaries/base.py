@@ -1,4 +1,4 @@
-r"""Whose contexts, and what may become of them.
+r"""Which contexts, and how their distribution may change.
 
 An adversary turns what was observed into the two problems of a round: the one whose
 worst case the search maximises over a list of contexts, and the one whose worst case a
@@ -20,7 +20,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_inside
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
 from botorch_drbo.problem.column_radii import in_widths
@@ -41,7 +41,7 @@ class FittedRound:
             decisions alone.
         history: What has been observed, to be maximised.
         space: The boxes of decisions and contexts.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         reference: The context distribution if it is known; None to estimate it.
         half_life: After how many further contexts one counts half; None: never.
     """

@@ -28,7 +28,7 @@ from botorch_drbo.ambiguity._differentiable import (
 from botorch_drbo.ambiguity.simplex import check_simplex
 from botorch_drbo.ambiguity.solution import RobustValue, Solution
 from botorch_drbo.ambiguity.unseen import Prices
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 
 if TYPE_CHECKING:
     import cvxpy as cp

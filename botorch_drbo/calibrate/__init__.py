@@ -1,12 +1,12 @@
 """Which radius? From data, from scenarios, from a budget; and what a radius costs."""
 
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.calibrate.budget import choice_from, from_budget
 from botorch_drbo.calibrate.data import from_data
-from botorch_drbo.calibrate.profile import RobustnessProfile, robustness_profile
+from botorch_drbo.calibrate.profile import robustness_profile
 from botorch_drbo.calibrate.scenarios import from_scenarios, scaled, shifted
 
 __all__ = [
-    "RobustnessProfile",
     "choice_from",
     "from_budget",
     "from_data",
@@ -15,3 +15,9 @@ __all__ = [
     "scaled",
     "shifted",
 ]
+
+# Public in version 0.2.0, of use to the library alone: by the module they live in.
+_MOVED = {
+    "RobustnessProfile": "botorch_drbo.calibrate.profile",
+}
+__getattr__ = moved_names(__name__, _MOVED)

@@ -75,7 +75,7 @@ def from_data(
         >>> from botorch_drbo.ambiguity import TotalVariation, Wasserstein
         >>> demand = torch.linspace(0.1, 0.9, 30, dtype=torch.double).unsqueeze(-1)
         >>> ball = Wasserstein(0.0, torch.cdist(demand, demand))
-        >>> 0.0 < from_data(demand, ball) < 0.2
+        >>> 0.0 < from_data(demand, ball, num_resamples=40) < 0.2
         True
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
         >>> thirds = ContextSet.grid(unit, 3, demand)  # a histogram of three bars

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo._validation import did_you_mean
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -121,6 +122,92 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     return LinearConstraint(
         coefficients, **{"upper" if sense == "<=" else "lower": bound}
     )
+
+
+def parse_limits(
+    texts: Iterable[str], measured: Iterable[str], decisions: Iterable[str]
+) -> dict[str, tuple[float | None, float | None]]:
+    r"""Read limits of measured columns, ``runoff <= 9``.
+
+    Args:
+        texts: For each limit a column, ``<=`` or ``>=``, and a number.
+        measured: The columns that may have one; a name may have spaces in it.
+        decisions: Those of which a limit is a constraint, for the error message.
+
+    Returns:
+        The lower and the upper limit of each column named, None where there is none.
+
+    Raises:
+        InputDataError: Something else, a column that is not there, or a limit twice.
+
+    Example:
+        >>> parse_limits(["ph >= 5", "ph <= 7", "runoff <= 9"], ["ph", "runoff"], [])
+        {'ph': (5.0, 7.0), 'runoff': (None, 9.0)}
+    """
+    columns, chosen = list(measured), list(decisions)
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for text in texts:
+        name, sense, right = [*re.split("(<=|>=)", text, maxsplit=1), "", ""][:3]
+        name, bound = name.strip(), as_number(right.strip())
+        if name in chosen:
+            raise InputDataError(
+                f"The limit `{text}` is of a decision, which is known before it is "
+                f"tried. Write --constraint '{text}'."
+            )
+        if not sense or bound is None or name not in columns:
+            raise InputDataError(
+                f"The limit `{text}` cannot be read. Write a column that is measured, "
+                "<= or >=, and a number, such as 'runoff <= 9'."
+                f"{did_you_mean(name, columns)} The columns are {columns}."
+            )
+        lower, upper = found.get(name, (None, None))
+        if (upper if sense == "<=" else lower) is not None:
+            raise InputDataError(
+                f"`{name}` has two limits with {sense}, the second is `{text}`. Leave "
+                "one out."
+            )
+        found[name] = (lower, bound) if sense == "<=" else (bound, upper)
+        lower, upper = found[name]
+        if lower is not None and upper is not None and lower >= upper:
+            raise InputDataError(
+                f"The limits of `{name}` leave nothing between {lower:g} and {upper:g}."
+            )
+    return found
+
+
+def parse_at(
+    words: Iterable[str], variables: Mapping[str, Variable]
+) -> dict[str, object]:
+    r"""Read one decision and its context, ``price=20 weather=rain``.
+
+    Args:
+        words: A name, an equals sign and a value; one for each variable.
+        variables: The decisions and contexts.
+
+    Returns:
+        The values by name.
+
+    Raises:
+        InputDataError: Something else, or a variable that is not named.
+    """
+    found: dict[str, object] = {}
+    for word in words:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or not value or name not in variables or name in found:
+            raise InputDataError(
+                f"`--at {word}` cannot be read. Write NAME=VALUE, once for each of "
+                f"{list(variables)}.{did_you_mean(name, variables)}"
+            )
+        location = f"`--at {word}`: `{name}`"
+        found[name] = read_cell(value, variables[name], location)
+        variables[name].encode([found[name]], lambda i, at=location: at)
+    missing = [name for name in variables if name not in found]
+    if missing:
+        raise InputDataError(
+            f"`--at` does not say `{missing[0]}`. It needs a value of each of "
+            f"{list(variables)}, such as --at {missing[0]}=VALUE."
+        )
+    return {name: found[name] for name in variables}
 
 
 def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:

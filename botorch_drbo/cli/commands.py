@@ -1,128 +1,116 @@
-"""The commands: suggest, recommend, check, compare, plot."""
+"""The commands: init, suggest, recommend, check, compare, predict, profile, plot ..."""
 
 from __future__ import annotations
 
-import warnings
-from contextlib import contextmanager, nullcontext
+import math
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from botorch.exceptions.errors import BotorchError
-from typer.core import TyperCommand
+from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.cli.columns import HELP, parse_radius, parse_shift
-from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.cli.digits import in_digits
+from botorch_drbo.cli.answers import (
+    by_lines,
+    in_digits_of,
+    movement,
+    of_check,
+    of_comparison,
+    of_recommendation,
+    text_of_check,
+    with_decisions_in_digits,
+)
+from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
+from botorch_drbo.cli.command import command
+from botorch_drbo.cli.csv_file import CsvFile, lines_of
+from botorch_drbo.cli.description import NAME
+from botorch_drbo.cli.digits import as_values, in_digits
+from botorch_drbo.cli.init import written
+from botorch_drbo.cli.options import (
+    Contexts,
+    Data,
+    Decisions,
+    Forecast,
+    Json,
+    Known,
+    Limits,
+    Minimize,
+    Options,
+    Outcome,
+    Overwrite,
+    Radius,
+)
 from botorch_drbo.cli.picture import draw
-from botorch_drbo.cli.problem import WEIGHT, Problem
-from botorch_drbo.cli.terminal import say, show
+from botorch_drbo.cli.problem import Problem
+from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.optimizer.comparison import METHODS
+from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.surrogate import DEFAULT_SURROGATE, SURROGATES
+from botorch_drbo.report import write_report
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_LISTS = ("--decisions", "--contexts", "--known", "--radius", "--methods", "--shift")
-
-
-class _ListCommand(TyperCommand):
-    """A command whose lists are written ``--decisions price=1:2 stock=0:9``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Name the option before each entry of its list."""
-        spread: list[str] = []
-        option = None
-        for word in args:
-            if word.startswith("-"):
-                option = word if word in _LISTS else None
-                if option is None:
-                    spread.append(word)
-            elif option is not None:
-                spread += [option, word]
-            else:
-                spread.append(word)
-        return super().parse_args(ctx, spread)
-
+_EACH = 3  # of the 25 radii of a profile is shown
 
 app = typer.Typer(
-    help="Robust decisions from a CSV file of decisions, contexts and outcomes.",
+    help="Robust decisions from a CSV file of decisions, contexts and outcomes. "
+    f"`init` writes {NAME}, which says which column is what; the other commands read "
+    "it.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[
-    Path, typer.Argument(help="The CSV file, with the names of the columns first.")
-]
-Decisions = Annotated[
-    list[str], typer.Option("--decisions", help=f"Columns that you choose. {HELP}")
-]
-Contexts = Annotated[
-    list[str],
-    typer.Option("--contexts", help="Columns that you meet, written the same way."),
-]
-Outcome = Annotated[str, typer.Option("--outcome", help="The column to be improved.")]
-Minimize = Annotated[
-    bool, typer.Option("--minimize", help="Low outcomes are good, as for costs.")
-]
-AlgorithmName = Annotated[str, typer.Option("--algorithm", help="The recipe's name.")]
-SurrogateName = Annotated[
-    str | None,
-    typer.Option(
-        "--surrogate",
-        help=f"How outcomes are modelled: one of {', '.join(SURROGATES)}; "
-        f"{DEFAULT_SURROGATE} if the recipe has none of its own.",
-    ),
-]
-Constraints = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--constraint",
-        help="What decisions have to satisfy, such as 'price + 2*stock <= 100'. "
-        "May be given several times.",
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every random draw.")]
-Forecast = Annotated[
-    Path | None,
-    typer.Option(
-        "--forecast",
-        help="A CSV file of contexts that may come, in place of those seen so far; "
-        f"with a column `{WEIGHT}` if some are likelier.",
-    ),
-]
-Radius = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--radius",
-        help="How far the contexts may be off, for this call: NAME=SIZE of each that "
-        "may, in its own unit (of a category the share that may change it); or one "
-        "number in widths of the bounds, `spread` or `sd`.",
-    ),
-]
-Known = Annotated[
-    list[str] | None,
-    typer.Option("--known", help="What is known of the context: NAME=VALUE."),
+Level = Annotated[
+    float,
+    typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
 ]
 
 
-@app.command(cls=_ListCommand)
-def suggest(
+@command(app)
+def init(
     data: Data,
-    decisions: Decisions,
-    contexts: Contexts,
-    outcome: Outcome,
-    minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo_exact",
-    surrogate: SurrogateName = None,
-    constraint: Constraints = None,
+    decisions: Decisions = None,
+    contexts: Contexts = None,
+    outcome: Outcome = None,
+    minimize: Minimize = None,
+    limit: Limits = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help=f"The new file; {NAME} beside DATA."),
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write problem.toml: what the columns are, guessed from the file where not said.
+
+    In a terminal it asks what cannot be told from the file. Guesses are marked in the
+    new file: correct them there.
+    """
+    path = data.parent / NAME if out is None else out
+    _check_free(path, overwrite)
+    text = written(
+        CsvFile.read(data),
+        decisions=decisions,
+        contexts=contexts,
+        outcome=outcome,
+        minimize=minimize,
+        limits=limit or (),
+    )
+    path.write_text(text, encoding="utf-8")
+
+    def tell() -> None:
+        say(text.rstrip("\n"))
+        say(f"\nWrote {path}. Correct what is guessed in it, above all the bounds.")
+
+    answer({"problem": str(path)}, as_json=json, text=tell)
+
+
+@command(app)
+def suggest(
+    options: Options,
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions.")] = 1,
-    seed: Seed = 0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show them, and leave the file alone.")
     ] = False,
@@ -130,85 +118,65 @@ def suggest(
     """Append the next decisions to the file, contexts and outcomes empty.
 
     Fill in what happened. Rows without an outcome are pending: the next suggestions
-    keep apart from them.
+    keep apart from them. A row that says `failed` in the column `status` will never
+    have one.
     """
-    with _errors(), nullcontext() if dry_run else CsvFile.locked(data, _waiting):
-        problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(
-            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
-        )
+    data = options.data
+    with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
+        problem = _problem(options)
+        opt = problem.optimizer()
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
         rows = in_digits(x, pending, problem.file, problem.space)
         if not dry_run:
             problem.file.append(rows)
-        show(rows, "Suggested" if dry_run else f"Appended to {data}")
+    suggested = [as_values(row, problem.space.decisions) for row in rows]
+    answer(
+        {"suggested": suggested, "appended_to": None if dry_run else str(data)},
+        as_json=options.json,
+        text=lambda: show(rows, "Suggested" if dry_run else f"Appended to {data}"),
+    )
 
 
-@app.command(cls=_ListCommand)
+@command(app)
 def recommend(
-    data: Data,
-    decisions: Decisions,
-    contexts: Contexts,
-    outcome: Outcome,
-    minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo_exact",
-    surrogate: SurrogateName = None,
-    constraint: Constraints = None,
+    options: Options,
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
-    level: Annotated[
-        float,
-        typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
-    ] = LEVEL,
-    seed: Seed = 0,
+    level: Level = LEVEL,
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
-    with _errors():
-        problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(
-            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
-        )
-        problem.check_outcomes()
-        this_round = problem.this_round(forecast, radius, known)
-        say(str(opt.recommend(**this_round, level=level)))
+    problem = _problem(options)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    this_round = problem.this_round(forecast, radius, known)
+    best = opt.recommend(**this_round, level=level)
+    file, space = problem.file, problem.space
+    answer(
+        of_recommendation(best, file, space),
+        as_json=options.json,
+        text=lambda: say(str(in_digits_of(best, file, space))),
+    )
 
 
-@app.command(cls=_ListCommand)
-def check(
-    data: Data,
-    decisions: Decisions,
-    contexts: Contexts,
-    outcome: Outcome,
-    minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo_exact",
-    surrogate: SurrogateName = None,
-    constraint: Constraints = None,
-    forecast: Forecast = None,
-    seed: Seed = 0,
-) -> None:
+@command(app)
+def check(options: Options, forecast: Forecast = None) -> None:
     """Show how far the model can be believed: outcomes predicted from all others."""
-    with _errors():
-        problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(
-            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
-        )
-        problem.check_outcomes()
-        asked = problem.this_round(forecast, None, None)
-        say(str(opt.check(context_set=asked["context_set"])))
+    problem = _problem(options)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    asked = problem.this_round(forecast, None, None)
+    found = opt.check(context_set=asked["context_set"])
+    found = by_lines(found, problem.lines)
+    answer(
+        of_check(found), as_json=options.json, text=lambda: say(text_of_check(found))
+    )
 
 
-@app.command(cls=_ListCommand)
+@command(app)
 def compare(
-    data: Data,
-    decisions: Decisions,
-    contexts: Contexts,
-    outcome: Outcome,
-    minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo_exact",
-    surrogate: SurrogateName = None,
-    constraint: Constraints = None,
+    options: Options,
     methods: Annotated[
         list[str] | None,
         typer.Option("--methods", help="Recipes; the first is the yardstick."),
@@ -227,54 +195,212 @@ def compare(
         float,
         typer.Option("--clip", help="What share a shift may move out of the bounds."),
     ] = 0.0,
-    seed: Seed = 0,
 ) -> None:
     """Show what the methods are expected to earn, as things are and under shifts."""
-    with _errors():
-        problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(
-            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
-        )
-        problem.check_outcomes()
-        found = opt.compare(
-            methods or METHODS,
-            shifts=dict(map(parse_shift, shift or ())),
-            radii=[parse_radius(radius)] if radius else (),
-            context_set=problem.this_round(forecast, None, None)["context_set"],
-            clip=clip,
-        )
-        say(str(found))
+    problem = _problem(options)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    found = opt.compare(
+        methods or METHODS,
+        shifts=dict(map(parse_shift, shift or ())),
+        radii=[parse_radius(radius)] if radius else (),
+        context_set=problem.this_round(forecast, None, None)["context_set"],
+        clip=clip,
+    )
+    found = with_decisions_in_digits(found, problem.file, problem.space)
+    answer(
+        of_comparison(found, problem.space),
+        as_json=options.json,
+        text=lambda: say(str(found)),
+    )
 
 
-@app.command(cls=_ListCommand)
-def plot(
-    data: Data,
-    decisions: Decisions,
-    contexts: Contexts,
-    outcome: Outcome,
-    minimize: Minimize = False,
-    algorithm: AlgorithmName = "wdrbo_exact",
-    surrogate: SurrogateName = None,
-    constraint: Constraints = None,
+@command(app)
+def predict(
+    options: Options,
+    rows: Annotated[
+        Path | None,
+        typer.Option("--rows", help="A CSV file with all decisions and contexts."),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", help="One row instead: NAME=VALUE for each of them."),
+    ] = None,
+) -> None:
+    """Show what the model believes of the outcome of given rows, noise not included.
+
+    The outcome will be about `mean`, and the model is that sure of it: its error has
+    the standard deviation `sd`.
+    """
+    import pandas as pd
+
+    problem = _problem(options)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    variables = {**problem.space.decisions, **problem.space.contexts}
+    if (rows is None) == (not at):
+        raise InputDataError(
+            "Say of what: --rows FILE with all decisions and contexts, or one row, "
+            f"--at {' '.join(f'{name}=VALUE' for name in variables)}."
+        )
+    if rows is None:
+        table = pd.DataFrame([parse_at(at or (), variables)], dtype=object)
+        cells = [dict(word.split("=", 1) for word in at or ())]
+        cells = [{k.strip(): v.strip() for k, v in row.items()} for row in cells]
+        found = opt.predict(table, table)
+    else:
+        file = CsvFile.read(rows)
+        if not file.lines:
+            raise InputDataError(f"{rows} has no row of which anything could be told.")
+        with lines_of(rows):
+            table = file.frame(variables)
+            found = opt.predict(table, table)
+        columns = {name: list(file.column(name).values()) for name in variables}
+        cells = [
+            dict(zip(columns, row, strict=True))
+            for row in zip(*columns.values(), strict=True)
+        ]
+    mean, sd = (str(name) for name in found.columns[-2:])
+    values = list(zip(found[mean].tolist(), found[sd].tolist(), strict=True))
+    printed = [
+        {**row, mean: shown(m), sd: shown(s)}
+        for row, (m, s) in zip(cells, values, strict=True)
+    ]
+    document = [
+        {**as_values(row, variables), mean: m, sd: s}
+        for row, (m, s) in zip(cells, values, strict=True)
+    ]
+    answer(
+        {"outcome": problem.space.outcome, "rows": document},
+        as_json=options.json,
+        text=lambda: show(printed, f"Predicted {problem.space.outcome}"),
+    )
+
+
+@command(app)
+def profile(
+    options: Options,
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
-    seed: Seed = 0,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", help="An outcome that the decision should reach."),
+    ] = None,
+) -> None:
+    """Show what the recommended decision is still worth if the contexts shift.
+
+    Up to four times the radius of the recipe, or --radius.
+    """
+    if target is not None and not math.isfinite(target):
+        raise InputDataError(f"`--target` must be a number, got {target}.")
+    problem = _problem(options)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    file, space = problem.file, problem.space
+    this_round = problem.this_round(forecast, radius, known)
+    best = opt.recommend(**this_round)
+    try:
+        found = opt.robustness_profile(best.x, target=target, **this_round)
+    except InputDataError as error:  # what was asked has passed `recommend`
+        raise InputDataError(
+            f"`{problem.description.algorithm}` has no radius above zero to go along. "
+            "Say --radius NAME=SIZE, or take another --algorithm such as wdrbo_exact."
+        ) from error
+    moved_by = movement(opt, this_round["radius"])
+    pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
+    lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
+    outcome = space.outcome
+    decision = in_digits_of(best, file, space).x.iloc[0].to_dict()
+
+    def tell() -> None:
+        words = ", ".join(f"{name} = {word}" for name, word in decision.items())
+        printed = [
+            {"the contexts move by": text, f"worst-case {outcome}": shown(value)}
+            for _, text, value in lines
+        ]
+        show(printed, f"If the contexts move, {words} is still worth")
+        if target is not None and found.falls_below is None:
+            say(f"It reaches {target:g} in each line.")
+        elif target is not None and found.falls_below == 0.0:
+            say(f"It does not reach {target:g}, even if nothing moves.")
+        elif target is not None and found.falls_below is not None:
+            say(f"It misses {target:g} from {moved_by(found.falls_below)} on.")
+
+    document = {
+        "decision": as_values(decision, space.decisions),
+        "outcome": outcome,
+        "expected": found.expected_value,
+        "target": target,
+        "falls_below": found.falls_below,
+        "rows": [
+            {"radius": size, "moves": text, "worst_case": value}
+            for size, text, value in lines
+        ],
+    }
+    answer(document, as_json=options.json, text=tell)
+
+
+@command(app)
+def plot(
+    options: Options,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    known: Known = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The picture; by default beside DATA.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
-    with _errors():
-        problem = _problem(decisions, contexts, outcome, constraint, data)
-        opt = problem.optimizer(
-            minimize=minimize, algorithm=algorithm, surrogate=surrogate, seed=seed
-        )
-        problem.check_outcomes()
-        best = opt.recommend(**problem.this_round(forecast, radius, known))
-        path = data.with_suffix(".png") if out is None else out
-        draw(opt.history, best, path)
-        say(f"Wrote {path}")
+    path = options.data.with_suffix(".png") if out is None else out
+    problem = _problem(options)
+    _check_free(path, overwrite)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    best = opt.recommend(**problem.this_round(forecast, radius, known))
+    draw(opt.history, in_digits_of(best, problem.file, problem.space), path)
+    answer(
+        {"picture": str(path)},
+        as_json=options.json,
+        text=lambda: say(f"Wrote {path}"),
+    )
+
+
+@command(app)
+def report(
+    options: Options,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    q: Annotated[int, typer.Option("-q", help="How many decisions to try next.")] = 3,
+    level: Level = LEVEL,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="The page; by default beside DATA."),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write one HTML page: what to do, how far to believe it, what to try next."""
+    path = options.data.with_suffix(".html") if out is None else out
+    problem = _problem(options)
+    _check_free(path, overwrite)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    asked = problem.this_round(forecast, radius, None)
+    write_report(
+        opt,
+        path,
+        context_set=asked["context_set"],
+        radius=asked["radius"],
+        level=level,
+        q=q,
+        source=options.data.name,
+    )
+    answer(
+        {"report": str(path)},
+        as_json=options.json,
+        text=lambda: say(f"Wrote {path}"),
+    )
 
 
 def main() -> None:
@@ -282,34 +408,24 @@ def main() -> None:
     app()
 
 
-def _problem(
-    decisions: list[str],
-    contexts: list[str],
-    outcome: str,
-    constraint: list[str] | None,
-    data: Path,
-) -> Problem:
-    problem = Problem.parse(decisions, contexts, outcome, constraint, data)
+def _problem(options: Options) -> Problem:
+    problem = Problem.parse(options)
     for note in problem.notes:
         say(note, "dim", error=True)
     return problem
 
 
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Say what was wrong and what is worth knowing, without a traceback."""
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _note
-            yield
-    except (BotorchError, OSError) as error:
-        say(f"Error: {error}", "red", error=True)
-        raise typer.Exit(2) from error
+def _check_free(path: Path, overwrite: bool) -> None:
+    """Refuse to write over a file.
 
-
-def _note(message: Warning | str, category: type[Warning], *location: object) -> None:
-    """Show a warning, of which a user of a command needs no line of code."""
-    say(f"Note: {message}", "yellow", error=True)
+    Raises:
+        InputDataError: There is one, and nobody has said that it may go.
+    """
+    if path.exists() and not overwrite:
+        raise InputDataError(
+            f"{path} is there already. Say --overwrite to replace it, or --out with "
+            "another name."
+        )
 
 
 def _waiting() -> None:

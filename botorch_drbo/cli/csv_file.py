@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch_drbo.cli.columns import read_cell
 from botorch_drbo.space import Variable
 
+_SED = {"\t": "\\t"}
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -81,16 +84,20 @@ class CsvFile:
         j = self.header.index(name)
         return {number: row[j] for number, row in self.lines}
 
-    def frame(self, variables: Mapping[str, Variable | None]) -> pd.DataFrame:
+    def frame(
+        self, variables: Mapping[str, Variable | None], texts: Sequence[str] = ()
+    ) -> pd.DataFrame:
         """The rows as a table, labelled by their lines; empty cells are missing.
 
         Args:
             variables: The columns; None for one that is just numbers.
+            texts: Further columns, of words.
 
         Raises:
             InputDataError: A column that the file does not have.
         """
-        missing = [name for name in variables if name not in self.header]
+        wanted = [*variables, *texts]
+        missing = [name for name in wanted if name not in self.header]
         if missing:
             raise InputDataError(
                 f"{self.path} has no column `{missing[0]}`. It has {self.header}."
@@ -102,6 +109,8 @@ class CsvFile:
             ]
             for name, variable in variables.items()
         }
+        for name in texts:
+            columns[name] = [word or None for word in self.column(name).values()]
         numbers = [number for number, _ in self.lines]
         return pd.DataFrame(columns, index=pd.Index(numbers, name="line"), dtype=object)
 
@@ -215,9 +224,9 @@ def _check_separator(path: Path, text: str) -> None:
             raise InputDataError(
                 f"{path} is written with {name}, not with commas, and its numbers "
                 "perhaps with decimal commas, as spreadsheets do in many countries. "
-                "Save it with commas and decimal points, or with pandas: "
-                f"pd.read_csv({str(path)!r}, sep={separator!r}, decimal=',')"
-                ".to_csv('new.csv', index=False)."
+                "Save it with commas and decimal points. In a shell, if no text in it "
+                f"has a comma: sed 's/,/./g; s/{_SED.get(separator, separator)}/,/g' "
+                f"{shlex.quote(str(path))} > new.csv"
             )
 
 
@@ -226,3 +235,16 @@ def _no_text(path: Path) -> str:
         f"{path} is no text in UTF-8. Save it as `CSV UTF-8` (a spreadsheet offers "
         "this as a file type; an .xlsx file is no CSV file)."
     )
+
+
+@contextmanager
+def lines_of(path: Path) -> Iterator[None]:
+    """Say of which file a line or a column is, that an error or a warning names."""
+    try:
+        yield
+    except InputDataError as error:
+        # The name of a table is that of an argument which nobody has typed here.
+        message = re.sub(r"^`\w+`, (?=line |column )", "", str(error))
+        if not message.startswith(("line ", "column ")):
+            raise
+        raise InputDataError(f"{path}, {message}") from error

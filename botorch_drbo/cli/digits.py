@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
@@ -69,6 +69,21 @@ def in_digits(
         taken.append(points[i])
         written.append(dict(zip(names, tried[i], strict=True)))
     return written
+
+
+def as_values(
+    words: Mapping[str, str], variables: Mapping[str, Variable]
+) -> dict[str, str | float | int]:
+    """Words as JSON has them: the name of a category, a whole number, or a number."""
+    found: dict[str, str | float | int] = {}
+    for name, word in words.items():
+        if isinstance(variables[name], Category):
+            found[name] = word
+        else:
+            number = float(word)
+            whole = number.is_integer() and abs(number) < 2**53
+            found[name] = int(number) if whole else number
+    return found
 
 
 def _points(x: pd.DataFrame, space: Space) -> list[list[float]]:

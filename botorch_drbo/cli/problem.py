@@ -1,12 +1,9 @@
-"""A CSV file and the words of a command line as a problem that can be optimised."""
+"""A CSV file and what was said of it as a problem that can be optimised."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +12,16 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo.cli.columns import (
     parse_constraint,
     parse_known,
+    parse_limits,
     parse_radius,
-    parse_variable,
 )
-from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.csv_file import CsvFile, lines_of
+from botorch_drbo.cli.description import Description, beside, described_by_words
+from botorch_drbo.cli.options import STATUS, WEIGHT, Options
+from botorch_drbo.cli.problem_file import read_problem
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.space import Category, Integer, Space, Variable
-
-WEIGHT = "weight"
-"""The column of a forecast that says how likely a context is."""
+from botorch_drbo.space import Space, Variable
 
 
 @dataclass(frozen=True)
@@ -34,62 +31,79 @@ class Problem:
     Attributes:
         file: The file.
         space: Its variables and constraints.
-        notes: What was not said of a column, and was taken from the file.
+        description: What was said of it.
+        limits: Of measured columns, by name.
+        seed: Decides every random draw.
+        notes: What was not said, and was taken from the file.
     """
 
     file: CsvFile
     space: Space
+    description: Description
+    limits: Mapping[str, tuple[float | None, float | None]]
+    seed: int
     notes: list[str]
 
     @classmethod
-    def parse(
-        cls,
-        decisions: Sequence[str],
-        contexts: Sequence[str],
-        outcome: str,
-        constraints: Sequence[str] | None,
-        data: Path,
-    ) -> Problem:
-        """Read the words of a command line, and the file.
+    def parse(cls, options: Options) -> Problem:
+        """Read the words of a command line, the file, and what is said of it.
 
         Raises:
             InputDataError: A word or a file that cannot be read.
         """
-        file = CsvFile.read(data)
-        chosen = _variables(decisions, file)
-        limits = [parse_constraint(text, chosen) for text in constraints or ()]
-        met = _variables(contexts, file)
-        notes = file.notes + [
-            f"{name}: {_in_words(name, variable)}"
-            for name, variable in {**chosen, **met}.items()
-            if name in (*decisions, *contexts)
-        ]
-        space = Space(chosen, met, outcome=outcome, constraints=limits)
-        return cls(file, space, notes)
+        file = CsvFile.read(options.data)
+        description, notes = _described(options, file)
+        chosen, met = description.decisions, description.contexts
+        constraints = [parse_constraint(t, chosen) for t in description.constraints]
+        space = Space(chosen, met, outcome=description.outcome, constraints=constraints)
+        measured = [name for name in file.header if name not in {*chosen, *met}]
+        limits = parse_limits(description.limits, measured, chosen)
+        if description.status is None and STATUS in measured:
+            description = replace(description, status=STATUS)
+            if any(w.lower() == "failed" for w in file.column(STATUS).values()):
+                notes.append(f"{STATUS}: says `failed` of trials without an outcome")
+        notes = [*file.notes, *notes, *description.notes]
+        return cls(file, space, description, limits, options.seed, notes)
 
-    def optimizer(
-        self, *, minimize: bool, algorithm: str, surrogate: str | None, seed: int
-    ) -> NamedOptimizer:
+    def optimizer(self) -> NamedOptimizer:
         """One that knows all rows of the file."""
-        space, file = self.space, self.file
-        variables: Mapping[str, Variable | None] = {
+        space, file, said = self.space, self.file, self.description
+        variables: dict[str, Variable | None] = {
+            **dict.fromkeys(self.limits),
             **space.decisions,
             **space.contexts,
             space.outcome: None,
         }
-        with _lines_of(file.path):
+        texts = () if said.status is None else (said.status,)
+        further = {
+            name: value
+            for name in ("feasibility", "half_life", "radius")
+            if (value := getattr(said, name)) is not None
+        }
+        with lines_of(file.path):
             return NamedOptimizer.from_dataframe(
-                file.frame(variables),
+                file.frame(variables, texts),
                 decisions=space.decisions,
                 contexts=space.contexts,
                 outcome=space.outcome,
                 constraints=space.constraints,
-                algorithm=algorithm,
-                maximize=not minimize,
+                outcome_constraints=self.limits,
+                status=said.status,
+                algorithm=said.algorithm,
+                maximize=not said.minimize,
                 # Nothing is kept but the file: each length of it has its own design.
-                seed=seed + len(file.lines),
-                surrogate=surrogate,
+                seed=self.seed + len(file.lines),
+                surrogate=said.surrogate,
+                **further,
             )
+
+    @property
+    def lines(self) -> list[int]:
+        """The line of each trial, by its number."""
+        status = self.description.status
+        words = {} if status is None else self.file.column(status)
+        lines = [line for line, _ in self.file.lines]
+        return [n for n in lines if words.get(n, "").lower() != "withdrawn"]
 
     def check_outcomes(self) -> None:
         """Refuse to recommend from a file without an outcome.
@@ -124,52 +138,50 @@ class Problem:
             raise InputDataError(f"{path} has no row, and so no context that may come.")
         weights = WEIGHT if WEIGHT in file.header else None
         numbers = {} if weights is None else {weights: None}
-        with _lines_of(path):
+        with lines_of(path):
             table = file.frame({**self.space.contexts, **numbers})
             return self.space.context_set(table, weights)
 
 
-def _variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]:
-    found: dict[str, Variable] = {}
-    for word in words:
-        name = word.partition("=")[0].strip()
-        if name in found:
-            raise InputDataError(f"`{name}` is given twice.")
-        if not name or name not in file.header:
-            near = get_close_matches(name, file.header, n=1)
-            raise InputDataError(
-                f"{file.path} has no column `{name}`. It has {file.header}."
-                + (f" Did you mean `{near[0]}`?" if near else "")
-            )
-        with _lines_of(file.path):
-            found.update([parse_variable(word, file.column(name))])
-    return found
-
-
-def _in_words(name: str, variable: Variable) -> str:
-    """What was taken from a column, and how to say otherwise."""
-    if isinstance(variable, Category):
-        return (
-            f"one of {', '.join(variable.choices)}, as in the file; {name}=A,B,C says "
-            "otherwise"
+def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]:
+    """What was said of a file, on the command line or in another one; notes."""
+    words = {
+        "--decisions": options.decisions,
+        "--contexts": options.contexts,
+        "--outcome": options.outcome,
+    }
+    said = [name for name, word in words.items() if word]
+    path, notes = options.problem, []
+    if path is not None and said:
+        raise InputDataError(
+            f"Got --problem {path} and {said[0]}: both say which columns are what. "
+            "Leave one out."
         )
-    lower, upper = (f"{bound:.15g}" for bound in variable.bounds)
-    if isinstance(variable, Integer):
-        return (
-            f"a whole number from {lower} to {upper}, as in the file; {name}=LOW:HIGH "
-            f"for any number between bounds, {name}=LOW:HIGH:int for other bounds"
+    if path is None and not said and beside(options.data).exists():
+        path = beside(options.data)
+        notes.append(f"Columns as {path} says")
+    if path is not None:
+        description = read_problem(path, file)
+    elif options.decisions and options.contexts and options.outcome:
+        description = described_by_words(
+            options.decisions, options.contexts, options.outcome, file
         )
-    return f"from {lower} to {upper}, as in the file; {name}=LOW:HIGH says otherwise"
-
-
-@contextmanager
-def _lines_of(path: Path) -> Iterator[None]:
-    """Say of which file a line or a column is, that an error names."""
-    try:
-        yield
-    except InputDataError as error:
-        # The name of a table is that of an argument which nobody has typed here.
-        message = re.sub(r"^`\w+`, (?=line |column )", "", str(error))
-        if not message.startswith(("line ", "column ")):
-            raise
-        raise InputDataError(f"{path}, {message}") from error
+    else:
+        missing = next(name for name, word in words.items() if not word)
+        raise InputDataError(
+            f"{missing} is missing, and there is no {beside(options.data)}. Let "
+            f"`botorch-drbo init {options.data}` write one, or say which columns are "
+            "what: --decisions price=10:90 --contexts demand=0:100 --outcome profit."
+        )
+    given = {
+        "constraints": options.constraint,
+        "limits": options.limit,
+        "minimize": options.minimize,
+        "algorithm": options.algorithm,
+        "surrogate": options.surrogate,
+        "feasibility": options.feasibility,
+        "half_life": options.half_life,
+        "status": options.status,
+    }
+    told = {name: value for name, value in given.items() if value is not None}
+    return replace(description, **told), notes

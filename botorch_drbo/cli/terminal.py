@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -47,3 +49,25 @@ def show(rows: Sequence[Mapping[str, str]], title: str) -> None:
     for row in rows:
         table.add_row(*(Text(plain(word)) for word in row.values()))
     Console().print(table)
+
+
+def answer(document: object, *, as_json: bool, text: Callable[[], None]) -> None:
+    """Give the answer of a command on stdout.
+
+    Args:
+        document: What it is, for scripts; a number that is none becomes null.
+        as_json: Whether a script asks.
+        text: Prints the same for people.
+    """
+    if not as_json:
+        text()
+        return
+    print(json.dumps(_without_nan(document), ensure_ascii=False, allow_nan=False))
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

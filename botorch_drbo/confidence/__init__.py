@@ -6,7 +6,7 @@ their number, so they are functions and not schedules. A width multiplies ``sigm
 the papers promise.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.confidence import bounds
 from botorch_drbo.confidence.information_gain import (
     information_gain,
@@ -37,8 +37,4 @@ _MOVED = {
     "nonadaptive_confidence_width": "botorch_drbo.confidence.width",
     "with_noise_ratio": "botorch_drbo.confidence.noise",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

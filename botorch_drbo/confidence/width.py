@@ -7,14 +7,13 @@ square of that: ``mu + sqrt(beta) * sigma``. To use a width there, square it.
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, is_finite_number
 from botorch_drbo.confidence.information_gain import model_information_gain
 from botorch_drbo.posterior.training import outcome_map, training_system
 
@@ -246,10 +245,9 @@ def probability(delta: float) -> float:
 
 
 def _at_least_zero(value: float | Tensor, name: str) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool)
     if isinstance(value, torch.Tensor) and value.numel() == 1:
-        value, number = value.item(), True
-    if not number or not math.isfinite(value) or value < 0.0:
+        value = value.item()
+    if not is_finite_number(value) or value < 0.0:
         raise InputDataError(
             f"`{name}` must be one finite number that is not negative, got {value!r}."
         )

@@ -24,7 +24,7 @@ from botorch_drbo._validation import (
     check_points,
     check_weights,
 )
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts.forgetting import effective_size, half_life_weights
 from botorch_drbo.contexts.grid import grid_counts, nearest_on_grid, product_grid
 from botorch_drbo.contexts.kernel_density import kernel_density_samples

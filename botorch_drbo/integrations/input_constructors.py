@@ -49,7 +49,7 @@ from botorch_drbo.codec import decode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 
-__all__ = ["ACQUISITION_FUNCTIONS", "construct_inputs", "construct_joint"]
+__all__: list[str] = []  # importing the module is all there is to do
 
 ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     DistributionallyRobustUCB,

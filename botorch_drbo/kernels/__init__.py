@@ -3,7 +3,7 @@
 Knows no models and no contexts' meaning: columns, lengthscales, rows and slopes.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 
 __all__: list[str] = []
 
@@ -22,8 +22,4 @@ _MOVED = {
     "kernel_components": "botorch_drbo.kernels.components",
     "stationary_kernel": "botorch_drbo.kernels.stationary",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -3,7 +3,7 @@
 Takes any score function; knows nothing of the acquisition functions that use it.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.lipschitz.bound import (
     kernel_lipschitz_constant,
     lipschitz_upper_bound,
@@ -15,8 +15,4 @@ __all__ = ["kernel_lipschitz_constant", "lipschitz_upper_bound"]
 _MOVED = {
     "LipschitzConstant": "botorch_drbo.lipschitz.sampled",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

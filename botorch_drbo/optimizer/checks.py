@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, cast
 
 import torch
@@ -17,6 +16,7 @@ from botorch_drbo._validation import (
     check_finite,
     check_inside,
     coarser_eps,
+    is_number,
     rounding,
 )
 from botorch_drbo.optimizer.standing import OutcomeRange
@@ -78,7 +78,7 @@ def as_outcomes(y: Tensor | float, num: int) -> Tensor:
 
 def as_variances(y_variance: Tensor | float, num: int) -> Tensor:
     """Told variances of the noise, ``m``; one number is that of every trial."""
-    if isinstance(y_variance, Real) and not isinstance(y_variance, bool):
+    if is_number(y_variance):
         y_variance = torch.full((num,), float(y_variance), dtype=torch.double)
     variances = _one_for_each(y_variance, num, "y_variance", "variance")
     if (variances < 0).any():
@@ -95,7 +95,7 @@ def as_constraints(constraints: Tensor | float, num: int) -> Tensor:
     A vector of ``m`` numbers is one constraint of ``m`` trials; of one trial it is all
     of its constraints.
     """
-    if isinstance(constraints, Real) and not isinstance(constraints, bool):
+    if is_number(constraints):
         constraints = torch.tensor(float(constraints), dtype=torch.double)
     values = check_finite(cast(Tensor, constraints), "constraints").detach().double()
     if values.ndim < 2 and values.numel() and num in (1, values.numel()):
@@ -109,7 +109,7 @@ def as_constraints(constraints: Tensor | float, num: int) -> Tensor:
 
 
 def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tensor:
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if is_number(value):
         value = torch.tensor(float(value), dtype=torch.double)
     values = check_finite(cast(Tensor, value), name).detach().double()
     if values.shape not in {(num,), (num, 1)} and (num, values.shape) != (1, ()):

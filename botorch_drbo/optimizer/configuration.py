@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_bounds, check_count
+from botorch_drbo._validation import check_bounds, check_choice, check_count, check_flag
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import decode_arguments
 from botorch_drbo.problem import SearchSpace
@@ -31,7 +31,7 @@ class Configuration:
             named variables.
         context_bounds: Lower and upper bounds of the context, ``2 x d_c``; None with a
             space.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         maximize: False if low outcomes are good.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: A key of ``INITIAL_DESIGNS``.
@@ -76,16 +76,12 @@ class Configuration:
             raise InputDataError(
                 f"`bounds` must be float64 or float32, got {bounds.dtype}."
             )
-        if not isinstance(maximize, bool):
-            raise InputDataError(f"`maximize` must be True or False, got {maximize!r}.")
+        check_flag(maximize, "maximize")
         self.algorithm = algorithm
         self.space = space or SearchSpace(
             bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
         )
-        if not isinstance(perturbation, bool):
-            raise InputDataError(
-                f"`perturbation` must be True or False, got {perturbation!r}."
-            )
+        check_flag(perturbation, "perturbation")
         self.perturbation = perturbation
         if perturbation:
             self.space = replace(self.space, perturbation=True)
@@ -97,11 +93,7 @@ class Configuration:
         if num_initial is None:
             num_initial = 2 * (self.space.d_x + 1)
         self.num_initial = check_count(num_initial, "num_initial", 0)
-        if initial_design not in INITIAL_DESIGNS:
-            raise InputDataError(
-                f"`initial_design` must be one of {INITIAL_DESIGNS}, got "
-                f"{initial_design!r}."
-            )
+        check_choice(initial_design, "initial_design", INITIAL_DESIGNS)
         self.initial_design = initial_design
 
     def to_dict(self) -> dict[str, Any]:

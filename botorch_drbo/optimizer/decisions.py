@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -14,17 +15,18 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.initial_design import InitialDesign
-from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior.mixture import check_level
-from botorch_drbo.problem import History, Round
-from botorch_drbo.randomness import derive_seed
+from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.problem.observed_round import ObservedRound
+from botorch_drbo.randomness import derive_seed, isolated_rng
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.promise import LEVEL
@@ -59,11 +61,13 @@ def next_decisions(
     history = history_to_maximise(run)
     call_seed = derive_seed(seed, _PROPOSAL, ledger.standing.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
-    algorithm.condition_on_round(this_round, history, space, decides=True)
+    observed = ObservedRound(history, space, call_seed)
+    algorithm.condition_on_round(this_round, observed, decides=True)
     if choose_context:
         algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)
-    X_pending = pending_with(ledger, this_round.within(space).known_context)
+    taken = [*(ledger.failed if algorithm.avoids_failed else ()), *ledger.pending]
+    X_pending = which_may_meet(taken, this_round.within(space).known_context, space)
     design = design_of(run.configuration)
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
     if candidates is None:
@@ -97,21 +101,24 @@ def next_decisions(
     return x, contexts
 
 
-def pending_with(ledger: Ledger, known: Tensor | None) -> Tensor:
-    """Pending decisions ``m x d_x`` that may meet this context, oldest first.
+def which_may_meet(
+    trials: Sequence[Trial], known: Tensor | None, space: SearchSpace
+) -> Tensor:
+    """Decisions of trials, ``m x d_x``, that may meet this context, in their order.
 
-    A decision that waits for another context than the one that is known says nothing
-    about what is best for this one, and may be asked again.
+    A decision that waits for another context than the one that is known, or has failed
+    in another one, says nothing about what is best for this one, and may be asked
+    again.
     """
-    if known is None:
-        return ledger.X_pending
-    meets = [
+    rows = [
+        t.x
+        for t in trials
+        if known is None
         # NaN is equal to nothing, and contradicts nothing.
-        (context := t.c if t.c is not None else t.known_context) is None
+        or (context := t.c if t.c is not None else t.known_context) is None
         or not ((context < known) | (context > known)).any()
-        for t in ledger.pending
     ]
-    return ledger.X_pending[torch.tensor(meets, dtype=torch.bool)]
+    return torch.stack(rows) if rows else space.bounds[:0]
 
 
 def _check_reference(run: Run, this_round: Round) -> None:
@@ -188,7 +195,9 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
         asked = ContextSet(history.contexts if len(history.contexts) else history.C)
     history = history_to_maximise(run)
     surrogate = configuration.algorithm.judging_surrogate()
-    check = ModelCheck.of(model, surrogate, history, configuration.space, asked)
+    space = configuration.space
+    with isolated_rng(seed_of_recommendation(run), space.bounds.device):
+        check = ModelCheck.of(model, surrogate, history, space, asked)
     check = replace(check, trials=tuple(run.ledger.standing.complete))
     return check if configuration.maximize else check.mirrored()
 

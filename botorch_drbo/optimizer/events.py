@@ -9,7 +9,7 @@ from typing import TypeAlias
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, check_flag
 from botorch_drbo.optimizer.checks import (
     as_constraints,
     as_outcomes,
@@ -45,7 +45,7 @@ class Ask:
 
         Raises:
             InputDataError: It is no ask of such a run.
-            BotorchTensorDimensionError: Shapes that do not fit.
+            BotorchTensorDimensionError: Shapes that do not match.
         """
         space = configuration.space
         x = as_rows(self.x, space.bounds, "x", "bounds").to(space.bounds)
@@ -132,7 +132,7 @@ class Tell:
 
         Raises:
             InputDataError: It is nothing that can be told to such a run.
-            BotorchTensorDimensionError: Shapes that do not fit.
+            BotorchTensorDimensionError: Shapes that do not match.
             UnsupportedError: The recipe would not heed variances or constraints.
         """
         self._check_together()
@@ -162,11 +162,9 @@ class Tell:
         return CheckedTell(
             x=space.snap(x.to(like).clamp(*like)),
             c=space.snap_contexts(c.to(like).clamp(*box)),
-            y=None if y is None else y.to(like, copy=True),
-            y_variance=None if variance is None else variance.to(like, copy=True),
-            constraints=None
-            if constraints is None
-            else constraints.to(like, copy=True),
+            y=_copied(y, like),
+            y_variance=_copied(variance, like),
+            constraints=_copied(constraints, like),
             failed=self.failed,
             closes_pending=self.closes_pending,
         )
@@ -174,8 +172,7 @@ class Tell:
     def _check_together(self) -> None:
         """What was told belongs together."""
         for name in ("closes_pending", "failed"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
+            check_flag(getattr(self, name), name)
         if self.failed and self.y is not None:
             raise InputDataError(
                 "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "

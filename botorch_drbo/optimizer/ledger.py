@@ -90,6 +90,12 @@ class Ledger:
         return [t for t in self.standing.open_trials() if t.status == "pending"]
 
     @property
+    def failed(self) -> list[Trial]:
+        """The trials that will never have an outcome, by number."""
+        now = self.standing
+        return [now.trials[k] for k in sorted(now.failed)]
+
+    @property
     def history(self) -> History:
         """The trials with an outcome, and all contexts; in the user's sign."""
         known = self._history

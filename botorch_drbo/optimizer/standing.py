@@ -32,6 +32,7 @@ class Standing:
         seen: The numbers of those whose context the world has shown, as they became
             known.
         complete: The numbers of those with an outcome, as they were told.
+        failed: The numbers of those that will never have an outcome.
         measured: The numbers of those with constraints that were measured, and stand.
         num_variances: How many outcomes have a variance of their own.
         num_asks: How often was asked.
@@ -42,6 +43,7 @@ class Standing:
         self.trials: list[Trial] = []
         self.seen: dict[int, None] = {}  # in the order of insertion
         self.complete: dict[int, None] = {}
+        self.failed: dict[int, None] = {}
         self.measured: dict[int, None] = {}
         self.num_variances = 0
         self.num_asks = 0
@@ -96,6 +98,8 @@ class Standing:
             self.seen.pop(number, None)
         if trial.is_open:
             self._open[number] = None
+        if trial.status == "failed":
+            self.failed[number] = None
         if stands and trial.constraints is not None:
             self.measured[number] = None
             self._sizes[len(trial.constraints)] += 1
@@ -112,6 +116,7 @@ class Standing:
         """Forget what a trial was; its place among the contexts seen it keeps."""
         number = trial.number
         self._open.pop(number, None)
+        self.failed.pop(number, None)
         if number in self.measured:
             del self.measured[number]
             self._sizes[len(trial.constraints or ())] -= 1

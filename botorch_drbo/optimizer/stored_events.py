@@ -15,6 +15,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo._validation import is_number
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.events import Ask, CheckedTell, Event, Tell, Withdraw
@@ -161,7 +162,7 @@ def _vector(value: object, name: str) -> Tensor:
             f"`{name}` must be a list of numbers, got {_brief(value)}."
         )
     for entry in value:
-        if isinstance(entry, bool) or not isinstance(entry, (int, float)):
+        if not is_number(entry):
             raise InputDataError(
                 f"`{name}` must be a list of numbers, but has {_brief(entry)} in it."
             )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -14,7 +13,7 @@ from torch import Tensor
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.space import Space
-from botorch_drbo.space.table import cell, row_names, to_frame, to_outcomes, to_tensor
+from botorch_drbo.space.table import to_frame, to_outcomes, to_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,75 +174,3 @@ def _numbered(values: Tensor, letter: str) -> pd.DataFrame:
 
 def _number(value: float | None) -> float:
     return float("nan") if value is None else value
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a table that were told together.
-
-    Attributes:
-        x: Decisions, ``m x d_x``.
-        c: Contexts, ``m x d_c``; None if the world has not shown them.
-        y: Outcomes, ``m``; None if they are out.
-        asked: Whether they are pending.
-    """
-
-    x: Tensor
-    c: Tensor | None
-    y: Tensor | None
-    asked: bool
-
-
-def read_trials(df: Any, space: Space) -> list[Rows]:
-    r"""The trials of a table in its order, which is the order of their contexts.
-
-    Args:
-        df: A DataFrame with a column for each variable and the outcome.
-        space: The variables.
-
-    Returns:
-        Neighbouring rows of which as much is known: an outcome, a context, neither.
-
-    Raises:
-        InputDataError: No DataFrame, a missing column, or a value that is missing or
-            wrong; the message names the row and the column.
-    """
-    if not hasattr(df, "columns") or not hasattr(df, "loc"):
-        raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
-    contexts = list(space.contexts)
-    names = [*space.decisions, *contexts, space.outcome]
-    missing = [name for name in names if name not in df.columns]
-    if missing:
-        raise InputDataError(
-            f"`df` has no column `{missing[0]}`. It has {list(df.columns)}."
-        )
-    twice = [name for name in names if list(df.columns).count(name) > 1]
-    if twice:
-        raise InputDataError(f"`df` has the column `{twice[0]}` more than once.")
-    has_y = df[space.outcome].notna()
-    has_c = df[contexts].notna()
-    partly = has_c.any(axis=1) & ~has_c.all(axis=1) | (has_y & ~has_c.all(axis=1))
-    if partly.any():
-        i = int(partly.to_numpy().argmax())
-        empty = next(name for name in contexts if not has_c[name].iloc[i])
-        raise InputDataError(
-            f"{cell('df', row_names(df), i, empty)} is empty, but the row has other "
-            "contexts or an outcome. Fill it in; only a row whose context is not known "
-            "at all may leave its contexts and its outcome empty."
-        )
-    known = list(zip(has_c.all(axis=1), has_y, strict=True))
-    groups = groupby(range(len(df)), key=known.__getitem__)
-    return [
-        _rows(df.iloc[list(positions)], space, with_c=with_c, with_y=with_y)
-        for (with_c, with_y), positions in groups
-    ]
-
-
-def _rows(df: pd.DataFrame, space: Space, *, with_c: bool, with_y: bool) -> Rows:
-    outcome = space.outcome
-    return Rows(
-        x=to_tensor(df, space.decisions, "df"),
-        c=to_tensor(df, space.contexts, "df") if with_c else None,
-        y=to_outcomes(df[outcome], outcome, "df") if with_y else None,
-        asked=not with_y,
-    )

@@ -4,7 +4,7 @@ matplotlib comes with the extra ``benchmarks``. ``import botorch_drbo`` does not
 this module, so the library works without matplotlib.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.plotting.compare import plot_compare
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import plot_history
@@ -37,8 +37,4 @@ _MOVED = {
     "ObservedHistory": "botorch_drbo.plotting.history",
     "Predicts": "botorch_drbo.plotting.worst_case",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -28,7 +28,8 @@ def plot_compare(
         >>> from botorch_drbo import RobustOptimizer
         >>> from botorch_drbo.plotting import plot_compare
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-        >>> opt = RobustOptimizer("erbo", unit, unit, num_restarts=2)
+        >>> few = {"num_restarts": 2, "raw_samples": 16}
+        >>> opt = RobustOptimizer("erbo", unit, unit, **few)
         >>> x, c = torch.rand(2, 8, 1, dtype=torch.double)
         >>> opt.tell(x, 0.5 * c, -(x - c).square(), closes_pending=False)
         >>> ax = plot_compare(opt.compare(shifts={"c1": 0.3}))

@@ -25,14 +25,6 @@ POLICIES: dict[str, Policy] = {
 
 __all__ = [
     "POLICIES",
-    "ConfidenceBound",
     "ConfidenceWidth",
-    "DecisionBound",
-    "DisagreementPenalty",
-    "ExpectedImprovement",
-    "FiniteDifference",
-    "IntegralImprovement",
-    "LipschitzPenalty",
     "Policy",
-    "Thompson",
 ]

@@ -10,7 +10,7 @@ from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from botorch_drbo.adversaries.base import Adversary, FittedRound
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 
 
 @storable

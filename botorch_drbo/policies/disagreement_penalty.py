@@ -8,12 +8,8 @@ from typing import ClassVar, final
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
-from botorch_drbo.acquisition import (
-    DisagreementPenalizedUCB,
-    DistributionallyRobustUCB,
-    PenaltyOver,
-)
-from botorch_drbo.acquisition.disagreement_penalized import check_penalty
+from botorch_drbo.acquisition import DisagreementPenalizedUCB, DistributionallyRobustUCB
+from botorch_drbo.acquisition.disagreement_penalized import PenaltyOver, check_penalty
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.exploration import (
     ConfidenceWidth,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -12,6 +11,7 @@ from botorch.models.model import Model
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
+from botorch_drbo._validation import check_flag, is_finite_number
 from botorch_drbo.confidence import (
     confidence_width,
     maximum_information_gain,
@@ -77,10 +77,7 @@ class ConfidenceWidth(Rule):
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        if not isinstance(self.data_free, bool):
-            raise InputDataError(
-                f"`data_free` must be True or False, got {self.data_free!r}."
-            )
+        check_flag(self.data_free, "data_free")
         std = 1.0 if self.noise_std is None else self.noise_std
         ratio = 1.0 if self.noise_ratio is None else self.noise_ratio
         confidence_width(  # checks the numbers
@@ -161,8 +158,7 @@ def check_beta(beta: Schedule | ConfidenceWidth | float) -> None:
 
 def check_misspecification(value: float) -> None:
     """Raise if this is no size of an error of the model."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0.0 <= value < math.inf:
+    if not is_finite_number(value) or value < 0.0:
         raise InputDataError(
             "`misspecification` must be a finite number that is not negative, got "
             f"{value!r}."

@@ -4,7 +4,7 @@ Knows models; knows nothing of robustness, of scores, or of beta. Outside this f
 only ``view.py`` is spoken to.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.posterior.factory import marginal_posterior
 from botorch_drbo.posterior.view import (
     LocalMoments,
@@ -37,8 +37,4 @@ _MOVED = {
     "with_known_columns": "botorch_drbo.posterior.known_columns",
     "with_perturbation": "botorch_drbo.posterior.perturbation",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import TypeAlias
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import did_you_mean
+from botorch_drbo._validation import did_you_mean, is_number
 from botorch_drbo.problem.search_space import SearchSpace
 
 ColumnRadii: TypeAlias = Mapping[str, float]
@@ -46,7 +45,7 @@ def checked(radii: ColumnRadii, name: str = "radius") -> dict[str, float]:
             raise InputDataError(
                 f"`{name}` must have names of context columns as keys, got {column!r}."
             )
-        if isinstance(value, bool) or not isinstance(value, Real):
+        if not is_number(value):
             raise InputDataError(
                 f"`{name}` of `{column}` must be a number, got "
                 f"{type(value).__name__} {value!r}."

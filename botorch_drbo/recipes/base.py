@@ -23,12 +23,13 @@ from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_inside
+from botorch_drbo._validation import check_count, check_inside
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import encode
 from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
@@ -84,6 +85,8 @@ class Recipe(ABC):
     """Whether its decisions depend on which contexts are to be expected."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
+    avoids_failed: ClassVar[bool] = True
+    """Whether decisions of failed trials are avoided as pending ones are."""
     context_order: ClassVar[str | None] = None
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_box: ClassVar[bool] = False
@@ -91,7 +94,7 @@ class Recipe(ABC):
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
     adversary: ClassVar[Adversary | None] = None
-    """Whose contexts, and what may become of them; None if nothing may."""
+    """Which contexts, and how their distribution may change; None if nothing may."""
 
     @property
     def default_surrogate(self) -> str:
@@ -135,8 +138,8 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             q: How many decisions.
-            X_pending: Decisions on their way that have no outcome yet, ``m x d_x``.
-            seed: Decides every random draw.
+            X_pending: Pending decisions, without an outcome yet, ``m x d_x``.
+            seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             this_round: What is known about this round alone; None for nothing.
@@ -153,12 +156,11 @@ class Recipe(ABC):
             UnsupportedError: The recipe can make nothing of what is known about the
                 round.
         """
-        self._check(history, space, self.needs_data)
-        recipe, history, space = self.condition_on_round(
-            this_round, history, space, decides=True
-        )
-        if isinstance(q, bool) or not isinstance(q, int) or q < 1:
-            raise InputDataError(f"`q` must be a positive integer, got {q!r}.")
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, self.needs_data)
+        recipe, observed = self.condition_on_round(this_round, observed, decides=True)
+        space = observed.space
+        check_count(q, "q")
         if X_pending is not None and X_pending.shape[0] == 0:
             X_pending = None
         if X_pending is not None:
@@ -167,14 +169,7 @@ class Recipe(ABC):
             different = 1 if self.may_repeat else q
             candidates = check_candidates(candidates, space, different)
         with isolated_rng(seed, space.bounds.device):
-            x = recipe._propose(
-                history,
-                space,
-                q=q,
-                X_pending=X_pending,
-                seed=seed,
-                candidates=candidates,
-            ).detach()
+            x = recipe._propose(observed, q, X_pending, candidates).detach()
         if candidates is not None:
             return x
         # L-BFGS-B may leave the box by a rounding error.
@@ -194,7 +189,7 @@ class Recipe(ABC):
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             this_round: What is known about this round alone; None for nothing.
@@ -209,14 +204,14 @@ class Recipe(ABC):
             UnsupportedError: The recipe can make nothing of what is known about the
                 round.
         """
-        self._check(history, space, needs_data=True)
-        recipe, history, space = self.condition_on_round(
-            this_round, history, space, decides=False
-        )
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, needs_data=True)
+        recipe, observed = self.condition_on_round(this_round, observed, decides=False)
+        space = observed.space
         if candidates is not None:
             candidates = check_candidates(candidates, space)
         with isolated_rng(seed, space.bounds.device):
-            best = recipe._recommend(history, space, seed=seed, candidates=candidates)
+            best = recipe._recommend(observed, candidates)
         if space.known_context is None:
             return best
         shown = best.context_set  # a density estimate spreads a little in each column
@@ -238,7 +233,7 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             contexts: ``m x d_c``; NaN where a context is not known.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What else is known about this round; None for nothing.
 
         Returns:
@@ -249,20 +244,20 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History, contexts and space do not fit.
             UnsupportedError: The recipe's decisions do not depend on the context.
         """
-        self._check(history, space, needs_data=True)
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, needs_data=True)
         this_round = Round() if this_round is None else this_round
-        condition_on_round = [
+        rounds = [
             self.condition_on_round(
-                replace(this_round, known_context=context), history, space, decides=True
+                replace(this_round, known_context=context), observed, decides=True
             )
             for context in contexts
         ]
         with isolated_rng(seed, space.bounds.device):
-            model = self._fit(history, space)
-            constraints = self._fit_constraints(history, space)
+            model = self._fit(observed)
+            constraints = self._fit_constraints(observed)
             decisions = [
-                recipe._decide(model, constraints, seen, here, seed=seed)
-                for recipe, seen, here in condition_on_round
+                recipe._decide(model, constraints, known) for recipe, known in rounds
             ]
         return torch.stack(decisions)
 
@@ -282,7 +277,7 @@ class Recipe(ABC):
                 the decision alone does not look at it, and fits its own.
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -295,13 +290,12 @@ class Recipe(ABC):
         """
         if not self.uses_contexts:
             return self.recommend(history, space, seed=seed).x
-        self._check(history, space, needs_data=True)
-        recipe, history, space = self.condition_on_round(
-            this_round, history, space, decides=False
-        )
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, needs_data=True)
+        recipe, observed = self.condition_on_round(this_round, observed, decides=False)
         with isolated_rng(seed, space.bounds.device):
-            constraints = recipe._fit_constraints(history, space)
-            return recipe._decide(model, constraints, history, space, seed=seed)
+            constraints = recipe._fit_constraints(observed)
+            return recipe._decide(model, constraints, observed)
 
     def choose_contexts(
         self,
@@ -324,7 +318,7 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             x: Decisions, ``q x d_x``.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -335,13 +329,12 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History, round and space do not fit.
             UnsupportedError: The recipe models the decision alone.
         """
-        self._check(history, space, needs_data=True)
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, needs_data=True)
         self.check_uses_contexts("choose_context")
-        recipe, history, space = self.condition_on_round(
-            this_round, history, space, decides=True
-        )
+        recipe, observed = self.condition_on_round(this_round, observed, decides=True)
         with isolated_rng(seed, space.bounds.device):
-            chosen = recipe._choose_contexts(history, space, x, seed=seed)
+            chosen = recipe._choose_contexts(observed, x)
         return chosen.clamp(*space.context_bounds)
 
     def fitted_model(
@@ -352,7 +345,7 @@ class Recipe(ABC):
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
 
         Returns:
             The model, in evaluation mode; its outcome is to be maximised.
@@ -362,18 +355,14 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History and space do not fit.
             UnsupportedError: The recipe has no model.
         """
-        self._check(history, space, needs_data=True)
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, needs_data=True)
         with isolated_rng(seed, space.bounds.device):
-            return self._fit(history, space)
+            return self._fit(observed)
 
     def condition_on_round(
-        self,
-        this_round: Round | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        decides: bool,
-    ) -> tuple[Self, History, SearchSpace]:
+        self, this_round: Round | None, observed: ObservedRound, *, decides: bool
+    ) -> tuple[Self, ObservedRound]:
         r"""Turn what is known about a round into a recipe and a problem without it.
 
         A reference and a radius are options of the recipe. Known columns of the context
@@ -382,12 +371,11 @@ class Recipe(ABC):
 
         Args:
             this_round: What is known about this round alone; None for nothing.
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
+            observed: What has been observed, and the boxes.
             decides: Whether the recipe's search is asked, and not its judgement.
 
         Returns:
-            The recipe, the history and the boxes of this round.
+            The recipe, and what it is asked about.
 
         Raises:
             InputDataError: It leaves the boxes.
@@ -395,7 +383,8 @@ class Recipe(ABC):
             UnsupportedError: The recipe can make nothing of it.
         """
         if this_round is None:
-            return self, history, space
+            return self, observed
+        space = observed.space
         this_round = this_round.within(space)
         options: dict[str, Any] = {}
         if this_round.context_set is not None:
@@ -418,9 +407,10 @@ class Recipe(ABC):
         if this_round.radius is not None:
             recipe.check_radius(space)
         if this_round.known_context is None:
-            return recipe, history, space
-        seen = space.with_known(history.contexts)
-        return recipe, replace(history, contexts=seen), space
+            return recipe, observed
+        history = observed.history
+        history = replace(history, contexts=space.with_known(history.contexts))
+        return recipe, replace(observed, history=history, space=space)
 
     def check_uses_contexts(self, argument: str) -> None:
         r"""Refuse an argument that makes sense only where the context has a say.
@@ -441,24 +431,16 @@ class Recipe(ABC):
     @abstractmethod
     def _propose(
         self,
-        history: History,
-        space: SearchSpace,
-        *,
+        observed: ObservedRound,
         q: int,
         X_pending: Tensor | None,
-        seed: int,
         candidates: Tensor | None,
     ) -> Tensor:
         """Propose ``q x d_x`` decisions, rows of the list; runs under ``seed``."""
 
     @abstractmethod
     def _recommend(
-        self,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-        candidates: Tensor | None,
+        self, observed: ObservedRound, candidates: Tensor | None
     ) -> Recommendation:
         """Recommend a decision, a row of the list; runs under ``seed``."""
 
@@ -467,29 +449,21 @@ class Recipe(ABC):
         r"""What fits the model of ``[x, c]`` by which recommendations are judged."""
 
     @abstractmethod
-    def _fit(self, history: History, space: SearchSpace) -> Model:
+    def _fit(self, observed: ObservedRound) -> Model:
         """Fit the model of ``[x, c]`` that recommendations are judged by."""
 
-    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
+    def _fit_constraints(self, observed: ObservedRound) -> Model | None:
         """Fit a model of each outcome constraint; None if there are none."""
         return None
 
     @abstractmethod
     def _decide(
-        self,
-        model: Model,
-        constraints: Model | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
+        self, model: Model, constraints: Model | None, observed: ObservedRound
     ) -> Tensor:
         """Recommend ``d_x`` for the known context of the space, by fitted models."""
 
     @abstractmethod
-    def _choose_contexts(
-        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
-    ) -> Tensor:
+    def _choose_contexts(self, observed: ObservedRound, x: Tensor) -> Tensor:
         """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
 
     def check_space(self, space: SearchSpace) -> None:
@@ -564,7 +538,8 @@ class Recipe(ABC):
                 "for example `gp_ucb`, `dro` or `wdrbo`."
             )
 
-    def _check(self, history: History, space: SearchSpace, needs_data: bool) -> None:
+    def _check(self, observed: ObservedRound, needs_data: bool) -> None:
+        history, space = observed.history, observed.space
         self.check_space(space)
         if history.constraints is not None:
             self.check_takes_constraints()

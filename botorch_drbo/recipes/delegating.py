@@ -9,8 +9,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.history import History
-from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes.base import Recipe
 from botorch_drbo.recipes.outcome_model import check_outcome_model
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
@@ -62,41 +61,29 @@ class DelegatingRecipe(Recipe):
         return self.recommender.with_options(**shared)
 
     def _recommend(
-        self,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-        candidates: Tensor | None,
+        self, observed: ObservedRound, candidates: Tensor | None
     ) -> Recommendation:
         return self._recommender().recommend(
-            history, space, seed=seed, candidates=candidates
+            observed.history,
+            observed.space,
+            seed=observed.seed,
+            candidates=candidates,
         )
 
     def judging_surrogate(self) -> Surrogate:
         r"""That of the recipe that recommends."""
         return self._recommender().judging_surrogate()
 
-    def _fit(self, history: History, space: SearchSpace) -> Model:
-        return self._recommender()._fit(history, space)
+    def _fit(self, observed: ObservedRound) -> Model:
+        return self._recommender()._fit(observed)
 
-    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
-        return self._recommender()._fit_constraints(history, space)
+    def _fit_constraints(self, observed: ObservedRound) -> Model | None:
+        return self._recommender()._fit_constraints(observed)
 
     def _decide(
-        self,
-        model: Model,
-        constraints: Model | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
+        self, model: Model, constraints: Model | None, observed: ObservedRound
     ) -> Tensor:
-        return self._recommender()._decide(
-            model, constraints, history, space, seed=seed
-        )
+        return self._recommender()._decide(model, constraints, observed)
 
-    def _choose_contexts(
-        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
-    ) -> Tensor:
-        return self._recommender()._choose_contexts(history, space, x, seed=seed)
+    def _choose_contexts(self, observed: ObservedRound, x: Tensor) -> Tensor:
+        return self._recommender()._choose_contexts(observed, x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
@@ -10,53 +9,51 @@ from typing import ClassVar, cast
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
-from botorch.exceptions.warnings import BotorchWarning
-from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_positive
-from botorch_drbo.acquisition import DistributionallyRobustUCB, FeasibilityWeighted
+from botorch_drbo._validation import check_positive
+from botorch_drbo.acquisition import FeasibilityWeighted
 from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
-from botorch_drbo.adversaries.worst_case_problem import with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate import RobustnessProfile
+from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior.joint import joint_moments
-from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.history import History
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.base import Recipe, warn_beyond
 from botorch_drbo.recipes.outcome_model import check_outcome_model, surrogate_of
+from botorch_drbo.recommendation.best_decision import (
+    best_by,
+    best_worst_case,
+    incumbents,
+)
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
-    best_feasible,
+    warn_of_the_surest,
 )
+from botorch_drbo.recommendation.context_choice import chosen_context
+from botorch_drbo.recommendation.decision_moments import mean_at
 from botorch_drbo.recommendation.model_check import check_if_closed
 from botorch_drbo.recommendation.profile import profile
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
-from botorch_drbo.recommendation.rivals import against_rivals
-from botorch_drbo.recommendation.worst_case import Score, worst_case
+from botorch_drbo.recommendation.rivals import against_rivals, rivals_of
+from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.search.candidates import best_row, score, without
 from botorch_drbo.search.maximise import Effort, maximise
-from botorch_drbo.search.separation import SEPARATION, best_apart
+from botorch_drbo.search.separation import best_apart
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.fit import (
+    each_with_known_context,
     fit_constraints,
     fit_outcomes,
     with_known_context,
 )
 from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
-
-_MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
-_GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round
-_PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
-_CARRIES = 1e-6  # less mass in a worst case is a rounding error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,23 +71,24 @@ class ModelBasedRecipe(Recipe):
     Args:
         reference: The context distribution if it is known (the general setting);
             None to estimate it from the contexts seen (the data-driven setting).
-        half_life: For a world that drifts: after how many further contexts one counts
-            half. A context of age ``a`` (the newest has age 0) has a weight
-            proportional to ``2^(-a / half_life)`` in the estimate, and a radius that
-            follows a schedule in the number of contexts counts the effective sample
-            size ``1 / sum_i p_i^2`` in its place, which stays below about
-            ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
+        half_life: For contexts that drift: the number of further contexts after which
+            the weight of a context is halved. A context of age ``a`` (the newest has
+            age 0) has a weight proportional to ``2^(-a / half_life)`` in the estimate.
+            A radius that follows a schedule in the number of contexts then uses the
+            effective sample size ``1 / sum_i p_i^2``, which stays below about
+            ``2.9 half_life + 1``. All outcomes are still used. None for equal weights.
         surrogate: How outcomes are modelled: a key of ``SURROGATES`` ("botorch",
             "matern", "kernels", "ensemble", ...), a ``Surrogate`` such as
             ``EnsembleOf(["botorch", "rbf"])``, or a function (see ``model``). None for
-            ``DEFAULT_SURROGATE``. Outcome constraints keep models of BoTorch's.
-        hyperparameters: Those of the model if they are known: then nothing is fitted,
-            and outcomes are not standardised by their own spread.
-        feasibility: Where outcome constraints are told: how surely a recommendation
-            has to meet them, ``1 - delta``, under the worst distribution of the
-            recipe's set. While searching, the acquisition function is weighted by that
-            probability, see ``FeasibilityWeighted``.
-        model: A function that makes the model in place of all this: it is called with
+            ``DEFAULT_SURROGATE``, an ensemble of four. Outcome constraints always use
+            BoTorch's model.
+        hyperparameters: The hyper-parameters of the model if they are known; then
+            nothing is fitted, and outcomes are not standardised by their own spread.
+        feasibility: With outcome constraints, the probability with which a
+            recommendation must meet them, ``1 - delta``, under the worst distribution
+            of the recipe's set. During the search the acquisition function is weighted
+            by that probability, see ``FeasibilityWeighted``.
+        model: A function that replaces the surrogate: it is called with
             ``train_X`` (``t x d``: decisions and contexts, or decisions alone if the
             recipe models nothing else), ``train_Y`` (``t x 1``, minus the outcome if
             you minimise), ``train_Yvar`` (``t x 1``, None if no variances were told)
@@ -140,13 +138,7 @@ class ModelBasedRecipe(Recipe):
                 "model is ever certain. 0.95 allows a risk of one in twenty."
             )
         object.__setattr__(self, "feasibility", feasibility)
-        for name in ("num_restarts", "raw_samples", "max_iterations"):
-            check_count(getattr(self, name), name)
-        if self.raw_samples < self.num_restarts:
-            raise InputDataError(
-                f"`raw_samples` ({self.raw_samples}) must be at least `num_restarts` "
-                f"({self.num_restarts}): the restarts are picked from them."
-            )
+        self.effort(seed=0)  # checks its three options
 
     @abstractmethod
     def exploring(
@@ -269,7 +261,7 @@ class ModelBasedRecipe(Recipe):
                 zero to four times the recipe's own radius.
             ambiguity_set: Another set around the same contexts, with the radius that
                 ``radii`` follow if they are None; None for the recipe's own.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -282,13 +274,13 @@ class ModelBasedRecipe(Recipe):
             UnsupportedError: The recipe can make nothing of what is known about the
                 round.
         """
-        self._check(history, space, needs_data=True)
-        recipe, history, space = self.condition_on_round(
-            this_round, history, space, decides=False
-        )
+        observed = ObservedRound(history, space, seed)
+        self._check(observed, needs_data=True)
+        recipe, observed = self.condition_on_round(this_round, observed, decides=False)
+        space = observed.space
         with isolated_rng(seed, space.bounds.device):
-            model = recipe._fit(history, space)
-            state = recipe.state_of(model, history, space, seed)
+            model = recipe._fit(observed)
+            state = recipe._fitted_round(model, observed)
             if radii is not None and radii.numel():
                 diameter, unit = recipe.diameter(space), Adversary.radius_unit
                 if ambiguity_set is not None:
@@ -300,27 +292,25 @@ class ModelBasedRecipe(Recipe):
                 problem = recipe.worst_case_problem(state)
             else:
                 problem = recipe.worst_case_problem_of(ambiguity_set, state)
-            means = [_mean_at(model, row) for row in (x, other) if row is not None]
+            means = [mean_at(model, row) for row in (x, other) if row is not None]
             return profile(problem, means, radii=radii, target=target, seed=seed)
 
     def _propose(
         self,
-        history: History,
-        space: SearchSpace,
-        *,
+        observed: ObservedRound,
         q: int,
         X_pending: Tensor | None,
-        seed: int,
         candidates: Tensor | None,
     ) -> Tensor:
-        model = self._search_model(history, space)
+        space, seed = observed.space, observed.seed
         pending = (
             space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
         )
-        state = self.state_of(model, history, space, seed)
+        state = self._fitted_round(self._search_model(observed), observed)
         chance = self._chance(None, state)
         if chance is not None:
-            state, reference = self._incumbents(chance, state)
+            objective = self.exploiting(state)
+            state, reference = incumbents(objective, chance, state)
         chosen: list[Tensor] = []
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
@@ -347,21 +337,17 @@ class ModelBasedRecipe(Recipe):
         return torch.cat(chosen)
 
     def _recommend(
-        self,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
-        candidates: Tensor | None,
+        self, observed: ObservedRound, candidates: Tensor | None
     ) -> Recommendation:
-        model = self._search_model(history, space)
-        joint = model if self.uses_contexts else self._fit(history, space)
-        state = self.state_of(model, history, space, seed)
+        history, space, seed = observed.history, observed.space, observed.seed
+        model = self._search_model(observed)
+        joint = model if self.uses_contexts else self._fit(observed)
+        state = self._fitted_round(model, observed)
         of_contexts = replace(state, model=joint)
         chance = self._chance(None, of_contexts)
         problem = self.worst_case_problem(of_contexts)
         x, value, feasible, listed = self._best(state, problem, chance, candidates)
-        mean = _mean_at(joint, x)
+        mean = mean_at(joint, x)
         with torch.no_grad():
             reference = problem.contexts
             expected = (reference.weights * mean(reference.points)).sum()
@@ -372,22 +358,8 @@ class ModelBasedRecipe(Recipe):
         )
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
-            warnings.warn(
-                "No decision was found that meets the outcome constraints with "
-                f"probability {self.feasibility} under every plausible distribution of "
-                "the context. This is the one with the largest probability, "
-                f"{feasible:.3g}, whatever its value. Go on asking and telling, or "
-                "lower `feasibility` or the radius.",
-                BotorchWarning,
-                stacklevel=2,
-            )
-        rivals = _observed_rivals(x, history, space)
-        origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
-        if candidates is not None:
-            rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
-        if chance is not None:  # others are no rivals
-            rivals = rivals[chance.probability(rivals) >= chance.level]
-            origin = f"that meet the constraints, {origin}"
+            warn_of_the_surest(feasible, self.feasibility)
+        rivals, origin = rivals_of(x, observed, chance, candidates)
         return Recommendation(
             x=x,
             objective=value.item(),
@@ -418,59 +390,16 @@ class ModelBasedRecipe(Recipe):
     ) -> tuple[Tensor, Tensor, float | None, ContextSet | None]:
         """The decision with the best objective of the mean among those that may be.
 
-        A search needs a list of contexts. If the worst case over the box is lower than
-        on the list, the contexts that make it so are added, and the search starts
-        again.
-
         Returns:
             The decision, ``d_x``, its value, how surely it meets the constraints, and
             the contexts on which it has the best worst case; None if it maximises
             something else.
         """
-        if not self.maximises_worst_case:
-            acqf = self.exploiting(state)
-            return *self._maximum(acqf, state, chance, candidates), None
-        contexts, ball = problem.on_a_full_list(state.seed)
-        for _ in range(_MAX_ROUNDS):
-            objective = UncertaintyObjective(ball)
-            acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
-            x, value, feasible = self._maximum(acqf, state, chance, candidates)
-            mean = _mean_at(state.model, x)
-            with torch.no_grad():
-                values = mean(contexts.points)
-            harder, robust = worst_case(problem, mean, seed=state.seed)
-            if value - robust.value <= _GAIN * (values.max() - values.min()):
-                break
-            contexts = with_unlisted(contexts, harder.points)
-            ball = problem.ball(contexts.points)
-        return x, value, feasible, contexts
-
-    def _maximum(
-        self,
-        acqf: AcquisitionFunction,
-        state: FittedRound,
-        chance: ChanceConstraint | None,
-        candidates: Tensor | None,
-    ) -> tuple[Tensor, Tensor, float | None]:
-        """The best decision for a function, its value, and how surely it is allowed."""
-        history, space, effort = state.history, state.space, self.effort(state.seed)
-        if chance is not None:
-            if candidates is not None:
-                return best_feasible(acqf, chance, space, candidates, None)
-            tried = _tried(history, space)
-            return best_feasible(acqf, chance, space, tried, effort)
-        if candidates is None:
-            # The best decision tried so far is a start too: the answer is never worse.
-            tried = _tried(history, space)
-            start = None
-            if len(tried):
-                start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
-            maxima, values = maximise(acqf, space, effort, start)
-            maxima = maxima.clamp(space.bounds[0], space.bounds[1])
-        else:
-            maxima, values = candidates, score(acqf, candidates)
-        best = values.argmax()
-        return maxima[best], values[best], None
+        effort = self.effort(state.seed)
+        if self.maximises_worst_case:
+            return best_worst_case(state, problem, chance, candidates, effort)
+        acqf = self.exploiting(state)
+        return *best_by(acqf, state, chance, candidates, effort), None
 
     def effort(self, seed: int) -> Effort:
         r"""How hard a maximum is looked for, under a seed."""
@@ -483,103 +412,39 @@ class ModelBasedRecipe(Recipe):
         history, space = state.history, state.space
         if history.constraints is None:
             return None
-        if constraints is None:
-            constraints = self._fit_constraints(history, space)
+        models = fit_constraints(history, space) if constraints is None else constraints
         problem = self.chance_constraint_problem(state)
-        members = cast(ModelListGP, constraints).models
-        known = [
-            cast(SingleTaskGP, with_known_context(cast(Model, member), space))
-            for member in members
-        ]
-        return ChanceConstraint.of(
-            ModelListGP(*known), problem, self.feasibility, state.seed
-        )
-
-    def _incumbents(
-        self, chance: ChanceConstraint, state: FittedRound
-    ) -> tuple[FittedRound, float]:
-        """What a decision has to be better than: a baseline, and a value.
-
-        Those tried that are feasible by the models; while there are none the worst one
-        tried, so that any decision is a gain and feasibility decides.
-        """
-        tried = state.history.X.unique(dim=0)
-        values = score(self.exploiting(state), tried)
-        reached = chance.probability(tried) >= chance.level
-        if not reached.any():
-            reached[values.argmin()] = True
-        history = replace(state.history, baseline=tried[reached])
-        return replace(state, history=history), values[reached].max().item()
+        known = each_with_known_context(cast(Model, models), space)
+        return ChanceConstraint.of(known, problem, self.feasibility, state.seed)
 
     def judging_surrogate(self) -> Surrogate:
         r"""The one of the options, or the recipe's default."""
         return surrogate_of(self)
 
-    def _fit(self, history: History, space: SearchSpace) -> Model:
-        return self.fitted(history, space, uses_contexts=True)
+    def _fitted_round(self, model: Model, observed: ObservedRound) -> FittedRound:
+        return self.state_of(model, observed.history, observed.space, observed.seed)
 
-    def _search_model(self, history: History, space: SearchSpace) -> Model:
+    def _fit(self, observed: ObservedRound) -> Model:
+        return self.fitted(observed.history, observed.space, uses_contexts=True)
+
+    def _search_model(self, observed: ObservedRound) -> Model:
         if self.uses_contexts:
-            return self._fit(history, space)
-        return self.decision_model(history, space)
+            return self._fit(observed)
+        return self.decision_model(observed.history, observed.space)
 
-    def _fit_constraints(self, history: History, space: SearchSpace) -> Model | None:
-        return fit_constraints(history, space)
+    def _fit_constraints(self, observed: ObservedRound) -> Model | None:
+        return fit_constraints(observed.history, observed.space)
 
     def _decide(
-        self,
-        model: Model,
-        constraints: Model | None,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int,
+        self, model: Model, constraints: Model | None, observed: ObservedRound
     ) -> Tensor:
-        known = with_known_context(model, space)
-        state = self.state_of(known, history, space, seed)
+        known = with_known_context(model, observed.space)
+        state = self._fitted_round(known, observed)
         chance = self._chance(constraints, state)
         return self._best(state, self.worst_case_problem(state), chance, None)[0]
 
-    def _choose_contexts(
-        self, history: History, space: SearchSpace, x: Tensor, *, seed: int
-    ) -> Tensor:
-        model = self._fit(history, space)
-        problem = self.worst_case_problem(self.state_of(model, history, space, seed))
-        least = torch.finfo(x.dtype).tiny
-        chosen = []
-        for row in x:
-
-            def pessimistic(contexts: Tensor, row: Tensor = row) -> Tensor:
-                mean, variance = moments_at(model, row, contexts)
-                return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
-
-            contexts, robust = worst_case(problem, pessimistic, seed=seed)
-            points = contexts.points[robust.weights > _CARRIES]
-            with torch.no_grad():
-                variance = moments_at(model, row, points)[1]
-            chosen.append(space.with_known(points[variance.argmax()]))
-        return torch.stack(chosen)
-
-
-def _tried(history: History, space: SearchSpace) -> Tensor:
-    """Decisions with an outcome that may be taken, ``m x d_x``; perhaps none."""
-    tried = history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
-    return tried[feasible(space, tried)]
-
-
-def _observed_rivals(x: Tensor, history: History, space: SearchSpace) -> Tensor:
-    """Decisions told that may be taken and are apart from ``x``, ``m x d_x``."""
-    observed = history.X.unique(dim=0)
-    observed = observed[feasible(space, observed)]
-    lower, upper = space.bounds
-    return observed[((observed - x).abs() > SEPARATION * (upper - lower)).any(-1)]
-
-
-def _mean_at(model: Model, x: Tensor) -> Score:
-    """The mean at one decision ``d_x``: contexts ``n x d_c`` to ``n``."""
-    return lambda contexts: moments_at(model, x, contexts)[0]
-
-
-def moments_at(model: Model, x: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance at one decision ``d_x`` and ``n x d_c`` contexts, ``n``."""
-    return joint_moments(model, torch.cat([x.expand(len(contexts), -1), contexts], -1))
+    def _choose_contexts(self, observed: ObservedRound, x: Tensor) -> Tensor:
+        model, seed = self._fit(observed), observed.seed
+        problem = self.worst_case_problem(self._fitted_round(model, observed))
+        rows = [chosen_context(problem, model, row, seed=seed) for row in x]
+        return observed.space.with_known(torch.stack(rows))

@@ -6,15 +6,9 @@ from typing import Protocol
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
-from botorch_drbo.surrogate import (
-    SURROGATES,
-    FixedHyperparameters,
-    GivenModel,
-    ModelMaker,
-    Surrogate,
-    as_surrogate,
-)
-from botorch_drbo.surrogate.given_model import check_model_maker
+from botorch_drbo.surrogate import SURROGATES, FixedHyperparameters, Surrogate
+from botorch_drbo.surrogate.by_name import as_surrogate
+from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker, check_model_maker
 
 
 class ModelsOutcomes(Protocol):

@@ -23,6 +23,7 @@ from botorch_drbo.confidence.width import nonadaptive_confidence_width
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.problem.history import History
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.delegating import DelegatingRecipe
@@ -44,7 +45,7 @@ class PhasedState:
         decisions: The set :math:`D_1` of all decisions, ``n x d_x``.
         survives: Which of them are in :math:`D_e`, ``n`` booleans.
         observed: Decisions of this episode that have an outcome, ``a x d_x``.
-        pending: Decisions on their way, ``m x d_x``.
+        pending: Decisions without an outcome yet, ``m x d_x``.
     """
 
     episode: int
@@ -166,6 +167,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
+    avoids_failed: ClassVar[bool] = False  # a pending decision is one of the phase
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
     num_decisions: int = 1024
@@ -216,7 +218,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             history: What has been observed, to be maximised: the negative of the
                 outcomes if you minimise.
             space: The boxes of decisions and contexts.
-            X_pending: Decisions on their way, ``m x d_x``.
+            X_pending: Pending decisions, ``m x d_x``.
             candidates: The list that the decisions are chosen from, ``n x d_x``.
 
         Returns:
@@ -226,22 +228,20 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             InputDataError: The list is empty or leaves the box.
             BotorchTensorDimensionError: History, list and space do not fit.
         """
-        self._check(history, space, needs_data=False)
+        observed = ObservedRound(history, space)
+        self._check(observed, needs_data=False)
         if candidates is not None:
             candidates = check_candidates(candidates, space)
-        return self._replay(history, space, X_pending, candidates)[0]
+        return self._replay(observed, X_pending, candidates)[0]
 
     def _propose(
         self,
-        history: History,
-        space: SearchSpace,
-        *,
+        observed: ObservedRound,
         q: int,
         X_pending: Tensor | None,
-        seed: int,
         candidates: Tensor | None,
     ) -> Tensor:
-        state, prior = self._replay(history, space, X_pending, candidates)
+        state, prior = self._replay(observed, X_pending, candidates)
         if q > state.remaining:
             raise InputDataError(
                 f"Episode {state.episode} holds {state.length} decisions: "
@@ -265,18 +265,18 @@ class PhasedUncertaintySampling(DelegatingRecipe):
 
     def _replay(
         self,
-        history: History,
-        space: SearchSpace,
+        observed: ObservedRound,
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> tuple[PhasedState, SingleTaskGP | None]:
         """The state, and a model with the hyper-parameters of the running episode."""
+        history, space = observed.history, observed.space
         decisions = self._sobol_set(space) if candidates is None else candidates
         survives = torch.ones(len(decisions), dtype=torch.bool, device=decisions.device)
         first, length, episode, prior = 0, 1, 1, None
         while first + length <= history.t:
             end = first + length
-            fitted = prior = self._prior(history, space, end)
+            fitted = prior = self._prior(observed, end)
             width = self.confidence_width
             if isinstance(width, ConfidenceWidth):
                 prior = cast(SingleTaskGP, width.model(fitted))
@@ -301,8 +301,9 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         )
         return state, prior
 
-    def _prior(self, history: History, space: SearchSpace, end: int) -> SingleTaskGP:
+    def _prior(self, observed: ObservedRound, end: int) -> SingleTaskGP:
         """A model whose hyper-parameters come from the first ``end`` outcomes."""
+        history, space = observed.history, observed.space
         X, Y, C = history.X[:end], history.Y[:end], history.C[:end]
         before = History(X=X, C=C, Y=Y, contexts=C)
         if self.hyperparameters is not None:

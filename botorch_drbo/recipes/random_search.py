@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.problem.feasible import sample
-from botorch_drbo.problem.history import History
-from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes.delegating import DelegatingRecipe
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
@@ -25,9 +24,11 @@ class RandomSearch(DelegatingRecipe):
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
 
     Args:
-        feasibility: How surely a recommendation has to meet outcome constraints.
+        feasibility: The probability with which a recommendation must meet outcome
+            constraints.
 
     Example:
+        >>> from botorch_drbo.problem import History, SearchSpace
         >>> unit = torch.tensor([[0.0], [1.0]]).double()
         >>> nothing = torch.empty(0, 1).double()
         >>> history = History(X=nothing, C=nothing, Y=nothing, contexts=nothing)
@@ -44,14 +45,12 @@ class RandomSearch(DelegatingRecipe):
 
     def _propose(
         self,
-        history: History,
-        space: SearchSpace,
-        *,
+        observed: ObservedRound,
         q: int,
         X_pending: Tensor | None,
-        seed: int,
         candidates: Tensor | None,
     ) -> Tensor:
+        space = observed.space
         # Runs under the seed; drawn on the CPU, so that every device sees the same.
         if candidates is not None:
             order = torch.randperm(len(candidates)).to(candidates.device)
@@ -59,7 +58,7 @@ class RandomSearch(DelegatingRecipe):
         # One draw is skipped per pending decision: the same seed goes on, not again.
         skipped = 0 if X_pending is None else len(X_pending)
         if not space.is_box:
-            return sample(space, skipped + q, seed)[skipped:]
+            return sample(space, skipped + q, observed.seed)[skipped:]
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
         unit = unit.to(space.bounds)
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])

@@ -5,63 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast, final
+from typing import ClassVar, final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, is_finite_number
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
-from botorch_drbo.adversaries import Empirical, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.confidence import confidence_width
 from botorch_drbo.problem.history import History
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.balancing_state import BalancingState
 from botorch_drbo.recipes.known_prior import KnownPrior
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.schedules import Schedule
 from botorch_drbo.schedules.base import as_schedule
 
 _RANGE_ROUNDING = 1e-6  # of the reward range, so that float32 outcomes at its ends pass
-
-
-@dataclass(frozen=True)
-class BalancingState:
-    r"""Which base played when, how well, and which are out.
-
-    Bases are numbered from 0; the paper's base ``i`` is ``i - 1`` here. Rewards,
-    bounds and misspecifications are on the scale where rewards lie in ``[0, 1]``.
-
-    Attributes:
-        misspecifications: What each base allows for, largest first.
-        information_gain: :math:`\gamma_T`, of the whole horizon.
-        num_design: The outcomes at the beginning that no base played.
-        played: The base of each outcome after these.
-        num_plays: Outcomes of each base, ``n_i``.
-        total_rewards: Their sum, ``S_i``.
-        bounds: The candidate bound on each base's regret so far, ``R_i(n_i)``.
-        eliminated_after: How many plays there had been when the base was eliminated;
-            None for those that are still in.
-        upcoming: The bases of the pending decisions, in order, and of the next one.
-    """
-
-    misspecifications: tuple[float, ...]
-    information_gain: float
-    num_design: int
-    played: tuple[int, ...]
-    num_plays: tuple[int, ...]
-    total_rewards: tuple[float, ...]
-    bounds: tuple[float, ...]
-    eliminated_after: tuple[int | None, ...]
-    upcoming: tuple[int, ...]
-
-    @property
-    def active(self) -> tuple[int, ...]:
-        """The bases that are not eliminated."""
-        return tuple(i for i, out in enumerate(self.eliminated_after) if out is None)
 
 
 @final
@@ -181,6 +148,7 @@ class RegretBalancing(ModelBasedRecipe):
     takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
+    avoids_failed: ClassVar[bool] = False  # a pending decision is a play
 
     horizon: int = 300
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -261,7 +229,7 @@ class RegretBalancing(ModelBasedRecipe):
                 range, or the horizon is over.
             BotorchTensorDimensionError: History and space do not fit.
         """
-        self._check(history, space, needs_data=True)
+        self._check(ObservedRound(history, space), needs_data=True)
         model = self.decision_model(history, space)
         return self._replay(KnownPrior.of(model), history, space, num_pending)
 
@@ -453,10 +421,9 @@ def _slow(n: int) -> float:
 
 
 def _number(value: object, name: str) -> float:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(cast(float, value)):
+    if not is_finite_number(value):
         raise InputDataError(f"`{name}` must be a finite number, got {value!r}.")
-    return float(cast(float, value))
+    return float(value)
 
 
 def _numbers(

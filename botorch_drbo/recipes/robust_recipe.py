@@ -10,9 +10,11 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.adversaries import Adversary, Empirical, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.policies import ConfidenceBound, Policy
+from botorch_drbo.policies import Policy
+from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
@@ -33,8 +35,8 @@ class RobustRecipe(ModelBasedRecipe):
 
     Args:
         name: The key in the registry.
-        adversary: Whose contexts, and what may become of them.
-        policy: How the next decision is sought.
+        adversary: Which contexts, and how their distribution may change.
+        policy: How the next decision is found.
         description: What it is, for people.
 
     Raises:
@@ -43,9 +45,11 @@ class RobustRecipe(ModelBasedRecipe):
             single model.
 
     Example:
-        >>> from botorch_drbo.adversaries import WassersteinBall
-        >>> from botorch_drbo.policies import Thompson
-        >>> recipe = RobustRecipe(adversary=WassersteinBall(), policy=Thompson())
+        >>> from botorch_drbo.adversaries import ADVERSARIES
+        >>> from botorch_drbo.policies import POLICIES
+        >>> recipe = RobustRecipe(
+        ...     adversary=ADVERSARIES["wasserstein"], policy=POLICIES["thompson"]
+        ... )
         >>> recipe.with_options(radius=0.1, num_features=64).options["radius"]
         0.1
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -10,9 +11,9 @@ from typing import cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import ModelListGP
 from botorch.models.model import Model
-from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -22,6 +23,7 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.worst_case import worst_case
@@ -96,10 +98,8 @@ class ChanceConstraint:
             Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
             total = contexts.new_zeros(())
             for member in self.model.models:
-                at = cast(Model, member).posterior(Z.unsqueeze(-2))
-                found = cast(GPyTorchPosterior, at)
-                log = log_probability_of_feasibility(found.mean, found.variance)
-                total = total + log.flatten()
+                mean, variance = joint_moments(cast(Model, member), Z)
+                total = total + log_probability_of_feasibility(mean, variance)
             return total.exp()
 
         return worst_case(self.problem, probability, seed=self.seed)
@@ -109,6 +109,18 @@ class ChanceConstraint:
         seen = len(self.problem.contexts.points)
         points = torch.cat([self.points, contexts.points[seen:]])
         return replace(self, points=points)
+
+
+def warn_of_the_surest(probability: float | None, level: float) -> None:
+    """Say that no decision was found that reaches the level."""
+    warnings.warn(
+        "No decision was found that meets the outcome constraints with probability "
+        f"{level} under every plausible distribution of the context. This is the one "
+        f"with the largest probability, {probability:.3g}, whatever its value. Go on "
+        "asking and telling, or lower `feasibility` or the radius.",
+        BotorchWarning,
+        stacklevel=3,
+    )
 
 
 def best_feasible(

@@ -13,8 +13,8 @@ from torch.nn.functional import pad
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.sizing import check_has_radius
-from botorch_drbo.calibrate import RobustnessProfile, robustness_profile
-from botorch_drbo.calibrate.profile import check_radii
+from botorch_drbo.calibrate import robustness_profile
+from botorch_drbo.calibrate.profile import RobustnessProfile, check_radii
 from botorch_drbo.recommendation.worst_case import Score, worst_case
 
 _NUM_RADII, _TIMES = 25, 4.0

@@ -13,9 +13,49 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.observed_round import ObservedRound
+from botorch_drbo.recommendation.chance_constraint import ChanceConstraint
 from botorch_drbo.recommendation.stability import Stability, overtaken
+from botorch_drbo.search.candidates import without
+from botorch_drbo.search.separation import SEPARATION
 
 _MOST_RIVALS = 32
+
+
+def rivals_of(
+    x: Tensor,
+    observed: ObservedRound,
+    chance: ChanceConstraint | None,
+    candidates: Tensor | None,
+) -> tuple[Tensor, str]:
+    r"""The decisions that a recommendation is compared with.
+
+    Args:
+        x: What is recommended, ``d_x``.
+        observed: What has been observed, and the boxes.
+        chance: What a decision has to meet; None for nothing.
+        candidates: The decisions to choose from, ``m x d_x``; None for all.
+
+    Returns:
+        The others, ``m x d_x``, and where these come from, in words.
+    """
+    rivals = _observed(x, observed)
+    origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
+    if candidates is not None:
+        rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
+    if chance is not None:  # others are no rivals
+        rivals = rivals[chance.probability(rivals) >= chance.level]
+        origin = f"that meet the constraints, {origin}"
+    return rivals, origin
+
+
+def _observed(x: Tensor, observed: ObservedRound) -> Tensor:
+    """Decisions told that may be taken and are apart from ``x``, ``m x d_x``."""
+    tried = observed.history.X.unique(dim=0)
+    tried = tried[feasible(observed.space, tried)]
+    lower, upper = observed.space.bounds
+    return tried[((tried - x).abs() > SEPARATION * (upper - lower)).any(-1)]
 
 
 def against_rivals(

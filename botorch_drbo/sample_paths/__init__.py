@@ -3,18 +3,14 @@
 Knows models; knows nothing of robustness.
 """
 
-from botorch_drbo._deprecation import moved_name
-from botorch_drbo.sample_paths.mixture import MixturePaths, SamplePaths, sample_paths
+from botorch_drbo._deprecation import moved_names
+from botorch_drbo.sample_paths.mixture import sample_paths
 from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
 
-__all__ = ["MixturePaths", "PosteriorPaths", "SamplePaths", "sample_paths"]
+__all__ = ["PosteriorPaths", "sample_paths"]
 
 # Public in version 0.2.0, of use to the library alone: by the module they live in.
 _MOVED = {
     "supports_paths": "botorch_drbo.sample_paths.support",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

@@ -6,7 +6,7 @@ exactly. A :class:`ContextRule` looks at the contexts themselves, not only at th
 number.
 """
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.schedules.base import Constant, Schedule
 from botorch_drbo.schedules.betas import BOCUBeta, SBOKDEBeta
 from botorch_drbo.schedules.covering import WassersteinCoveringRadius
@@ -38,8 +38,4 @@ _MOVED = {
     "as_rule": "botorch_drbo.schedules.base",
     "as_schedule": "botorch_drbo.schedules.base",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+__getattr__ = moved_names(__name__, _MOVED)

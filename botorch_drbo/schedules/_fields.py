@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 
 from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo._validation import is_number
 
 _REMEDY = "Convert a tensor with `.item()`."
 
@@ -18,7 +20,7 @@ def finite_number(value: object, label: str, remedy: str) -> float:
         label: What the user calls it, to open the error message.
         remedy: What to do about another type, to end the message.
     """
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_number(value):
         raise InputDataError(
             f"{label} must be a number, got {type(value).__name__} {value!r}. {remedy}"
         )

@@ -10,7 +10,7 @@ from typing import final
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts.forgetting import effective_size
 from botorch_drbo.schedules._fields import nonnegative_number, set_nonnegative
 

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from botorch.exceptions.errors import InputDataError
-
+from botorch_drbo._validation import check_flag
 from botorch_drbo.schedules._fields import (
     set_dimension,
     set_nonnegative,
@@ -172,10 +171,7 @@ class WassersteinConfidenceRadius(Schedule):
         set_dimension(self, "d_c")
         set_nonnegative(self, "diameter")
         set_probability(self, "delta")
-        if not isinstance(self.uniform, bool):
-            raise InputDataError(
-                f"`uniform` must be True or False, got {self.uniform!r}."
-            )
+        check_flag(self.uniform, "uniform")
 
     def at(self, t: int) -> float:
         r"""The formula of the class."""

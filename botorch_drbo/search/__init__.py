@@ -1,5 +1,6 @@
-"""How a maximum is found: starts, ascents, lists of candidates, mixed variables."""
+"""How a maximum is found: starts, ascents, lists of candidates, mixed variables.
 
-from botorch_drbo.search.maximise import Effort, maximise
+Of use to the library alone: its modules are imported one by one.
+"""
 
-__all__ = ["Effort", "maximise"]
+__all__: list[str] = []

@@ -7,9 +7,11 @@ from typing import cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import InputDataError
 from botorch.optim import optimize_acqf
 from torch import Tensor
 
+from botorch_drbo._validation import check_count
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
@@ -31,12 +33,25 @@ class Effort:
         raw_samples: Points among which the hills are looked for.
         max_iterations: L-BFGS-B iterations per ascent.
         seed: Decides the points.
+
+    Raises:
+        InputDataError: A count below one, or fewer points than restarts.
     """
 
     num_restarts: int
     raw_samples: int
     max_iterations: int
     seed: int
+
+    def __post_init__(self) -> None:
+        """Check the counts."""
+        for name in ("num_restarts", "raw_samples", "max_iterations"):
+            check_count(getattr(self, name), name)
+        if self.raw_samples < self.num_restarts:
+            raise InputDataError(
+                f"`raw_samples` ({self.raw_samples}) must be at least `num_restarts` "
+                f"({self.num_restarts}): the restarts are picked from them."
+            )
 
 
 def maximise(

@@ -79,10 +79,10 @@ def climb(
                 inequality_constraints=linear,
                 options={
                     "maxiter_continuous": min(max_iterations, 32),
-                    # Starts around the inputs of the model, by which BoTorch means
-                    # decisions; ours are decisions and contexts. It takes them where
-                    # every discrete variable has two values.
-                    **({"num_spray_points": 0} if space.discrete else {}),
+                    # No starts around the inputs of the model, by which BoTorch means
+                    # decisions in the unit cube: ours are decisions and contexts in
+                    # the units of the box.
+                    "num_spray_points": 0,
                 },
             )
         found = found.reshape(-1, space.d_x)

@@ -11,8 +11,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.codec import storable
+from botorch_drbo._validation import is_finite_number
 from botorch_drbo.codec.objects import FunctionName
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.space.variables import Category, Variable
 
 Function = Callable[[dict[str, Tensor]], Tensor]
@@ -57,8 +58,7 @@ class LinearConstraint:
             )
         given = {**self.coefficients, "upper": self.upper, "lower": self.lower}
         for name, value in given.items():
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if value is not None and not (number and math.isfinite(value)):
+            if value is not None and not is_finite_number(value):
                 raise InputDataError(
                     f"A LinearConstraint takes finite numbers, got {name}={value!r}."
                 )

@@ -6,15 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import did_you_mean, rounding
-from botorch_drbo.codec import storable
+from botorch_drbo._validation import did_you_mean, is_finite_number, rounding
+from botorch_drbo.codec.tags import storable
 
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""
@@ -183,7 +182,7 @@ class Ordinal(Variable):
     def __post_init__(self) -> None:
         """Check the choices."""
         for choice in self.choices:
-            if not _is_finite(choice):
+            if not is_finite_number(choice):
                 raise InputDataError(
                     f"An Ordinal takes finite numbers, got {choice!r}. For names there "
                     "is Category."
@@ -346,15 +345,9 @@ def as_variable(given: object, name: str) -> Variable:
     )
 
 
-def _is_finite(value: object) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    return math.isfinite(float(value))
-
-
 def _check_order(lower: object, upper: object, what: str) -> None:
     for bound in (lower, upper):
-        if not _is_finite(bound):
+        if not is_finite_number(bound):
             raise InputDataError(f"{what} has finite bounds, got {bound!r}.")
     if not float(lower) < float(upper):  # pyright: ignore[reportArgumentType]
         raise InputDataError(
@@ -375,7 +368,7 @@ def finite_numbers(column: Sequence[object], cell: Cell) -> Tensor:
     for i, value in enumerate(column):
         if value is None:
             raise InputDataError(f"{cell(i)} is empty. It must be a finite number.")
-        if not _is_finite(value):
+        if not is_finite_number(value):
             raise InputDataError(f"{cell(i)} must be a finite number, got {value!r}.")
     return torch.tensor([float(v) for v in column], dtype=torch.double)  # pyright: ignore[reportArgumentType]
 

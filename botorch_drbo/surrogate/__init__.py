@@ -2,11 +2,10 @@
 
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
-from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE, SURROGATES, as_surrogate
+from botorch_drbo.surrogate.by_name import SURROGATES
 from botorch_drbo.surrogate.edrbo_kernel import KERNELS, EdrboKernel
 from botorch_drbo.surrogate.ensemble_of import EnsembleOf
 from botorch_drbo.surrogate.gaussian_process import GaussianProcess
-from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
 from botorch_drbo.surrogate.hyperparameter_draws import HyperparameterDraws
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
@@ -22,17 +21,12 @@ SURROGATES |= {
 SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern", "rbf", "matern32"])
 
 __all__ = [
-    "DEFAULT_SURROGATE",
     "SURROGATES",
-    "BoTorchDefault",
     "EdrboKernel",
     "EnsembleOf",
     "FixedHyperparameters",
     "GaussianProcess",
-    "GivenModel",
     "HyperparameterDraws",
     "ModelData",
-    "ModelMaker",
     "Surrogate",
-    "as_surrogate",
 ]

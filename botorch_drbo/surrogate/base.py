@@ -11,7 +11,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
@@ -86,7 +86,7 @@ class ModelData:
             options: What else ``SingleTaskGP`` takes.
 
         Returns:
-            The model, which speaks the user's units.
+            The model, with the user's units.
         """
         return scaled_model(
             self.inputs,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import final
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from botorch.optim.core import torch_minimize
 from botorch.optim.stopping import ExpMAStoppingCriterion
@@ -18,7 +17,7 @@ from torch.nn.functional import softplus
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import CyclicLR
 
-from botorch_drbo._validation import did_you_mean
+from botorch_drbo._validation import check_choice
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import (
     RBF,
@@ -66,11 +65,7 @@ class EdrboKernel(Surrogate):
 
     def __post_init__(self) -> None:
         """Check the name."""
-        if self.kernel not in KERNELS:
-            raise InputDataError(
-                f"`kernel` must be one of {sorted(KERNELS)}, got {self.kernel!r}."
-                f"{did_you_mean(str(self.kernel), KERNELS)}"
-            )
+        check_choice(self.kernel, "kernel", sorted(KERNELS))
 
     def fit(self, data: ModelData) -> SingleTaskGP:
         r"""Take the steps."""

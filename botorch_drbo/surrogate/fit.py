@@ -92,6 +92,13 @@ def with_known_context(model: Model, space: SearchSpace) -> Model:
     return with_known_columns(model, [space.d_x + j for j in columns], known[columns])
 
 
+def each_with_known_context(models: Model, space: SearchSpace) -> ModelListGP:
+    """The same of each model of a list."""
+    members = cast(ModelListGP, models).models
+    known = [with_known_context(cast(Model, member), space) for member in members]
+    return ModelListGP(*cast(list[SingleTaskGP], known))
+
+
 def _of_space(model: Model, space: SearchSpace) -> Model:
     """A model of ``[x, c]`` that knows of perturbations and known columns."""
     perturbed = with_perturbation(model) if space.perturbation else model

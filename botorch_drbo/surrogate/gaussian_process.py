@@ -8,7 +8,6 @@ from typing import final
 
 import numpy as np
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from gpytorch.constraints import Positive
 from gpytorch.kernels import ScaleKernel
@@ -16,7 +15,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from scipy.optimize import minimize
 
-from botorch_drbo._validation import did_you_mean
+from botorch_drbo._validation import check_choice
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import RBF, Array, Correlation, ProductMatern
 from botorch_drbo.surrogate.evidence import Family, LogPosterior
@@ -66,11 +65,7 @@ class GaussianProcess(Surrogate):
 
     def __post_init__(self) -> None:
         """Check the name."""
-        if self.kernel not in KERNELS:
-            raise InputDataError(
-                f"`kernel` must be one of {sorted(KERNELS)}, got {self.kernel!r}."
-                f"{did_you_mean(str(self.kernel), KERNELS)}"
-            )
+        check_choice(self.kernel, "kernel", sorted(KERNELS))
 
     def family(self, num_variables: int) -> Family:
         r"""The processes and their priors, for so many decisions and contexts."""

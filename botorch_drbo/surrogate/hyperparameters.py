@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -14,6 +13,7 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
+from botorch_drbo._validation import check_positive
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
@@ -144,8 +144,4 @@ class FixedHyperparameters(Surrogate):
 
 def _check_positive(name: str, *values: float) -> None:
     for value in values:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value <= 0:
-            raise InputDataError(
-                f"`{name}` must be positive and finite, got {value!r}."
-            )
+        check_positive(value, name)

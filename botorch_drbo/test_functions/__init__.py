@@ -16,10 +16,9 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._deprecation import moved_name
+from botorch_drbo._deprecation import moved_names
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
-from botorch_drbo.test_functions.optimum import find_optimum
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
 from botorch_drbo.test_functions.surrogates import (
     covid_testing,
@@ -64,14 +63,11 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 __all__ = [
     "TEST_FUNCTIONS",
     "RobustTestFunction",
-    "closed_form",
-    "find_optimum",
     "make_test_function",
 ]
 
-_MOVED = {"Optimum": "botorch_drbo.test_functions.optimum"}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name from where version 0.2.0 had it."""
-    return moved_name(__name__, name, _MOVED)
+_MOVED = {
+    "Optimum": "botorch_drbo.test_functions.optimum",
+    "find_optimum": "botorch_drbo.test_functions.optimum",
+}
+__getattr__ = moved_names(__name__, _MOVED)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar, final
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.distributions import Distribution
 
+from botorch_drbo._validation import check_choice
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.test_functions.base import RobustTestFunction, Separated
 from botorch_drbo.test_functions.optimum import Optimum
@@ -114,8 +114,5 @@ def of_preset(values: Mapping[str, Value], preset: str) -> Value:
     Raises:
         InputDataError: There is no such preset.
     """
-    if preset not in values:
-        raise InputDataError(
-            f"`preset` must be one of {tuple(values)}, got {preset!r}."
-        )
+    check_choice(preset, "preset", values)
     return values[preset]

@@ -3,7 +3,7 @@
 They need pytest and hypothesis, which the extra ``testing`` brings.
 """
 
-from botorch_drbo.testing._assertions import CONTRACTS
+from botorch_drbo.testing._assertions import CONTRACTS as CONTRACTS
 from botorch_drbo.testing.acquisition import (
     AcquisitionContract,
 )
@@ -31,7 +31,6 @@ from botorch_drbo.testing.view_case import PosteriorViewCase
 from botorch_drbo.testing.views import PosteriorViewContract
 
 __all__ = [
-    "CONTRACTS",
     "AcquisitionCase",
     "AcquisitionContract",
     "AdversaryCase",

@@ -44,7 +44,7 @@ class AdversaryCase:
             from a density do.
 
     Example:
-        >>> from botorch_drbo.adversaries import WassersteinBall
+        >>> from botorch_drbo.adversaries.wasserstein import WassersteinBall
         >>> AdversaryCase("ball", WassersteinBall(num_candidates=16), draws=True).name
         'ball'
     """
@@ -77,7 +77,7 @@ class AdversaryContract:
     contexts, storing, options that are explained.
 
     Example:
-        >>> from botorch_drbo.adversaries import Empirical
+        >>> from botorch_drbo.adversaries.empirical import Empirical
         >>> class TestMyAdversaries(AdversaryContract):
         ...     cases = [AdversaryCase("empirical", Empirical())]
     """

@@ -50,7 +50,7 @@ class PolicyCase:
             decision need not lower the value beside it.
 
     Example:
-        >>> from botorch_drbo.policies import ConfidenceBound
+        >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> case = PolicyCase("careful", ConfidenceBound(beta=1.0))
         >>> "wasserstein" in case.adversaries
         True
@@ -103,7 +103,7 @@ class PolicyContract:
     decisions, storing, refusals in words, options that are explained.
 
     Example:
-        >>> from botorch_drbo.policies import ConfidenceBound
+        >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> class TestMyPolicies(PolicyContract):
         ...     cases = [PolicyCase("confidence_bound", ConfidenceBound())]
     """

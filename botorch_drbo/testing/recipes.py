@@ -139,8 +139,7 @@ class RecipeContract:
         "kind",
         [
             {"d_c": 2},
-            {"d_x": 1},
-            {"dtype": torch.float32},
+            {"d_x": 1, "dtype": torch.float32},
             {"t": 1, "d_c": 2, "dtype": torch.float32},
         ],
         ids=str,

@@ -10,18 +10,20 @@ import torch
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
-    ConfidenceBoundOptions,
     DistributionallyRobustUCB,
     EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
-    PathOptions,
     RobustAcquisitionFunction,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
-from botorch_drbo.acquisition.options import PosteriorOptions
+from botorch_drbo.acquisition.options import (
+    ConfidenceBoundOptions,
+    PathOptions,
+    PosteriorOptions,
+)
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import small_model, uniform

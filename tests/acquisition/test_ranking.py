@@ -22,7 +22,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.search import maximise
+from botorch_drbo.search.maximise import maximise
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
 

@@ -22,9 +22,10 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer
-from botorch_drbo.adversaries import AroundContexts, WassersteinBall
+from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
-from botorch_drbo.policies import ConfidenceBound
+from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.column_radii import in_widths, in_words
 from botorch_drbo.recipes import RECIPES, RobustRecipe
@@ -252,7 +253,9 @@ def test_every_question_takes_it() -> None:
     assert len(opt.policy({"weather": ["sun", "rain"]}, radius={"temp": 6})) == 2
     known = opt.recommend(radius=radius, context={"weather": "sun"})
     assert "within 6 of temp (Wasserstein)" in known.searched
-    profile = opt.robustness_profile({"stock": 15.0}, radius={"temp": 3})
+    profile = opt.robustness_profile(
+        {"stock": 15.0}, radius={"temp": 3}, radii=torch.linspace(0.0, 4.0, 7)
+    )
     double = opt.robustness_profile(
         {"stock": 15.0}, radius={"temp": 6}, radii=profile.radii / 2
     )

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from botorch_drbo.adversaries import (
-    ADVERSARIES,
-    Adversary,
-    KernelDensity,
-    KernelDensityBall,
-)
+from botorch_drbo.adversaries import ADVERSARIES, Adversary
+from botorch_drbo.adversaries.kernel_density import KernelDensity, KernelDensityBall
 from botorch_drbo.testing import AdversaryCase, AdversaryContract
 from botorch_drbo.testing.rounds import state_against
 

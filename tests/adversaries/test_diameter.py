@@ -74,7 +74,8 @@ def test_a_constant_is_a_number_and_a_schedule_is_none() -> None:
 
 
 def test_a_round_and_a_profile_warn_too(tmp_path: Path) -> None:
-    opt = optimizer("wdrbo_exact", radius=0.1, num_restarts=1, raw_samples=8)
+    short = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 3}
+    opt = optimizer("wdrbo_exact", radius=0.1, **short)
     for k in range(3):
         c = torch.tensor([[0.5 * k, 6.0 + k]]).double()
         opt.tell(torch.tensor([[0.3 * k]]).double(), c, torch.tensor([[1.0 * k]]))

@@ -8,8 +8,8 @@ import pytest
 from botorch.exceptions.errors import InputDataError
 from typer.testing import CliRunner
 
-from botorch_drbo.cli import app
 from botorch_drbo.cli.columns import parse_constraint, parse_variable
+from botorch_drbo.cli.commands import app
 from botorch_drbo.space import (
     Category,
     Continuous,

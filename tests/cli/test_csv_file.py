@@ -9,6 +9,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.cli.columns import parse_variable
 from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.options import Options
 from botorch_drbo.cli.problem import Problem
 from botorch_drbo.space import Continuous, Integer
 
@@ -60,7 +61,14 @@ def test_a_row_over_several_lines_is_a_row_and_is_told(path: Path) -> None:
     ]
     assert len(file.notes) == 1
     assert "lines 2 to 3 are one row, column `note`" in file.notes[0]
-    problem = Problem.parse(["price=10:90"], ["profit=0:9"], "note", None, path)
+    problem = Problem.parse(
+        Options(
+            data=path,
+            decisions=["price=10:90"],
+            contexts=["profit=0:9"],
+            outcome="note",
+        )
+    )
     assert file.notes[0] in problem.notes
 
 

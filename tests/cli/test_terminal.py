@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from botorch_drbo.cli import app
+from botorch_drbo.cli.commands import app
 from botorch_drbo.cli.terminal import plain, say, show
 
 

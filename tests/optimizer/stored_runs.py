@@ -71,7 +71,10 @@ def dro(ambiguity_set: AmbiguitySet) -> RobustOptimizer:
 
 
 def plain(recipe: str, **options: object) -> RobustOptimizer:
+    """With the surrogate of 0.2.0, unless the options say how outcomes are modelled."""
     settings = {"num_initial": 2, "seed": 7, **SEARCH, **options}
+    if "hyperparameters" not in options:
+        settings |= {"surrogate": "botorch"}
     return RobustOptimizer(recipe, BOUNDS, CONTEXT_BOUNDS, **settings)  # pyright: ignore[reportArgumentType]
 
 
@@ -89,7 +92,13 @@ def named() -> NamedOptimizer:
         constraints=[LinearConstraint({"price": 1, "stock": 2}, upper=120.0)],
     )
     return NamedOptimizer(
-        "wdrbo_exact", space, num_initial=2, maximize=False, radius=0.2, **SEARCH
+        "wdrbo_exact",
+        space,
+        num_initial=2,
+        maximize=False,
+        radius=0.2,
+        surrogate="botorch",
+        **SEARCH,
     )
 
 
@@ -162,7 +171,12 @@ RUNS: dict[str, Callable[[], RobustOptimizer | NamedOptimizer]] = {
     ),
     **{f"dro_{name}": (lambda make=make: dro(make())) for name, make in SETS.items()},
     "float32": lambda: RobustOptimizer(
-        "erbo", BOUNDS.float(), CONTEXT_BOUNDS.bfloat16(), num_initial=2, **SEARCH
+        "erbo",
+        BOUNDS.float(),
+        CONTEXT_BOUNDS.bfloat16(),
+        num_initial=2,
+        surrogate="botorch",
+        **SEARCH,
     ),
     "perturbation": lambda: RobustOptimizer(
         "erbo",
@@ -171,6 +185,7 @@ RUNS: dict[str, Callable[[], RobustOptimizer | NamedOptimizer]] = {
         num_initial=2,
         initial_design="sobol_joint",
         perturbation=True,
+        surrogate="botorch",
         **SEARCH,
     ),
     "named": named,

@@ -16,6 +16,7 @@ from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.schedules import InverseSquareRoot
+from tests.products import each_recipe
 
 
 def inside(x: torch.Tensor, bounds: torch.Tensor) -> bool:
@@ -53,7 +54,7 @@ def test_batch_that_crosses_the_end_of_the_design(toy: Any) -> None:
     assert not torch.equal(x[1], design[1])
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("name", each_recipe())
 def test_batch_of_three_is_distinct_and_pending(toy: Any, name: str) -> None:
     # Eight outcomes: an episode of `phased_gp_us` has seven decisions left then.
     opt = toy.make(name, num_initial=7)
@@ -109,10 +110,10 @@ def test_generators_of_the_caller_are_left_alone(toy: Any) -> None:
     assert all(torch.equal(a, b) for a, b in zip(asked, again, strict=True))
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("name", each_recipe())
 def test_minimise_is_maximise_of_the_negative(toy: Any, name: str) -> None:
     up, down = toy.make(name), toy.make(name, maximize=False)
-    for i, c in enumerate(toy.contexts(5)):
+    for i, c in enumerate(toy.contexts(4)):  # a design of three
         x, z = up.ask(), down.ask()
         assert torch.equal(x, z), i
         y = toy.outcome(x, c.unsqueeze(0))
@@ -197,7 +198,7 @@ def test_state_is_a_copy(toy: Any) -> None:
 def test_ready_made_algorithm(toy: Any) -> None:
     named = toy.make("erbo")
     made = RobustOptimizer(
-        make_recipe("erbo", **toy.budget),
+        make_recipe("erbo", surrogate="botorch", **toy.budget),
         toy.bounds,
         toy.context_bounds,
         num_initial=3,

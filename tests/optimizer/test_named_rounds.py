@@ -30,6 +30,7 @@ from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checksum import state_checksum
 from botorch_drbo.surrogate import FixedHyperparameters
+from tests.products import FEW
 
 WEATHERS = ["sun", "rain", "snow"]
 SPACE = Space(
@@ -171,9 +172,8 @@ def test_known_integers_of_recipes_with_a_grid() -> None:
     X = torch.rand(8, 1, generator=torch.Generator().manual_seed(0)).double()
     C = torch.tensor([[i % 4, i / 8] for i in range(8)]).double()
     for name in ("drbo_mmd", "drbo_kde", "stable_opt", "wdrbo"):
-        opt = NamedOptimizer(
-            name, space, num_initial=0, hyperparameters=PRIOR, **BUDGET
-        )
+        settings = {"num_initial": 0, "hyperparameters": PRIOR, **BUDGET}
+        opt = NamedOptimizer(name, space, **settings, **FEW.get(name, {}))
         opt.tell(X, C, -(X - C[:, :1] / 3).square().squeeze(-1))
         opt.ask(context={"guests": 2})
         best = opt.recommend(context={"guests": 2})

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from botorch_drbo import NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
-from botorch_drbo.codec import storable
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
-from botorch_drbo.policies import ConfidenceBound
+from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_recipe, recipe_from_dict
 

@@ -10,8 +10,8 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo import RobustOptimizer
-from botorch_drbo.adversaries import WassersteinBall
-from botorch_drbo.policies import Thompson
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
+from botorch_drbo.policies.thompson import Thompson
 from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.testing.rounds import PRIOR, SMALL
 

@@ -47,7 +47,7 @@ def test_at_the_radius_of_the_recipe_it_is_the_recommendation(toy, algorithm, op
 
 
 def test_in_total_variation_the_lowest_context_of_the_box_takes_the_mass(toy):
-    opt = observed_run(toy, "dro")
+    opt = observed_run(toy, "dro", surrogate="botorch")
     x = torch.tensor([0.4, 0.1], dtype=torch.double)
     profile = opt.robustness_profile(x, radii=torch.tensor([0.0, 0.1]).double())
     # A fine grid of the model's mean, and 0.05 of the mass of the best contexts.

@@ -20,6 +20,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.surrogate import FixedHyperparameters
+from tests.products import FEW
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
 BOUNDS = torch.tensor([[0.0], [2.0]], dtype=torch.double)
@@ -43,7 +44,8 @@ def rows(num: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
 
 def make(algorithm: str = "erbo", **options: Any) -> RobustOptimizer:
     """An optimizer that has been told twelve trials, and asks the algorithm."""
-    settings = {"num_initial": 0, "hyperparameters": PRIOR, **BUDGET, **options}
+    settings = {"num_initial": 0, "hyperparameters": PRIOR, **BUDGET}
+    settings |= FEW.get(algorithm, {}) | options
     opt = RobustOptimizer(algorithm, BOUNDS, BOX, **settings)
     opt.tell(*rows(12))
     return opt

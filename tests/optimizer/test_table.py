@@ -105,7 +105,8 @@ def test_it_survives_a_journal(tmp_path: Path) -> None:
 
 
 def test_the_rival_of_a_recommendation_is_in_units_too() -> None:
-    opt = NamedOptimizer("dro", SPACE, radius=0.3, num_restarts=1, raw_samples=8)
+    search = {"surrogate": "botorch", "num_restarts": 1, "raw_samples": 8}
+    opt = NamedOptimizer("dro", SPACE, radius=0.3, **search)
     generator = torch.Generator().manual_seed(0)
     dose = torch.linspace(1, 100, 12)
     guests = torch.randint(20, 51, (12,), generator=generator)

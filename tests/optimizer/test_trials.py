@@ -14,7 +14,9 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer.decisions import which_may_meet
 from botorch_drbo.recipes import RECIPES
+from tests.products import FEW
 
 
 def context(value: float) -> Tensor:
@@ -143,6 +145,34 @@ def test_failed_trial_has_no_outcome(opt: RobustOptimizer) -> None:
         opt.tell(x, context(1.0), failed="yes")  # pyright: ignore
 
 
+@pytest.mark.parametrize("name", ["erbo", "wdrbo_exact", "gp_ucb"])
+def test_a_failed_decision_is_not_asked_again(name: str) -> None:
+    unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    few = {"surrogate": "botorch", "num_restarts": 2, "raw_samples": 16}
+    opt = RobustOptimizer(name, unit, unit, num_initial=0, **few)
+    X = torch.linspace(0.1, 0.9, 6, dtype=torch.double).unsqueeze(-1)
+    C = X.flip(0)
+    opt.tell(X, C, -(X - 0.37).square() + 0.1 * C)
+    failed: list[float] = []
+    for _ in range(3):
+        x = opt.ask()
+        failed.append(x.item())
+        opt.tell(x, C[:1], failed=True)
+    gaps = torch.tensor(failed).diff().abs()
+    assert (gaps > 1e-3).all() and abs(failed[2] - failed[0]) > 1e-3, failed
+
+
+def test_a_decision_that_failed_in_another_context_may_be_asked_in_this_one(
+    opt: RobustOptimizer,
+) -> None:
+    x = opt.ask(2)
+    for row, value in zip(x, (1.0, 2.0), strict=True):
+        opt.tell(row, context(value), failed=True)
+    for known, rows in [(None, x), (1.0, x[:1]), (2.0, x[1:]), (3.0, x[:0])]:
+        given = None if known is None else context(known)
+        assert torch.equal(which_may_meet(opt.trials, given, opt.space), rows)
+
+
 def test_failed_decisions_of_the_design_are_made_up_for(toy: Any) -> None:
     opt = toy.make(num_initial=2)
     other = toy.make(num_initial=3)
@@ -257,7 +287,11 @@ def test_just_inside_the_limit_a_run_goes_on(
     limit = LIMITS[dtype]
     budget = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 3}
     opt = RobustOptimizer(
-        name, toy.bounds.to(dtype), toy.context_bounds.to(dtype), **budget
+        name,
+        toy.bounds.to(dtype),
+        toy.context_bounds.to(dtype),
+        **budget,
+        **FEW.get(name, {}),
     )
     x = opt.ask(6)
     c = toy.contexts(6).to(dtype)

@@ -15,6 +15,7 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.surrogate import FixedHyperparameters
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -64,8 +65,11 @@ def test_a_fitted_model_takes_the_variances_at_their_word() -> None:
     X, C, Y = rows()
     opt = make()
     opt.tell(X, C, Y, y_variance=VARIANCES.unsqueeze(-1))
-    noise = opt.model.likelihood.noise * opt.model.outcome_transform.stdvs.square()
-    assert torch.allclose(noise.flatten(), VARIANCES)
+    members = members_of(opt.model)
+    assert len(members) == 4
+    for each in members:
+        noise = each.likelihood.noise * each.outcome_transform.stdvs.square()
+        assert torch.allclose(noise.flatten(), VARIANCES)
     history = opt.history
     assert history.Yvar is not None and history.Yvar.shape == (6, 1)
     assert opt.recommend().worst_case_value <= opt.recommend().expected_value + 1e-9

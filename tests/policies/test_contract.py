@@ -10,7 +10,8 @@ import pytest
 from botorch.exceptions.errors import UnsupportedError
 
 from botorch_drbo.adversaries import ADVERSARIES
-from botorch_drbo.policies import POLICIES, Policy, Thompson
+from botorch_drbo.policies import POLICIES, Policy
+from botorch_drbo.policies.thompson import Thompson
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.testing import PolicyCase, PolicyContract
 from botorch_drbo.testing.policies import smaller

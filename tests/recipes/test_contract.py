@@ -11,18 +11,17 @@ from botorch_drbo import ContextSet
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.testing import RecipeCase, RecipeContract
 from botorch_drbo.testing.recipes import check_proposal, problem
+from tests.products import FEW, covering, one_model
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
 
 # What a recipe has to be told about the problems here, or what would take long.
-NEEDED = {
-    "regret_balancing": {"reward_range": (-1e3, 1e3)},
-    "drbo_mmd_minimax": {"num_contexts": 64},
-}
+NEEDED = {**FEW, "regret_balancing": {"reward_range": (-1e3, 1e3)}}
 
 
 def small(name: str, **options: object) -> Recipe:
-    return make_recipe(name, **SMALL, **NEEDED.get(name, {}), **options)
+    told = {**SMALL, **one_model(name), **NEEDED.get(name, {})}
+    return make_recipe(name, **told, **options)
 
 
 def case(name: str) -> RecipeCase:
@@ -35,7 +34,14 @@ def case(name: str) -> RecipeCase:
 
 
 class TestOurRecipes(RecipeContract):
-    cases = [case(name) for name in sorted(RECIPES)]
+    """Every part of every recipe; tests/policies has each pair of parts."""
+
+    cases = [case(name) for name in covering()]
+
+
+@pytest.mark.slow
+class TestOtherPairs(RecipeContract):
+    cases = [case(name) for name in sorted({*RECIPES} - {*covering()})]
 
 
 def test_stable_opt_keeps_two_moments_of_a_reference() -> None:
@@ -44,7 +50,8 @@ def test_stable_opt_keeps_two_moments_of_a_reference() -> None:
     recipe = small("stable_opt", reference=reference)
     best = recipe.recommend(history, space)
     spread = (best.context_set.points - reference.mean).abs()
-    assert (spread <= reference.std * (1 + 1e-6)).all()
+    # Single precision at 10.5 leaves 1e-6 of a spread of a tenth.
+    assert (spread <= reference.std * (1 + 1e-4)).all()
 
 
 # The grids of DRBO-MMD are the only ones that depend on the number of columns.

@@ -21,7 +21,7 @@ from botorch_drbo.recipes import (
 )
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
 from botorch_drbo.testing.rounds import PRIOR, nothing_fitted
-from tests.products import robust_set
+from tests.products import FEW, each_recipe, robust_set
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 SPACE = SearchSpace(UNIT, UNIT)
@@ -46,7 +46,8 @@ def make(name: str, **options: Any) -> Any:
     known: dict[str, Any] = {"hyperparameters": PRIOR}
     if isinstance(recipe, RobustRecipe):
         known = nothing_fitted(recipe.policy)
-    return make_recipe(name, **SMALL, **known, **options)
+    few = FEW.get(name, {})
+    return make_recipe(name, **{**SMALL, **known, **few, **options})
 
 
 def radius(recipe: Recipe) -> float:
@@ -60,11 +61,9 @@ def test_weights_halve_with_age() -> None:
     assert torch.allclose(contexts.weights[:12], weights(3.0), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("name", each_recipe())
 def test_every_recipe_follows_a_world_that_drifts(name: str) -> None:
     options = {"reward_range": (-2.0, 2.0)} if name == "regret_balancing" else {}
-    if name.startswith("drbo_mmd_"):
-        options = {"num_contexts": 16}
     still = make(name, **options).recommend(HISTORY, SPACE).context_set
     moved = make(name, half_life=2.0, **options)
     recent = moved.recommend(HISTORY, SPACE).context_set

@@ -12,8 +12,11 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.problem import History, Round, SearchSpace
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes import make_recipe
-from botorch_drbo.recipes.model_based import ModelBasedRecipe, _observed_rivals
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recommendation.best_decision import incumbents
+from botorch_drbo.recommendation.rivals import rivals_of
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import uniform
 
@@ -86,7 +89,8 @@ def test_what_has_to_be_beaten_is_the_best_that_is_allowed(
     values = torch.stack([moments(one, data, x.unsqueeze(0))[0].mean() for x in tried])
     level = torch.tensor(probabilities).double()
     chance: Any = SimpleNamespace(probability=lambda X: level, level=0.9)
-    found, reference = one._incumbents(chance, one.state_of(model, data, SPACE, 0))
+    state = one.state_of(model, data, SPACE, 0)
+    found, reference = incumbents(one.exploiting(state), chance, state)
     allowed = level >= 0.9
     if not allowed.any():  # any decision is a gain
         allowed = values == values.min()
@@ -108,7 +112,8 @@ def test_rivals_are_apart_in_some_variable() -> None:
     shifts = torch.tensor([[0.0, 0.0], [0.009, 0.036], [0.011, 0.0], [0.0, 0.044]])
     X = x + shifts.double()
     data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
-    assert sorted(_observed_rivals(x, data, SPACE).tolist()) == sorted(X[2:].tolist())
+    found, _ = rivals_of(x, ObservedRound(data, SPACE), None, None)
+    assert sorted(found.tolist()) == sorted(X[2:].tolist())
 
 
 def test_a_recommendation_is_no_worse_than_what_was_tried() -> None:

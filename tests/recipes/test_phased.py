@@ -157,11 +157,12 @@ def test_fitted_between_episodes_to_all_outcomes() -> None:
     D, options = listed(40), {"confidence_width": None, "norm_bound": 4.0}
     recipe = PhasedUncertaintySampling(**options)
     history = play(recipe, D, 63)
+    one_model = make_recipe("gp_ucb", surrogate="botorch")
     alive, first = np.ones(40, dtype=bool), 0
     for episode in range(1, 7):
         last = first + 2 ** (episode - 1)
         before = history_of(history.X[:last], history.Y[:last])
-        model = make_recipe("gp_ucb").fitted(before, SPACE, uses_contexts=False)
+        model = one_model.fitted(before, SPACE, uses_contexts=False)
         lengthscale = model.covar_module.lengthscale.numpy().ravel()  # pyright: ignore[reportAttributeAccessIssue]
         noise = model.likelihood.noise.item()
         constant = model.mean_module.constant.item()  # pyright: ignore[reportAttributeAccessIssue]

@@ -9,9 +9,11 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
-from botorch_drbo.adversaries import MMDBall, WassersteinBall
+from botorch_drbo.adversaries.mmd import MMDBall
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import KullbackLeibler
-from botorch_drbo.policies import ConfidenceBound, Thompson
+from botorch_drbo.policies.confidence_bound import ConfidenceBound
+from botorch_drbo.policies.thompson import Thompson
 from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recipes.table import TABLE

@@ -179,7 +179,8 @@ def test_gp_ucb_hallucinates_pending_decisions() -> None:
 def test_recommendation_beats_every_decision_tried(name: str) -> None:
     data = history(t=15)
     # A hopeless search: one random start, one step. The decisions tried save it.
-    algorithm = make_recipe(name, num_restarts=1, raw_samples=1, max_iterations=1)
+    search = {"num_restarts": 1, "raw_samples": 1, "max_iterations": 1}
+    algorithm = make_recipe(name, surrogate="botorch", **search)
     assert isinstance(algorithm, RobustRecipe)
     inputs, bounds = data.X, SPACE.bounds
     if name != "gp_ucb":

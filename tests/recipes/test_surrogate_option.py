@@ -17,12 +17,8 @@ from botorch_drbo import RobustOptimizer
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
 from botorch_drbo.recipes import RECIPES, make_recipe, recipe_from_dict
-from botorch_drbo.surrogate import (
-    DEFAULT_SURROGATE,
-    SURROGATES,
-    EnsembleOf,
-    FixedHyperparameters,
-)
+from botorch_drbo.surrogate import SURROGATES, EnsembleOf, FixedHyperparameters
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from tests.models import UNIT, uniform
 
 SMALL: dict[str, Any] = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}
@@ -72,14 +68,14 @@ def told_model(surrogate: str) -> Model:
     return told(surrogate=surrogate).model
 
 
-def test_the_default_is_botorch_and_the_ensemble_has_four() -> None:
-    assert DEFAULT_SURROGATE == "botorch"
+def test_the_default_is_the_ensemble_of_four() -> None:
+    assert DEFAULT_SURROGATE == "ensemble"
     four = ["botorch", "matern", "rbf", "matern32"]
     assert SURROGATES["ensemble"] == EnsembleOf(four)
-    plain, named = told(), told(surrogate="botorch")
+    plain, named = told(), told(surrogate="ensemble")
     asked = plain.ask()
     assert torch.equal(asked, named.ask())
-    assert not torch.equal(asked, told(surrogate="ensemble").ask())
+    assert not torch.equal(asked, told(surrogate="botorch").ask())
 
 
 def test_an_ensembles_decision_is_the_best_on_a_grid() -> None:

@@ -27,8 +27,10 @@ from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
-from botorch_drbo.surrogate import DEFAULT_SURROGATE, FixedHyperparameters
+from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from botorch_drbo.testing.rounds import nothing_fitted
+from tests.products import FEW
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 6}
 SEED = 5
@@ -37,18 +39,8 @@ WIDTH = ConfidenceWidth(norm_bound=1.0)
 
 # What a recipe has to be told about the problems here, or what would take long.
 NEEDED: dict[str, dict[str, Any]] = {
+    **FEW,
     "regret_balancing": {"reward_range": (-10.0, 10.0), "horizon": 16, "num_design": 4},
-    "phased_gp_us": {"num_decisions": 64},
-    "drbo_mmd_minimax": {"num_contexts": 25},
-    "drbo_mmd": {"num_contexts": 25},
-    "ts_drbo_mmd": {"num_contexts": 25, "num_features": 64},
-    "stable_opt": {"num_contexts": 64},
-    "sbo_kde": {"num_contexts": 64},
-    "drbo_kde": {"num_contexts": 64, "num_outside": 64},
-    "ts_drbo_kde": {"num_contexts": 32, "num_outside": 32, "num_features": 64},
-    "ei_drbo_kde": {"num_contexts": 16, "num_outside": 16, "num_paths": 8},
-    "ei_wdrbo": {"num_paths": 8},
-    "ei_erbo": {"num_paths": 8},
 }
 
 # A reference on 1 + 1 and on 2 + 2 dimensions, and sets that know its contexts.

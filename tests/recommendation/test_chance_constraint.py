@@ -24,6 +24,7 @@ from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recommendation.best_decision import incumbents
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     Effort,
@@ -31,6 +32,7 @@ from botorch_drbo.recommendation.chance_constraint import (
 )
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform
+from tests.products import one_model
 
 FUNCTION = Reservoir(num_reference=20)
 SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
@@ -57,7 +59,7 @@ def recipe(name: str = "dro", **options) -> ModelBasedRecipe:
     options = {"reference": FUNCTION.reference, "feasibility": LEVEL} | options
     if name == "dro":
         options = {"ambiguity_set": TotalVariation(0.2)} | options
-    made = make_recipe(name, **SMALL | options)
+    made = make_recipe(name, **SMALL | one_model(name) | options)
     assert isinstance(made, ModelBasedRecipe)
     return made
 
@@ -270,7 +272,7 @@ def test_while_nothing_is_feasible_any_decision_is_a_gain() -> None:
     data = history(shift=-2.0)
     constraint, model = chance(made, data)
     state = made.state_of(model, data, SPACE, 0)
-    observed, reference = made._incumbents(constraint, state)
+    observed, reference = incumbents(made.exploiting(state), constraint, state)
     values = score(made.exploiting(state), data.X)
     assert (constraint.probability(data.X) < LEVEL).all()
     assert reference == pytest.approx(values.min().item())
@@ -300,6 +302,18 @@ def test_without_constraints_nothing_changes() -> None:
     assert best.feasibility is None and best.feasible is None
     assert "feasible" not in str(best)
     assert torch.equal(best.x, recipe(feasibility=0.5).recommend(plain, SPACE).x)
+
+
+def test_the_unit_of_a_constraint_does_not_matter() -> None:
+    given = HISTORY.constraints
+    assert given is not None
+    small = replace(HISTORY, constraints=replace(given, G=1e-9 * given.G))
+    (plain, _), (found, _) = chance(recipe()), chance(recipe(), small)
+    for x in grid(3):
+        wanted = plain.robust_probability(x)[1].value.item()
+        assert found.robust_probability(x)[1].value.item() == pytest.approx(
+            wanted, abs=1e-3
+        )
 
 
 def test_constraints_of_trials_without_an_outcome_count() -> None:

@@ -27,7 +27,8 @@ from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
-from botorch_drbo.surrogate import BoTorchDefault, FixedHyperparameters, ModelData
+from botorch_drbo.surrogate import FixedHyperparameters, ModelData
+from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 from botorch_drbo.surrogate.leave_one_out import leave_one_out
 from tests.models import UNIT, ensemble, uniform
 
@@ -197,7 +198,8 @@ def test_mixed_columns_in_the_units_of_the_user() -> None:
         {"demand": (0.0, 50.0), "weather": Category(["sun", "rain"])},
         outcome="profit",
     )
-    opt = NamedOptimizer("wdrbo_exact", space, hyperparameters=None, **BUDGET)
+    options = {**BUDGET, "hyperparameters": None, "surrogate": "botorch"}
+    opt = NamedOptimizer("wdrbo_exact", space, **options)
     rows = torch.cat(
         [
             (41 * X).floor(),
@@ -272,6 +274,20 @@ def stretched(residuals: Tensor) -> float:
     """The rule, of 14 residuals: 10.165 is the 25% quantile of their chi-squared."""
     assert len(residuals) == 14
     return max(1.0, (residuals.square().sum().item() / 10.165314) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (1.0, "by the model"),
+        (1.004, "by the model"),  # and not "widened 1 times"
+        (1.04, "by the model, widened 1.04 times"),
+        (1.36, "by the model, widened 1.4 times"),
+    ],
+)
+def test_a_factor_is_never_rounded_to_one(factor: float, words: str) -> None:
+    belief = GaussianMixture(torch.zeros(1), torch.ones(1))
+    assert Promise(belief, belief, factor).words() == words
 
 
 def test_a_known_model_that_is_overconfident_is_widened() -> None:

@@ -11,15 +11,24 @@ from botorch_drbo import ContextSet
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
+from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes import make_recipe
-from botorch_drbo.recipes.model_based import _observed_rivals
-from botorch_drbo.recommendation.rivals import _most_dangerous, against_rivals
+from botorch_drbo.recommendation.rivals import (
+    _most_dangerous,
+    against_rivals,
+    rivals_of,
+)
 from botorch_drbo.recommendation.stability import overtaken
 from tests.models import UNIT, known_model, uniform
 from tests.products import product
 from tests.surrogate.test_given_model import ensemble
 
-SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
+SMALL = {
+    "num_restarts": 2,
+    "raw_samples": 32,
+    "max_iterations": 20,
+    "surrogate": "botorch",
+}
 HALF = torch.tensor([0.5, 0.5]).double()
 BOLD = torch.tensor([10.0, 0.0]).double()
 SAFE = torch.tensor([6.0, 3.0]).double()
@@ -115,7 +124,7 @@ def test_it_says_what_was_compared():
             ContextSet(C),
             model,
             x,
-            _observed_rivals(x, observed, space),
+            rivals_of(x, ObservedRound(observed, space), None, None)[0],
             "told",
             seed=0,
         )
@@ -197,7 +206,8 @@ def test_a_rival_has_to_be_allowed():
 def test_a_rival_is_apart_in_any_column():
     X = torch.tensor([[0.5, 0.5], [0.5, 0.9], [0.505, 0.505], [0.1, 0.5]]).double()
     data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
-    found = _observed_rivals(X[0], data, SearchSpace(UNIT.expand(2, 2), UNIT))
+    observed = ObservedRound(data, SearchSpace(UNIT.expand(2, 2), UNIT))
+    found, _ = rivals_of(X[0], observed, None, None)
     rows = {tuple(row) for row in found.tolist()}
     assert rows == {tuple(row) for row in X[[1, 3]].tolist()}
 

@@ -141,7 +141,8 @@ def test_the_expected_value_is_that_of_the_weighted_reference() -> None:
     forecast = ContextSet(
         torch.tensor([[0.1], [0.9]]).double(), torch.tensor([0.9, 0.1]).double()
     )
-    made = make_recipe("dro", radius=0.2, reference=forecast, **SMALL)
+    options = {"radius": 0.2, "surrogate": "botorch", **SMALL}
+    made = make_recipe("dro", reference=forecast, **options)
     space = SearchSpace(UNIT, UNIT)
     best = made.recommend(data, space)
     rows = torch.cat([best.x.expand(2, 1), forecast.points], dim=-1)

@@ -438,7 +438,7 @@ def test_the_newsvendor_is_not_promised_what_a_shift_in_the_ball_breaks() -> Non
     data = History(X=orders, C=demands, Y=Y, contexts=demands)
     box = SearchSpace(shop.bounds, shop.context_bounds)
     radius = 0.3 / 20**0.5
-    wdrbo = make_recipe("wdrbo", radius=radius)
+    wdrbo = make_recipe("wdrbo", radius=radius, surrogate="botorch")
     x = torch.tensor([[0.15]], dtype=torch.double)
     best = wdrbo.recommend(data, box, candidates=x)
     assert isinstance(wdrbo, ModelBasedRecipe)

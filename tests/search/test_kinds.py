@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
@@ -260,3 +262,14 @@ def test_a_reference_has_to_be_of_the_kinds() -> None:
         InputDataError, match=r"`reference` has 0\.5 in row 0, column 0"
     ):
         recipe.propose(history_of(MIXED), MIXED)
+
+
+def test_a_search_over_categories_asks_for_no_inputs_of_the_model() -> None:
+    """BoTorch would take them for decisions, or warn that an ensemble has none."""
+    bounds = rows([0.0, 0.0], [1.0, 5.0])
+    space = SearchSpace(bounds, MIXED.context_bounds, categories={1: 6})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BotorchWarning)
+        options = {**BUDGET, "hyperparameters": None, "surrogate": "ensemble"}
+        X = make_recipe("erbo", **options).propose(history_of(space), space)
+    assert feasible(space, X).all()

@@ -13,12 +13,14 @@ from botorch_drbo.surrogate import (
     SURROGATES,
     EnsembleOf,
     FixedHyperparameters,
-    GivenModel,
     ModelData,
 )
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
+from botorch_drbo.surrogate.given_model import GivenModel
 from tests.models import uniform
+
+pytestmark = pytest.mark.usefixtures("each_fit_is_made")
 
 BOX = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Z = uniform(12, 2, seed=1)
@@ -110,6 +112,14 @@ def test_what_may_be_slow_and_what_fits_nothing_is_not_refitted(
 ) -> None:
     assert not surrogate.is_refitted
     assert cross_validated(surrogate, ModelData(Z, Y, BOX)) is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_the_outcomes_does_not_matter(unit: float) -> None:
+    plain = residuals(SURROGATES["matern"], ModelData(Z, Y, BOX))
+    found = residuals(SURROGATES["matern"], ModelData(Z, unit * Y, BOX))
+    assert torch.allclose(found, plain, rtol=1e-3, atol=1e-3)
 
 
 def test_fewer_rows_than_folds_are_not_left_out() -> None:

@@ -15,6 +15,8 @@ from botorch_drbo.surrogate import GaussianProcess, HyperparameterDraws, ModelDa
 from botorch_drbo.surrogate.evidence import LogPosterior
 from tests.models import uniform
 
+pytestmark = pytest.mark.usefixtures("each_fit_is_made")
+
 NOISE, GRID = 0.05, 120
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 

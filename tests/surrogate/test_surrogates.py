@@ -22,10 +22,12 @@ from botorch_drbo.surrogate import (
     GaussianProcess,
     ModelData,
     Surrogate,
-    as_surrogate,
 )
+from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.evidence import LogPosterior
 from tests.models import uniform
+
+pytestmark = pytest.mark.usefixtures("each_fit_is_made")
 
 UNIT = torch.tensor([[0.0] * 3, [1.0] * 3], dtype=torch.double)
 

@@ -16,10 +16,12 @@ from torch.quasirandom import SobolEngine
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
+from botorch_drbo.recipes import Recipe, make_recipe
+from botorch_drbo.recipes.base import says_how_to_model
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.search.candidates import score
 from botorch_drbo.surrogate import FixedHyperparameters
+from tests.products import FEW, each_recipe, one_model
 
 SMALL = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}
 
@@ -69,7 +71,10 @@ def recipe(name: str, units: Units, **options: object) -> Recipe:
         "ec_gp_ucb": {"misspecification": 0.1 * units.y},
         "ec_wdrbo": {"misspecification": 0.1 * units.y},
     }
-    return make_recipe(name, **{**SMALL, **of_y.get(name, {}), **options})
+    told = {**FEW.get(name, {}), **of_y.get(name, {})}
+    if name != "wdrbo_exact" and not says_how_to_model(options):
+        told |= one_model(name)
+    return make_recipe(name, **{**SMALL, **told, **options})
 
 
 def in_sides(x: Tensor, space: SearchSpace) -> Tensor:
@@ -102,7 +107,7 @@ def check(
 
 
 @pytest.mark.parametrize("units", OTHERS.values(), ids=OTHERS)
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("name", each_recipe())
 def test_every_recipe_in_other_units(name: str, units: Units) -> None:
     check(answer(name, units), plainly(name, PLAIN), units)
 

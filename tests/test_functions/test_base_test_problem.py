@@ -15,8 +15,9 @@ from botorch.utils.testing import (
 from torch import Tensor
 
 from benchmarks.problems import factories, make
-from botorch_drbo.test_functions import RobustTestFunction, closed_form
+from botorch_drbo.test_functions import RobustTestFunction
 from botorch_drbo.test_functions.laws import uniform_law
+from botorch_drbo.test_functions.problems import closed_form
 from tests.data import FILES
 from tests.models import uniform
 

@@ -27,12 +27,10 @@ from benchmarks.find_optima import (
     search,
 )
 from benchmarks.problems import factories, make
-from botorch_drbo.test_functions import (
-    RobustTestFunction,
-    find_optimum,
-)
+from botorch_drbo.test_functions import RobustTestFunction
 from botorch_drbo.test_functions.closed_form import unit_bounds
 from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.optimum import find_optimum
 from tests.data import FILES, needs
 
 # Relative; four contexts are summed over Sobol points, the portfolios by fewer nodes.

@@ -19,13 +19,10 @@ from scipy.optimize import minimize
 from torch.distributions import Gamma, Independent, MultivariateNormal
 
 from benchmarks.problems import factories, make
-from botorch_drbo.test_functions import (
-    RobustTestFunction,
-    find_optimum,
-    make_test_function,
-)
+from botorch_drbo.test_functions import RobustTestFunction, make_test_function
 from botorch_drbo.test_functions.closed_form import ClosedForm
 from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.optimum import find_optimum
 from botorch_drbo.testing.functions import random_pairs
 
 Array = NDArray[np.float64]

@@ -53,7 +53,7 @@ def test_decisions_are_those_of_the_recipe_alone(run):
     """Fits are shared within a run; without that the decisions are the same."""
     function = truth_of(TASK.case, 0).function
     space = SearchSpace(bounds=function.bounds, context_bounds=function.context_bounds)
-    recipe = make_recipe("erbo", **SEARCH)
+    recipe = make_recipe("erbo", surrogate="botorch", **SEARCH)
     asked = recipe.propose(history(run, 7), space, seed=derive_seed(0, 0, 7))
     assert asked.flatten().tolist() == run["x"][7]
     best = recipe.recommend(history(run, 10), space, seed=derive_seed(0, 1, 10))
@@ -63,7 +63,8 @@ def test_decisions_are_those_of_the_recipe_alone(run):
 def test_an_outcome_is_predicted_by_the_model_that_asked(run):
     function = truth_of(TASK.case, 0).function
     space = SearchSpace(bounds=function.bounds, context_bounds=function.context_bounds)
-    model = make_recipe("erbo").fitted(history(run, 8), space, uses_contexts=True)
+    recipe = make_recipe("erbo", surrogate="botorch")
+    model = recipe.fitted(history(run, 8), space, uses_contexts=True)
     z = tensor([run["x"][8] + run["c"][8]])
     posterior = model.posterior(z, observation_noise=True)
     assert run["mean"][8] == pytest.approx(posterior.mean.item())

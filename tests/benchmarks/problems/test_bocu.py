@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from benchmarks.problems import BOCUProblem, objective_regret
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions import closed_form
 from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
 from botorch_drbo.test_functions.formulas import ackley
 from botorch_drbo.test_functions.laws import (
@@ -22,6 +21,7 @@ from botorch_drbo.test_functions.laws import (
     grid_side,
     normal_law,
 )
+from botorch_drbo.test_functions.problems import closed_form
 from tests.data import with_data
 from tests.models import UNIT
 

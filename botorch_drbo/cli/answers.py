@@ -1,0 +1,179 @@
+"""What the commands answer: text for people, JSON documents for scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import torch
+
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
+from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.digits import as_values, in_digits
+from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.problem.column_radii import in_widths, in_words
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.recommendation import ModelCheck
+from botorch_drbo.recommendation.comparison import Comparison
+from botorch_drbo.space import NamedRecommendation, Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Json: TypeAlias = (
+    "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+)
+
+
+def words_of(x: pd.DataFrame, file: CsvFile, space: Space) -> dict[str, str]:
+    """One decision with the digits of its columns.
+
+    Args:
+        x: The decision in the user's units, one row.
+        file: The file, for the digits.
+        space: The decisions, their bounds and constraints.
+    """
+    (words,) = in_digits(x, x.iloc[:0], file, space)
+    return words
+
+
+def in_digits_of(
+    best: NamedRecommendation, file: CsvFile, space: Space
+) -> NamedRecommendation:
+    """The same with decisions that print with the digits of their columns."""
+    import pandas as pd
+
+    stability = best.stability
+    if stability is not None and stability.rival is not None:
+        rival = pd.DataFrame([words_of(stability.rival, file, space)])
+        stability = replace(stability, rival=rival)
+    x = pd.DataFrame([words_of(best.x, file, space)])
+    return replace(best, x=x, stability=stability)
+
+
+def of_recommendation(
+    best: NamedRecommendation, file: CsvFile, space: Space
+) -> dict[str, Json]:
+    """A recommendation as JSON."""
+    holds: dict[str, Json] | None = None
+    if (stable := best.stability) is not None:
+        rival = None
+        if stable.rival is not None:
+            words = words_of(stable.rival, file, space)
+            rival = dict(as_values(words, space.decisions))
+        holds = {
+            "radius": stable.radius,
+            "by_column": stable.by_column,
+            "until": stable.until,
+            "searched_until": stable.searched,
+            "then": rival,
+        }
+    return {
+        "decision": dict(as_values(words_of(best.x, file, space), space.decisions)),
+        "decision_before_rounding": _rows(best.x)[0],
+        "outcome": best.outcome,
+        "expected": best.expected_value,
+        "expected_interval": _pair(best.expected_interval),
+        "worst_case": best.worst_case_value,
+        "worst_case_interval": _pair(best.worst_case_interval),
+        "level": best.level,
+        "worst_case_is_exact": best.worst_case_status.name == "EXACT",
+        "searched": best.searched,
+        "num_outcomes": best.num_outcomes,
+        "feasibility": best.feasibility,
+        "feasible": best.feasible,
+        "answer_holds": holds,
+        "contexts": list(_rows(best.contexts)),
+    }
+
+
+def by_lines(check: ModelCheck, lines: Sequence[int]) -> ModelCheck:
+    """The same with the lines of a file in place of the numbers of trials."""
+    return replace(check, trials=tuple(lines[trial] for trial in check.trials))
+
+
+def text_of_check(check: ModelCheck) -> str:
+    """A check by lines, as people read it."""
+    return re.sub(r"\btrial (?=\d+: )", "line ", str(check))
+
+
+def of_check(check: ModelCheck) -> dict[str, Json]:
+    """A check of the model by lines as JSON."""
+    columns = {
+        "line": list(check.trials),
+        "outcome": check.outcomes.tolist(),
+        "predicted": check.predicted.tolist(),
+        "low": check.lower.tolist(),
+        "high": check.upper.tolist(),
+        "standardised": check.standardised.tolist(),
+    }
+    rows = zip(*columns.values(), strict=True)
+    unseen = zip(check.context_names, check.unseen_columns, strict=True)
+    return {
+        "num_outcomes": len(check.outcomes),
+        "explained": check.explained,
+        "num_outside": check.num_outside,
+        "coverage": check.coverage,
+        "widening": check.widening,
+        "worst_lines": list(check.worst),
+        "contexts_outside": check.unseen,
+        "contexts_outside_by_column": dict(unseen),
+        "rows": [dict(zip(columns, row, strict=True)) for row in rows],
+    }
+
+
+def with_decisions_in_digits(
+    found: Comparison, file: CsvFile, space: Space
+) -> Comparison:
+    """The same with decisions that print with the digits of their columns."""
+    import pandas as pd
+
+    decided = pd.DataFrame(dict(found.columns))
+    rows = [words_of(decided.iloc[[i]], file, space) for i in range(len(decided))]
+    columns = {name: [row[name] for row in rows] for name in decided.columns}
+    return replace(found, columns=columns)
+
+
+def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
+    """A comparison as JSON; its decisions are in digits already."""
+    rows = _rows(found.table)
+    for row in rows:
+        words = {name: str(row[name]) for name in space.decisions}
+        row.update(as_values(words, space.decisions))
+    return {"level": found.level, "rows": list(rows), "advice": found.advice}
+
+
+def movement(opt: NamedOptimizer, radius: RoundRadius | None) -> Callable[[float], str]:
+    """What the radii of a profile are in the units of the contexts.
+
+    Args:
+        opt: Whose profile it is.
+        radius: What was asked for; None for the recipe's own.
+
+    Returns:
+        From a radius to how far the contexts move; a number where it is no distance.
+    """
+    space = opt.named_space.search_space
+    own = getattr(opt.algorithm, "adversary", None)
+    given = getattr(own, "radius", None) if radius is None else radius
+    if isinstance(given, Mapping):  # then a radius is a multiple of this one
+        widths = in_widths(given, space)
+    elif given == "sd":
+        return lambda size: f"{size:.3g} standard deviations"
+    elif isinstance(own, WassersteinBall):
+        widths = torch.ones(space.d_c, dtype=torch.double)
+    else:
+        return lambda size: f"{size:.3g}"
+    return lambda size: in_words((size * widths).tolist(), space) if size else "nothing"
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Json]]:
+    names = [str(name) for name in table.columns]
+    columns = [table[name].tolist() for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _pair(interval: Sequence[float] | None) -> list[Json] | None:
+    return None if interval is None else list(interval)

@@ -1,0 +1,23 @@
+"""What a recipe answers about: observations, boxes, seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from botorch_drbo.problem.history import History
+from botorch_drbo.problem.search_space import SearchSpace
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedRound:
+    r"""One round before anything is fitted.
+
+    Attributes:
+        history: What has been observed, to be maximised.
+        space: The boxes of decisions and contexts.
+        seed: Determines all random draws.
+    """
+
+    history: History
+    space: SearchSpace
+    seed: int = 0

@@ -1,0 +1,130 @@
+"""The decision that is recommended: the best by the posterior mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.worst_case_problem import with_unlisted
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.recommendation.chance_constraint import (
+    ChanceConstraint,
+    best_feasible,
+)
+from botorch_drbo.recommendation.decision_moments import mean_at
+from botorch_drbo.recommendation.worst_case import worst_case
+from botorch_drbo.search.candidates import score
+from botorch_drbo.search.maximise import Effort, maximise
+
+_MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
+_GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round
+
+
+def best_by(
+    acqf: AcquisitionFunction,
+    state: FittedRound,
+    chance: ChanceConstraint | None,
+    candidates: Tensor | None,
+    effort: Effort,
+) -> tuple[Tensor, Tensor, float | None]:
+    r"""The best decision for a function.
+
+    Args:
+        acqf: Of ``b x 1 x d_x`` decisions.
+        state: The round.
+        chance: What the decision has to meet; None for nothing.
+        candidates: The decisions to choose from, ``m x d_x``; None for all.
+        effort: How hard a maximum is looked for.
+
+    Returns:
+        The decision, ``d_x``, its value, and the probability that it is feasible.
+    """
+    space = state.space
+    if candidates is not None:
+        if chance is not None:
+            return best_feasible(acqf, chance, space, candidates, None)
+        values = score(acqf, candidates)
+        return candidates[values.argmax()], values.max(), None
+    tried = state.history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
+    tried = tried[feasible(space, tried)]
+    if chance is not None:
+        return best_feasible(acqf, chance, space, tried, effort)
+    # The best decision tried so far is a start too: the answer is never worse.
+    start = None
+    if len(tried):
+        start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
+    maxima, values = maximise(acqf, space, effort, start)
+    maxima = maxima.clamp(space.bounds[0], space.bounds[1])
+    best = values.argmax()
+    return maxima[best], values[best], None
+
+
+def incumbents(
+    objective: AcquisitionFunction, chance: ChanceConstraint, state: FittedRound
+) -> tuple[FittedRound, float]:
+    r"""What the next decision has to be better than.
+
+    Those tried that are feasible by the models; while there are none the worst one
+    tried, so that any decision is a gain and feasibility decides.
+
+    Args:
+        objective: Of the posterior mean.
+        chance: What a decision has to meet.
+        state: The round, with at least one outcome.
+
+    Returns:
+        The round with them as baseline, and the best value among them.
+    """
+    tried = state.history.X.unique(dim=0)
+    values = score(objective, tried)
+    reached = chance.probability(tried) >= chance.level
+    if not reached.any():
+        reached[values.argmin()] = True
+    history = replace(state.history, baseline=tried[reached])
+    return replace(state, history=history), values[reached].max().item()
+
+
+def best_worst_case(
+    state: FittedRound,
+    problem: WorstCaseProblem,
+    chance: ChanceConstraint | None,
+    candidates: Tensor | None,
+    effort: Effort,
+) -> tuple[Tensor, Tensor, float | None, ContextSet]:
+    r"""The decision with the best worst case of the posterior mean.
+
+    A search needs a list of contexts. If the worst case over the box is lower than on
+    the list, the contexts that make it so are added, and the search starts again.
+
+    Args:
+        state: The round.
+        problem: What the worst case is a minimum over.
+        chance: What the decision has to meet; None for nothing.
+        candidates: The decisions to choose from, ``m x d_x``; None for all.
+        effort: How hard a maximum is looked for.
+
+    Returns:
+        The decision, ``d_x``, its value, how surely it meets the constraints, and the
+        contexts on which it has the best worst case.
+    """
+    contexts, ball = problem.on_a_full_list(state.seed)
+    for _ in range(_MAX_ROUNDS):
+        objective = UncertaintyObjective(ball)
+        acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
+        x, value, reached = best_by(acqf, state, chance, candidates, effort)
+        mean = mean_at(state.model, x)
+        with torch.no_grad():
+            values = mean(contexts.points)
+        harder, robust = worst_case(problem, mean, seed=state.seed)
+        if value - robust.value <= _GAIN * (values.max() - values.min()):
+            break
+        contexts = with_unlisted(contexts, harder.points)
+        ball = problem.ball(contexts.points)
+    return x, value, reached, contexts
