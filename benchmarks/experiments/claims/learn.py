@@ -27,7 +27,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.surrogate import as_surrogate
+from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.fit import fit_outcomes
 
 INITIAL = 5  # random decisions at the start of a run, the same for all

@@ -28,7 +28,7 @@ from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
 from benchmarks.run.config import ConfigError
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.surrogate import as_surrogate
+from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.fit import fit_outcomes
 from botorch_drbo.test_functions.closed_form import ClosedForm
 
