@@ -145,15 +145,12 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
     return {"level": found.level, "rows": list(rows), "advice": found.advice}
 
 
-def movement(
-    opt: NamedOptimizer, radius: RoundRadius | None, *, by_column: bool
-) -> Callable[[float], str]:
+def movement(opt: NamedOptimizer, radius: RoundRadius | None) -> Callable[[float], str]:
     """What the radii of a profile are in the units of the contexts.
 
     Args:
         opt: Whose profile it is.
         radius: What was asked for; None for the recipe's own.
-        by_column: Whether radii are multiples of a radius by column.
 
     Returns:
         From a radius to how far the contexts move; a number where it is no distance.
@@ -161,12 +158,14 @@ def movement(
     space = opt.named_space.search_space
     own = getattr(opt.algorithm, "adversary", None)
     given = getattr(own, "radius", None) if radius is None else radius
-    if by_column and isinstance(given, Mapping):
+    if isinstance(given, Mapping):  # then a radius is a multiple of this one
         widths = in_widths(given, space)
-    elif isinstance(own, WassersteinBall) and not by_column:
+    elif given == "sd":
+        return lambda size: f"{size:.3g} standard deviations"
+    elif isinstance(own, WassersteinBall):
         widths = torch.ones(space.d_c, dtype=torch.double)
     else:
-        return lambda size: f"{size:.3g}" + " times the radius" * by_column
+        return lambda size: f"{size:.3g}"
     return lambda size: in_words((size * widths).tolist(), space) if size else "nothing"
 
 

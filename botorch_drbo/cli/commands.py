@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from botorch.exceptions.errors import InputDataError
 
@@ -47,6 +47,8 @@ from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.report import write_report
+
+_EACH = 3  # of the 25 radii of a profile is shown
 
 app = typer.Typer(
     help="Robust decisions from a CSV file of decisions, contexts and outcomes. "
@@ -285,34 +287,29 @@ def profile(
         float | None,
         typer.Option("--target", help="An outcome that the decision should reach."),
     ] = None,
-    times: Annotated[
-        float, typer.Option("--times", help="Up to how many times the radius.")
-    ] = 4.0,
 ) -> None:
-    """Show what the recommended decision is still worth if the contexts shift."""
-    if not 0.0 < times < float("inf"):
-        raise InputDataError(f"`--times` must be positive, got {times:g}.")
+    """Show what the recommended decision is still worth if the contexts shift.
+
+    Up to four times the radius of the recipe, or --radius.
+    """
+    if target is not None and not math.isfinite(target):
+        raise InputDataError(f"`--target` must be a number, got {target}.")
     problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
     file, space = problem.file, problem.space
     this_round = problem.this_round(forecast, radius, known)
     best = opt.recommend(**this_round)
-    if best.stability is None:
+    try:
+        found = opt.robustness_profile(best.x, target=target, **this_round)
+    except InputDataError as error:  # what was asked has passed `recommend`
         raise InputDataError(
-            f"`{problem.description.algorithm}` has no radius to go along. Take "
-            "another --algorithm, such as wdrbo_exact."
-        )
-    by_column = best.stability.by_column
-    own = 1.0 if by_column else best.stability.radius
-    steps = torch.linspace(0.0, times * own, 9, dtype=torch.double)
-    found = opt.robustness_profile(best.x, target=target, radii=steps, **this_round)
-    given = problem.description.radius if radius is None else this_round["radius"]
-    moved_by = movement(opt, given, by_column=by_column)
-    lines = [
-        (size, moved_by(size), value)
-        for size, value in zip(found.radii.tolist(), found.values.tolist(), strict=True)
-    ]
+            f"`{problem.description.algorithm}` has no radius above zero to go along. "
+            "Say --radius NAME=SIZE, or take another --algorithm such as wdrbo_exact."
+        ) from error
+    moved_by = movement(opt, this_round["radius"])
+    pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
+    lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
     outcome = space.outcome
     decision = in_digits_of(best, file, space).x.iloc[0].to_dict()
 
@@ -333,7 +330,6 @@ def profile(
     document = {
         "decision": as_values(decision, space.decisions),
         "outcome": outcome,
-        "by_column": by_column,
         "expected": found.expected_value,
         "target": target,
         "falls_below": found.falls_below,

@@ -173,7 +173,9 @@ def test_the_profile_is_in_units_and_of_the_model(data: Path) -> None:
     shown = call("profile", data, *words, "--target", str(middle))[1]
     assert f"It misses {middle:g} from " in shown
     code, _, error = call("profile", data, "--algorithm", "erbo")
-    assert code == 2 and "has no radius" in error
+    assert code == 2 and "`erbo` has no radius above zero" in error
+    code, _, error = call("profile", data, "--target", "nan")
+    assert code == 2 and "`--target` must be a number" in error
 
 
 def test_decisions_have_the_digits_of_their_column(data: Path) -> None:
