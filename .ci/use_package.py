@@ -40,6 +40,8 @@ def main(kind: str) -> None:
         assert not here & EXTRA, f"the core brings {here & EXTRA}"
     else:
         import_module("botorch_drbo.plotting")
+        report = Path(import_module("botorch_drbo.report").__file__).parent
+        assert (report / "page.html").is_file() and (report / "style.css").is_file()
         command = Path(sys.executable).with_name("botorch-drbo")
         assert "Usage" in subprocess.check_output([command, "--help"], text=True)
 

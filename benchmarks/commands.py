@@ -285,14 +285,16 @@ def calibration(options: argparse.Namespace) -> int:
 
     out = RESULTS / "development" if options.out is None else options.out
     work = LOCAL / "development" if options.work is None else options.work
-    measure = measure_intervals if options.random_rows else calibrate
-    return measure(
-        work=writable(work, folder=True),
-        out=writable(out, folder=True),
-        halves=["A", "B"] if options.half is None else [options.half],
-        seeds=options.seeds,
-        workers=options.workers,
-    )
+    about = {
+        "work": writable(work, folder=True),
+        "out": writable(out, folder=True),
+        "halves": ["A", "B"] if options.half is None else [options.half],
+        "seeds": options.seeds,
+        "workers": options.workers,
+    }
+    if options.random_rows:
+        return measure_intervals(**about)
+    return calibrate(**about, first_seed=options.first_seed)
 
 
 def _seeds_and_iterations(

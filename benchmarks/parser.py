@@ -299,7 +299,12 @@ def _add_development(kinds: argparse._SubParsersAction) -> None:
         help="whether models know what they do not know, of the runs of `development`",
     )
     calibration.set_defaults(command=commands.calibration)
-    calibration.add_argument("--seeds", type=int, default=5, help="of promises (5)")
+    calibration.add_argument(
+        "--seeds", type=int, default=5, help="of promises, those below this (5)"
+    )
+    calibration.add_argument(
+        "--first-seed", type=int, default=0, help="of promises after runs (0)"
+    )
     calibration.add_argument(
         "--random-rows",
         action="store_true",

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 
 import numpy as np
 import torch
+
+_TURN = RLock()  # blocks may be nested
 
 
 def derive_seed(*entropy: int) -> int:
@@ -50,14 +53,16 @@ def standard_dtype() -> Iterator[None]:
 def isolated_rng(seed: int, device: torch.device) -> Iterator[None]:
     """Run a block under a seed and the standard dtype, and leave no trace.
 
-    Torch's generators and its default dtype are given back as they were.
+    Torch's generators and its default dtype are given back as they were. They belong to
+    the process, as GPyTorch's settings do, so that threads take turns: without that a
+    setting of one (that a prior is asked for) would stay for all.
 
     Args:
         seed: The seed within the block.
         device: Its generator is seeded too if it is a CUDA device.
     """
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), standard_dtype():
+    with _TURN, torch.random.fork_rng(devices=devices), standard_dtype():
         # Not torch.manual_seed: that would reseed every CUDA device of the caller.
         torch.default_generator.manual_seed(seed)
         if devices:

@@ -17,9 +17,9 @@ from botorch_drbo.recipes import (
 
 _INTRODUCTION = """# Recipes
 
-A recipe is a whole method, and most are a product: an *adversary* (whose contexts, and
-what may become of them) and a *policy* (how the next decision is sought). A row of the
-table gives a product the name and the values of its paper.
+A recipe is a complete method. Most recipes combine an *adversary* (which contexts, and
+how their distribution may change) and a *policy* (how the next decision is found). Each
+row of the table has the name and the settings of a paper.
 
 ```python
 >>> from botorch_drbo.recipes import make_recipe
@@ -38,14 +38,15 @@ table gives a product the name and the values of its paper.
 option belongs to the recipe, to its adversary or to its policy, and is given by its
 name alone.
 
-For a model that may be wrong: `ec_gp_ucb` and `ec_wdrbo` if you know by how much,
+If the model may be wrong, use `ec_gp_ucb` and `ec_wdrbo` if you know by how much, and
 `phased_gp_us` and `regret_balancing` if you do not. The last two have a `state` method,
-which works out from the history what they are up to (`PhasedState`, `BalancingState`).
+which computes their progress from the history (`PhasedState`, `BalancingState`).
 
-With sample paths of the model in place of a confidence bound: the `ts_*` recipes
-(Thompson sampling) and the `ei_*` recipes (expected improvement of the expectation or
-of the worst case). A bound is flat in the context far from data, so that its worst case
-rewards a decision for being unknown; a sample path is as steep there as anywhere.
+The `ts_*` recipes (Thompson sampling) and the `ei_*` recipes (expected improvement of
+the expectation or of the worst case) use sample paths of the model instead of a
+confidence bound. Far from data a bound is flat in the context, so its worst case
+favours decisions about which little is known. A sample path is equally steep
+everywhere.
 """
 
 _CLASSES = """## Functions and classes

@@ -187,11 +187,47 @@ def surrogate_speed() -> list[Row]:
     return [[min(ratios), max(ratios), 4]]
 
 
+_TOLD = (10, 15, 30)  # outcomes
+
+
 def intervals() -> list[Row]:
-    """Cell by cell what the measured half says of intervals after random rows."""
-    text = (RESULTS / "development" / "intervals_A.md").read_text()
-    lines = [line for line in text.splitlines() if line.startswith("| ")][1:]
-    return [[x.value for x in numbers(line)] for line in lines]
+    """After random rows: data sets, inside and width, of half A and then of half B."""
+    found = {}
+    for half in "AB":
+        text = (RESULTS / "development" / f"intervals_{half}.md").read_text()
+        lines = text[: text.index("###")].splitlines()
+        for line in (line for line in lines if line.startswith("| ")):
+            surrogate, told, promise, *_ = line.strip("| ").split(" | ")
+            found[surrogate, told, promise, half] = [x.value for x in numbers(line)]
+    return [
+        [told, *(x for half in "AB" for x in found[s, str(told), promise, half][1:5])]
+        for s in ("botorch", "four")
+        for told in _TOLD
+        for promise in ("expected", "worst")
+    ]
+
+
+def promises() -> list[Row]:
+    """After a method's own decisions: data sets, inside, width, and both optimisms."""
+    text = (RESULTS / "development" / "calibration.md").read_text()
+    rows = []
+    for surrogate in ("botorch", "four"):
+        for told in _TOLD:
+            title = f"### Promises after {told} outcomes, both halves"
+            lines = text[text.index(title) :].splitlines()[1:]
+            for promise in ("expected", "worst"):
+                start = f"| {surrogate} | {promise} |"
+                line = next(line for line in lines if line.startswith(start))
+                found = [x.value for x in numbers(line)]
+                rows.append([told, *found[:6], *found[-2:]])
+    return rows
+
+
+def beyond() -> list[Row]:
+    """Shares of outcomes beyond two predicted deviations, before 10, 15, 30."""
+    report = "development/calibration.md"
+    columns = [column(report, "beyond 2", f"## {told} outcomes") for told in _TOLD]
+    return [[x for c in columns for x in c[name]] for name in ("botorch", "four")]
 
 
 def second_claim() -> list[Row]:
@@ -402,7 +438,9 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "speed.md": speed,
     _RESULTS + "speed.md, large": speed_of_large,
     _RESULTS + "surrogate_speed.md": surrogate_speed,
-    _RESULTS + "development/intervals_A.md": intervals,
+    _RESULTS + "development/intervals_*.md": intervals,
+    _RESULTS + "development/calibration.md": beyond,
+    _RESULTS + "development/calibration.md, promises": promises,
     _RESULTS + "development/report.md": second_claim,
     _RESULTS + "inner_speed.md": inner_speed,
     _RESULTS + "lipschitz_gradients.md, accuracy.md": certainty,

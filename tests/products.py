@@ -13,6 +13,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, RobustRecipe, make_recipe
+from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 
 # Fewer contexts and paths than by default, for recipes that would take long.
 FEW: dict[str, dict[str, Any]] = {
@@ -28,6 +29,15 @@ FEW: dict[str, dict[str, Any]] = {
     "ei_wdrbo": {"num_paths": 8},
     "ei_erbo": {"num_paths": 8},
 }
+
+
+def one_model(name: str) -> dict[str, str]:
+    """The surrogate of one model, for tests of what does not depend on it.
+
+    None for a recipe that has a surrogate of its own.
+    """
+    own = RECIPES[name].default_surrogate
+    return {"surrogate": "botorch"} if own == DEFAULT_SURROGATE else {}
 
 
 def product(name: str, **options: Any) -> RobustRecipe:

@@ -49,7 +49,12 @@ HOSTS = "botorch_drbo.integrations"  # has no names of its own: each module is a
 PUBLIC_PACKAGES = [name for name in PACKAGES if is_public(name) and name != HOSTS]
 PUBLIC_PACKAGES += [n for n in MODULES if n.startswith(f"{HOSTS}.") and is_public(n)]
 # matplotlib is their business alone, pandas and typer that of cli, hosts of their own
-OPTIONAL = ("botorch_drbo.plotting", "botorch_drbo.cli", HOSTS)
+OPTIONAL = (
+    "botorch_drbo.plotting",
+    "botorch_drbo.report",
+    "botorch_drbo.cli",
+    HOSTS,
+)
 HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax", "optuna", "xopt")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 import torch
 
@@ -25,6 +28,27 @@ def test_isolated_rng_is_reproducible_and_leaves_no_trace() -> None:
             draws.append(torch.rand(3))
     assert torch.equal(draws[0], draws[1])
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_threads_take_turns() -> None:
+    """The generator, the dtype and GPyTorch's settings belong to the process."""
+    draws: list[list[float]] = []
+
+    def draw() -> None:
+        with isolated_rng(7, torch.device("cpu")):
+            found = []
+            for _ in range(5):
+                time.sleep(0.005)  # lets another thread run
+                found.append(torch.rand(()).item())
+        draws.append(found)
+
+    threads = [threading.Thread(target=draw) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    draw()
+    assert draws[0] == draws[1] == draws[2] == draws[3]
 
 
 def test_isolated_rng_restores_after_an_error() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.development.compare import asks
+from benchmarks.development.cases import HALVES
+from benchmarks.development.compare import METHOD, asks
+from benchmarks.development.coverage import by_case, interval_cells
 from benchmarks.development.learn import CHECKPOINTS, Row
 from benchmarks.development.promises import KeptPromises
 from benchmarks.development.report import calibration_cells
@@ -25,7 +27,13 @@ REPORT, TABLE = "calibration.md", "promises.parquet"
 
 
 def calibrate(
-    *, work: Path, out: Path, halves: Sequence[str], seeds: int, workers: int
+    *,
+    work: Path,
+    out: Path,
+    halves: Sequence[str],
+    seeds: int,
+    first_seed: int,
+    workers: int,
 ) -> int:
     """Look at the runs of the development set: how well was known what followed?
 
@@ -33,7 +41,8 @@ def calibrate(
         work: The folder of this machine.
         out: The folder of the committed runs, and of table and report.
         halves: Of ``HALVES``.
-        seeds: Of how many seeds the promises are looked at; predictions of all.
+        seeds: Promises are looked at of the seeds below this; predictions of all.
+        first_seed: The first of these.
         workers: Processes, each on one thread.
 
     Returns:
@@ -42,13 +51,18 @@ def calibrate(
     Raises:
         ConfigError: There are no runs, or promises failed.
     """
-    rows = [row for row in Runs(work, out).collect() if row["half"] in halves]
+    rows = [
+        row
+        for row in Runs(work, out).collect()
+        if row["half"] in halves and row["method"] == METHOD
+    ]
     if not rows:
         raise ConfigError(
             f"There are no runs in {out}: `python -m benchmarks development` first."
         )
     kept, console = KeptPromises(work), Console()
-    looked_at = [row for row in rows if row["seed"] < seeds]
+    looked_at = [row for row in rows if first_seed <= row["seed"] < seeds]
+    looked_at.sort(key=lambda row: row["seed"])
     run_all(
         {
             str(task_of(row)): partial(kept.make, row)
@@ -82,12 +96,15 @@ def calibration_report(rows: Sequence[Row], promises: pd.DataFrame) -> str:
             continue
         parts += [f"## {told} outcomes", _predicted(here)]
         if len(promises) and told in set(promises["told"]):
-            of_told: Any = promises[promises["told"] == told]
-            parts += [f"### Promises after {told} outcomes", _promised(of_told)]
+            parts += _promised(promises, told)
+    if len(promises):
+        columns = [(s, p) for s in _present(promises) for p in ("expected", "worst")]
+        parts += ["## Inside, case by case, all numbers of outcomes together"]
+        parts += [by_case(promises, "found", columns)]
     return "\n\n".join(parts) + "\n"
 
 
-_EXPLANATION = """`python -m benchmarks calibration`, of the runs of
+_EXPLANATION = """`python -m benchmarks calibration`, of the runs of `erbo` of
 `python -m benchmarks development`.
 
 *Outcomes*: each decision that was asked is followed by an outcome, predicted, noise
@@ -96,13 +113,16 @@ than its title says and no fewer than the table before. *Beyond 1* and *beyond 2
 many lay beyond one and two predicted standard deviations (of a Gaussian 31.7% and
 4.6%).
 
-*Promises*: intervals of 90%, of what `erbo` recommends for the expectation, of what
-`wdrbo_exact` recommends for the worst case. *Inside, stated*: how often they held the
-expectation of the true function under the distribution that they are about (the
-contexts seen; the worst distribution found); *inside, true*: the expectation under the
-true law; the lowest expectation over the whole ball around the contexts seen, by brute
-force. *Width* (the median) and *optimism* (the mean of the value printed less the true
-one) are shares of the function's own 10 to 90% spread of outcomes."""
+*Promises*: intervals of 90% after decisions that `erbo` chose itself, of what `erbo`
+then recommends for the expectation, and of what `wdrbo_exact` recommends for the worst
+case from the same rows. *Inside*: how many held the expectation of the true function
+under the distribution that they are about (the contexts seen; the worst distribution
+found), ± a standard error; *as the model says*: the same of intervals that are not
+widened.
+*Inside, true law*: the expectation under the true law; the lowest expectation over the
+whole ball around the contexts seen, by brute force. *Width* (the median) and *optimism*
+(the mean of the value printed less the true one, ± a standard error) are shares of the
+function's own 10 to 90% spread of outcomes."""
 
 
 def _predicted(asked: pd.DataFrame) -> str:
@@ -114,36 +134,36 @@ def _predicted(asked: pd.DataFrame) -> str:
     return "\n".join(markdown_table(head, rows))
 
 
-def _promised(promises: pd.DataFrame) -> str:
-    head = ["surrogate"]
-    for word in ("expectation", "worst case"):
-        head += [f"{word}: promises", "inside, stated", "inside, true"]
-        head += ["width", "optimism"]
-    rows = []
-    for name in _present(promises):
-        own: Any = promises[promises["surrogate"] == name]
-        cells = [name]
-        for promised in ("expected", "worst"):
-            cells += promise_cells(own[own["promised"] == promised])
-        rows.append(cells)
-    return "\n".join(markdown_table(head, rows))
+def _promised(promises: pd.DataFrame, told: int) -> list[str]:
+    of_told: Any = promises[promises["told"] == told]
+    groups = {f"half {half}": (half,) for half in HALVES} | {"both halves": HALVES}
+    parts = []
+    for name, halves in groups.items():
+        here: Any = of_told[of_told["half"].isin(halves)]
+        if set(here["half"]) != set(halves):
+            continue
+        rows = [
+            [surrogate, promised, str(len(own)), *promise_cells(own)]
+            for surrogate in _present(here)
+            for promised in ("expected", "worst")
+            for own in [_of(here, surrogate, promised)]
+        ]
+        head = ["surrogate", "promise", "data sets", "inside", "width", "optimism"]
+        head += ["as the model says", "its width", "inside, true law"]
+        head += ["optimism, true law"]
+        table = "\n".join(markdown_table(head, rows))
+        parts += [f"### Promises after {told} outcomes, {name}", table]
+    return parts
 
 
 def promise_cells(promises: pd.DataFrame) -> list[str]:
-    """How many, coverage of both truths, median width and mean optimism."""
-    low, high = promises["low"], promises["high"]
-    inside = [
-        f"{100 * ((low <= promises[truth]) & (promises[truth] <= high)).mean():.0f}%"
-        for truth in ("found", "true")
-    ]
-    width: Any = (high - low) / promises["spread"]
-    optimism: Any = (promises["mean"] - promises["true"]) / promises["spread"]
-    return [
-        str(len(promises)),
-        *inside,
-        f"{width.median():.2f}",
-        f"{optimism.mean():+.2f}",
-    ]
+    """Those of ``interval_cells``; coverage and optimism against the true law."""
+    of_true = interval_cells(promises, "true")
+    return [*interval_cells(promises, "found"), of_true[0], of_true[2]]
+
+
+def _of(table: Any, surrogate: str, promised: str) -> Any:
+    return table[(table["surrogate"] == surrogate) & (table["promised"] == promised)]
 
 
 def _present(table: pd.DataFrame) -> list[str]:

@@ -51,6 +51,7 @@ class Kept:
         mean: The value that is printed.
         low: The lower end of its interval of 90%.
         high: The upper end.
+        widening: By what it was stretched.
         found: The truth under the distribution that the promise is about: the contexts
             seen, or the worst distribution that was found.
         true: The truth that the user means: the expectation under the true law, or the
@@ -71,6 +72,7 @@ class Kept:
     mean: float
     low: float
     high: float
+    widening: float
     found: float
     true: float
     spread: float
@@ -112,6 +114,7 @@ def promises(row: Row) -> list[Kept]:
                         mean=mean,
                         low=interval[0],
                         high=interval[1],
+                        widening=_widening(best),
                         found=found,
                         true=true,
                         spread=high - low,
@@ -137,6 +140,12 @@ def _of(
     if interval is None:
         raise RuntimeError("The recipe states no intervals.")
     return mean, interval, (weights * values).sum().item(), true
+
+
+def _widening(best: Recommendation) -> float:
+    if best.promise is None or best.promise.widening is None:
+        raise RuntimeError("The recipe does not say by what its intervals are widened.")
+    return best.promise.widening
 
 
 def true_worst_case(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.development.cases import CASES, half_of
+from benchmarks.development.coverage import by_case, interval_cells
 from benchmarks.development.surrogates import options_of
 from benchmarks.development.truth import Truth, truth_of
 from benchmarks.run.display import run_all
@@ -38,8 +39,8 @@ from botorch_drbo.sampling import sobol
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
 from botorch_drbo.surrogate.fit import fit_outcomes, joint_data
 
-TOLD = (12, 25)
-SURROGATES = ("botorch", "two")
+TOLD = (10, 15, 30)
+SURROGATES = ("botorch", "four")
 _SEEDS = 1000  # and on: of rows that no run has seen
 _NUM_DECISIONS = 200  # beside those told
 _NUM_ROBUST = 40  # of these, the best by expectation, whose worst cases are compared
@@ -163,6 +164,8 @@ def measure_intervals(
 ) -> int:
     """Make what is missing, a file for each, and write ``intervals_A.md`` and so on.
 
+    What the committed tables have is not made again, and stays in them.
+
     Args:
         work: The folder of this machine.
         out: The folder of table and report.
@@ -173,31 +176,53 @@ def measure_intervals(
     Returns:
         The exit status.
     """
-    console = Console()
+    console, tables = Console(), {half: _committed(out, half) for half in halves}
     paths = {
         (case, surrogate, seed, told): work
         / "random_rows"
         / "_".join(map(str, (case, surrogate, seed, f"{told}.json")))
+        for seed in range(seeds)
         for case in CASES
         for surrogate in SURROGATES
-        for seed in range(seeds)
         for told in TOLD
         if half_of(case) in halves
     }
+    made = {key for table in tables.values() for key in _keys(table)}
+    lacking = {what: path for what, path in paths.items() if what not in made}
     missing = {
         path.stem: partial(_make, path, *what)
-        for what, path in paths.items()
+        for what, path in lacking.items()
         if not path.exists()
     }
     run_all(missing, workers, console)
-    rows = [row for path in paths.values() for row in json.loads(path.read_text())]
-    table = pd.DataFrame(rows)
-    name = f"intervals_{''.join(halves)}"
-    table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
-    text = intervals_report(table)
-    (out / f"{name}.md").write_text(text, encoding="utf-8")
-    console.print(text, markup=False, soft_wrap=True)
+    for half, table in tables.items():
+        rows = [
+            row
+            for (case, *_), path in lacking.items()
+            if half_of(case) == half
+            for row in json.loads(path.read_text(encoding="utf-8"))
+        ]
+        table = pd.concat([table, pd.DataFrame(rows)]) if rows else table
+        table = table.sort_values([*_KEY, "promised"], kind="stable")
+        name = f"intervals_{half}"
+        table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
+        text = intervals_report(table)
+        (out / f"{name}.md").write_text(text, encoding="utf-8")
+        console.print(text, markup=False, soft_wrap=True)
     return 0
+
+
+_KEY = ["case", "surrogate", "seed", "told"]
+
+
+def _committed(out: Path, half: str) -> pd.DataFrame:
+    """What was measured before, perhaps of other surrogates; empty if nothing was."""
+    path = out / f"intervals_{half}.csv"
+    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=pd.Index(_KEY))
+
+
+def _keys(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return list(table[_KEY].itertuples(index=False, name=None))
 
 
 def _make(path: Path, case: str, surrogate: str, seed: int, told: int) -> int:
@@ -225,34 +250,15 @@ def intervals_report(table: pd.DataFrame) -> str:
     head = ["surrogate", "outcomes", "promise", "data sets", "inside", "width"]
     head += ["optimism", "as the model says", "its width"]
     for half in sorted(set(table["half"])):
-        rows = list(_rows(table[table["half"] == half]))
-        parts += [f"## Half {half}", "\n".join(markdown_table(head, rows))]
-    return "\n\n".join(parts) + "\n"
-
-
-def _rows(table: Any) -> Iterator[list[str]]:
-    by = ["surrogate", "told", "promised"]
-    for (surrogate, told, promised), own in table.groupby(by):
-        middle = own["mean"]
-        low, high, factor = own["low"], own["high"], own["widening"]
-        # Stretching is around the mean, so that it can be taken back.
-        plain_low = middle + (low - middle) / factor
-        plain_high = middle + (high - middle) / factor
-        optimism = (middle - own["truth"]) / own["spread"]
-        yield [
-            surrogate,
-            str(told),
-            promised,
-            str(len(own)),
-            _share((low <= own["truth"]) & (own["truth"] <= high)),
-            f"{((high - low) / own['spread']).median():.2f}",
-            f"{optimism.mean():+.2f} ± {optimism.sem():.2f}",
-            _share((plain_low <= own["truth"]) & (own["truth"] <= plain_high)),
-            f"{((plain_high - plain_low) / own['spread']).median():.2f}",
+        own: Any = table[table["half"] == half]
+        rows = [
+            [*map(str, what), str(len(each)), *interval_cells(each, "truth")]
+            for what, each in own.groupby(["surrogate", "told", "promised"])
         ]
-
-
-def _share(inside: Any) -> str:
-    share = inside.mean()
-    error = (share * (1.0 - share) / len(inside)) ** 0.5
-    return f"{100 * share:.0f}% ± {100 * error:.0f}"
+        parts += [f"## Half {half}", "\n".join(markdown_table(head, rows))]
+        usual = own[own["told"].isin(TOLD)]
+        columns = [(s, p) for s in SURROGATES for p in ("expected", "worst")]
+        outcomes = ", ".join(map(str, TOLD))
+        parts += [f"### Inside, case by case, {outcomes} outcomes together"]
+        parts += [by_case(usual, "truth", columns)]
+    return "\n\n".join(parts) + "\n"

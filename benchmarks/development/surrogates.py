@@ -16,6 +16,7 @@ CANDIDATES: Mapping[str, Mapping[str, Any]] = {
     BASELINE: {"surrogate": BASELINE},
     "matern": {"surrogate": "matern"},
     "kernels": {"surrogate": "kernels"},
+    "hyperparameters": {"surrogate": "hyperparameters"},
     "two": {"surrogate": TWO},
     "three": {"surrogate": THREE},
     "four": {"surrogate": EnsembleOf([THREE, GaussianProcess("matern32")])},

@@ -10,6 +10,7 @@ import pandas as pd
 
 from benchmarks.run.config import ConfigError
 from benchmarks.run.pictures import rank_figure, regret_figure
+from benchmarks.run.published import published_table
 from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import Ranks, rank
 from benchmarks.run.storage import load
@@ -56,6 +57,8 @@ def make_report(results: Sequence[Path], *, baseline: str = "") -> Report:
         summary = summarise(group, baseline)
         title = f"**{title_of(config, problem)}**"
         blocks.append(Table(_head(baseline), list(map(_cells, summary)), title))
+        published = published_table(group, str(problem), config)
+        blocks += [published] if published is not None else []
         blocks += [f"{n}." for n in warning_notes(summary, config["iterations"])]
     figures = {"regret.png": regret_figure(rows)}
     for field, name in (("sum", "cumulative"), ("min", "simple")):
@@ -92,8 +95,10 @@ def final_scores(rows: pd.DataFrame, field: str) -> pd.DataFrame:
 
 def _explanation(rows: pd.DataFrame, baseline: str) -> str:
     return (
-        "Mean ± standard error over seeds; lower is better. Contexts, noise and "
-        "initial decisions are the same for all algorithms of a seed. *Simple regret* "
+        "Mean ± standard error over seeds; a lower regret and a higher reward are "
+        "better. Contexts, noise and initial decisions are the same for all algorithms "
+        "of a seed. *Cumulative reward* is the sum of the outcomes seen, by which "
+        "SBO-KDE judges the complicated Hartmann function. *Simple regret* "
         "is the least regret of a decision so far, *recommended* the regret of the "
         "decision that is recommended at the end. "
         f"*Minus {baseline}* is paired by seed; *p* is Wilcoxon's test of these "
@@ -108,6 +113,7 @@ def _head(baseline: str) -> list[str]:
         "algorithm",
         "seeds",
         "cumulative regret",
+        "cumulative reward",
         "simple regret",
         "recommended",
         f"regret, last {LAST}",
@@ -125,6 +131,7 @@ def _cells(row: Row) -> list[str]:
         row.label,
         str(row.seeds),
         str(row.cumulative),
+        str(row.reward),
         str(row.simple),
         str(row.recommended),
         str(row.last),

@@ -24,6 +24,8 @@ class Row:
         label: The algorithm.
         seeds: How many finished runs it has.
         cumulative: Cumulative expected regret after the last iteration.
+        reward: Cumulative observed reward, the sum of the outcomes ``f(x_t, c_t)`` of
+            the iterations; higher is better.
         last: Mean instantaneous expected regret of the last 10 iterations.
         simple: The least regret of a decision so far, after the last iteration.
         recommended: Regret of the decision that is recommended at the end.
@@ -45,6 +47,7 @@ class Row:
     label: str
     seeds: int
     cumulative: Estimate
+    reward: Estimate
     last: Estimate
     simple: Estimate
     recommended: Estimate
@@ -96,6 +99,7 @@ def summarise(rows: pd.DataFrame, baseline: str) -> list[Row]:
                 label=str(label),
                 seeds=len(total),
                 cumulative=estimate(total.tolist()),
+                reward=estimate(own.groupby("seed").y.sum().tolist()),
                 last=estimate(regret.iloc[:, -LAST:].mean(axis=1).tolist()),
                 simple=estimate(regret.min(axis=1).tolist()),
                 recommended=estimate(own.recommended_regret.dropna().tolist()),

@@ -40,7 +40,7 @@ class LogExpectedImprovementOfExpectation(PosteriorAcquisitionFunction):
     average over the bar of each sample path, which is the better the more is unknown at
     the decisions tried, is ``qLogDistributionallyRobustNoisyExpectedImprovement``.
 
-    Of an ensemble it is the logarithm of the mean over its models of their expected
+    For an ensemble it is the logarithm of the mean over its models of their expected
     improvements, each with a bar of its own. A value is a number, not in the units of
     the outcome; in other units all values differ by the same constant.
 

@@ -1,4 +1,4 @@
-"""How surely a decision meets its constraints under every plausible distribution."""
+"""The probability of meeting constraints under every plausible distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any acquisition function, weighted by how surely a decision is feasible."""
+"""Any acquisition function, weighted by the probability of feasibility."""
 
 from __future__ import annotations
 

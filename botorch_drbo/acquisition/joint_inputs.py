@@ -1,4 +1,4 @@
-"""Acquisition functions of decisions, for code that speaks of decision and context."""
+"""Acquisition functions of decisions, for code with joint decisions and contexts."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
         Returns:
             ``(norm of the mean + w) L_k`` with ``w`` the ``confidence_width``; see
-            ``lipschitz_upper_bound``. Of an ensemble the largest of the members'.
+            ``lipschitz_upper_bound``. For an ensemble, the largest of its members.
 
         Raises:
             UnsupportedError: A model whose mean, kernel or transforms are not covered,

@@ -1,4 +1,4 @@
-"""Whose contexts, and what may become of them: reference distribution and set."""
+"""Which contexts, and how they may change: a reference distribution and a set."""
 
 from botorch_drbo.adversaries.around_contexts import AroundContexts
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem

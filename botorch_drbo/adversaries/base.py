@@ -1,4 +1,4 @@
-r"""Whose contexts, and what may become of them.
+r"""Which contexts, and how their distribution may change.
 
 An adversary turns what was observed into the two problems of a round: the one whose
 worst case the search maximises over a list of contexts, and the one whose worst case a
@@ -41,7 +41,7 @@ class FittedRound:
             decisions alone.
         history: What has been observed, to be maximised.
         space: The boxes of decisions and contexts.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         reference: The context distribution if it is known; None to estimate it.
         half_life: After how many further contexts one counts half; None: never.
     """

@@ -177,8 +177,8 @@ def context_kernel(model: Model, space: SearchSpace, contexts: Tensor) -> Betwee
     r"""The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,
-    this is the kernel in ``c``, whatever the decision. Of an ensemble it is the mean of
-    the kernels; of a ``ModelEnsemble`` that of the members' kernels, each scaled to
+    this is the kernel in ``c``, whatever the decision. For an ensemble it is the mean
+    of the kernels; of a ``ModelEnsemble`` that of the members' kernels, each scaled to
     variance one.
 
     Args:

@@ -120,7 +120,7 @@ def choice_from(
 
     Raises:
         InputDataError: A set without a radius, or values that are not finite.
-        BotorchTensorDimensionError: Shapes that do not fit.
+        BotorchTensorDimensionError: Shapes that do not match.
     """
     check_has_radius(ambiguity_set)
     if check_finite(values, "values").ndim != 2:

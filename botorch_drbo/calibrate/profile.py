@@ -77,7 +77,7 @@ def robustness_profile(
     Raises:
         InputDataError: A set without a radius, radii that do not ascend from zero or
             above, or numbers that are not finite.
-        BotorchTensorDimensionError: Shapes that do not fit.
+        BotorchTensorDimensionError: Shapes that do not match.
 
     Example:
         >>> from botorch_drbo.ambiguity import TotalVariation

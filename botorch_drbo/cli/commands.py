@@ -1,4 +1,4 @@
-"""The commands: init, suggest, recommend, check, compare, predict, profile, plot."""
+"""The commands: init, suggest, recommend, check, compare, predict, profile, plot ..."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.report import write_report
 
 _EACH = 3  # of the 25 radii of a profile is shown
 
@@ -57,6 +58,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+Level = Annotated[
+    float,
+    typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
+]
 
 
 @command(app)
@@ -138,10 +144,7 @@ def recommend(
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
-    level: Annotated[
-        float,
-        typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
-    ] = LEVEL,
+    level: Level = LEVEL,
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
     problem = _problem(options)
@@ -359,6 +362,42 @@ def plot(
     draw(opt.history, in_digits_of(best, problem.file, problem.space), path)
     answer(
         {"picture": str(path)},
+        as_json=options.json,
+        text=lambda: say(f"Wrote {path}"),
+    )
+
+
+@command(app)
+def report(
+    options: Options,
+    forecast: Forecast = None,
+    radius: Radius = None,
+    q: Annotated[int, typer.Option("-q", help="How many decisions to try next.")] = 3,
+    level: Level = LEVEL,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="The page; by default beside DATA."),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write one HTML page: what to do, how far to believe it, what to try next."""
+    path = options.data.with_suffix(".html") if out is None else out
+    problem = _problem(options)
+    _check_free(path, overwrite)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    asked = problem.this_round(forecast, radius, None)
+    write_report(
+        opt,
+        path,
+        context_set=asked["context_set"],
+        radius=asked["radius"],
+        level=level,
+        q=q,
+        source=options.data.name,
+    )
+    answer(
+        {"report": str(path)},
         as_json=options.json,
         text=lambda: say(f"Wrote {path}"),
     )

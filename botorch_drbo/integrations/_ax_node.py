@@ -44,7 +44,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         context_names: The parameters of the experiment that are contexts.
         algorithm: The recipe, from ``Recipe.to_dict``.
         num_initial: How many decisions the initial design has.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         outside: What becomes of a trial that cannot be used.
     """
 

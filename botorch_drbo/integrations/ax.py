@@ -92,7 +92,7 @@ def generation_strategy(
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
         num_initial: How many decisions a scrambled Sobol design has.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         outside: What becomes of a trial whose context is missing, no number or outside
             its bounds, or whose outcome is no finite number. "skip" warns, and the
             trial counts as failed; "clip" does the same, but takes a number beyond the
@@ -237,8 +237,8 @@ def optimizer(client: Client) -> NamedOptimizer:
         client: The client.
 
     Returns:
-        A copy: what it is told, the experiment does not know. Its columns have the
-        names and units of the experiment.
+        A copy: what you tell it is not passed on to the experiment. Its columns have
+        the names and units of the experiment.
 
     Raises:
         InputDataError: The strategy of the client is none of ours.

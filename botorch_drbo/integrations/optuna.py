@@ -65,7 +65,7 @@ class RobustSampler(BaseSampler):
             a recipe.
         search_space: For each parameter its values, as in Optuna's ``GridSampler``;
             None to learn them from the complete trials, until when they are random.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         num_initial: Size of the initial design; None for twice one more than the
             number of parameters.
         outside: What becomes of a trial whose context is missing, no number or outside

@@ -66,7 +66,7 @@ class RobustGenerator(Generator):
             loaded.
         options: Options of the recipe. A ``reference`` has its columns in alphabetical
             order of the contexts' names.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         num_initial: Size of the initial design; None for twice one more than the
             number of decisions.
 

@@ -88,6 +88,7 @@ def compared(
         )
     clip = _share(clip)
     recipes = [_as_recipe(method, own) for method in _listed(methods)]
+    balls = [WassersteinBall(radius=radius) for radius in _listed_radii(radii)]
     names = _different([recipe.name for recipe in recipes])
     model = fitted(run)
     decisions = torch.stack(
@@ -107,7 +108,7 @@ def compared(
             reference=context_set or own.options.get("reference"),
             half_life=own.options.get("half_life"),
         )
-        num_worlds = 1 + len(_by_name(shifts)) + len(radii)
+        num_worlds = 1 + len(_by_name(shifts)) + len(balls)
         most = max(_LEAST_CONTEXTS, _MOST_ROWS // (len(recipes) * num_worlds))
         today = _thinned(state.contexts(), most)
         shifted = {
@@ -117,7 +118,7 @@ def compared(
         fixed = {TODAY: today, **shifted}
         worst = {
             words: [_thinned(_worst(ball, state, x), most) for x in decisions]
-            for ball in (WassersteinBall(radius=radius) for radius in radii)
+            for ball in balls
             for words in [_worst_words(ball, state)]
         }
         worlds = (*fixed, *worst)
@@ -269,7 +270,7 @@ def _by_name(shifts: Shifts) -> dict[str, Shift]:
         )
     if any(name == TODAY for name in shifts):
         raise InputDataError(f"A shift cannot be called {TODAY!r}.")
-    alone = {k: by for k, by in shifts.items() if isinstance(by, (int, float))}
+    alone = {k: by for k, by in shifts.items() if is_number(by)}
     if alone and len(alone) == len(shifts):
         return {", ".join(f"{name} {by:+g}" for name, by in alone.items()): alone}
     named: dict[str, Shift] = {}
@@ -313,6 +314,15 @@ def _listed(methods: Methods) -> Sequence[str | Recipe]:
             "are compared with the first, for example ['erbo', 'wdrbo_exact']."
         )
     return methods
+
+
+def _listed_radii(radii: Sequence[RoundRadius]) -> Sequence[RoundRadius]:
+    if isinstance(radii, str) or not isinstance(radii, Sequence):
+        raise InputDataError(
+            "`radii` must be a list of radii, such as [0.1, 'sd', {'temp': 6}], got "
+            f"{radii!r}. Write it in brackets."
+        )
+    return radii
 
 
 def _different(names: Sequence[str]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class Configuration:
             named variables.
         context_bounds: Lower and upper bounds of the context, ``2 x d_c``; None with a
             space.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         maximize: False if low outcomes are good.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: A key of ``INITIAL_DESIGNS``.

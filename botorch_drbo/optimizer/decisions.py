@@ -26,7 +26,7 @@ from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior.mixture import check_level
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.observed_round import ObservedRound
-from botorch_drbo.randomness import derive_seed
+from botorch_drbo.randomness import derive_seed, isolated_rng
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.promise import LEVEL
@@ -195,7 +195,9 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
         asked = ContextSet(history.contexts if len(history.contexts) else history.C)
     history = history_to_maximise(run)
     surrogate = configuration.algorithm.judging_surrogate()
-    check = ModelCheck.of(model, surrogate, history, configuration.space, asked)
+    space = configuration.space
+    with isolated_rng(seed_of_recommendation(run), space.bounds.device):
+        check = ModelCheck.of(model, surrogate, history, space, asked)
     check = replace(check, trials=tuple(run.ledger.standing.complete))
     return check if configuration.maximize else check.mirrored()
 

@@ -45,7 +45,7 @@ class Ask:
 
         Raises:
             InputDataError: It is no ask of such a run.
-            BotorchTensorDimensionError: Shapes that do not fit.
+            BotorchTensorDimensionError: Shapes that do not match.
         """
         space = configuration.space
         x = as_rows(self.x, space.bounds, "x", "bounds").to(space.bounds)
@@ -132,7 +132,7 @@ class Tell:
 
         Raises:
             InputDataError: It is nothing that can be told to such a run.
-            BotorchTensorDimensionError: Shapes that do not fit.
+            BotorchTensorDimensionError: Shapes that do not match.
             UnsupportedError: The recipe would not heed variances or constraints.
         """
         self._check_together()

@@ -43,28 +43,28 @@ if TYPE_CHECKING:
 
 @final
 class NamedOptimizer:
-    r"""A ``RobustOptimizer`` that speaks in the names and units of a ``Space``.
+    r"""A ``RobustOptimizer`` with the names and units of a ``Space``.
 
-    Methods return DataFrames. They take DataFrames, dictionaries of columns (or of one
-    row), or tensors with the columns in order, a category as its index. What a method
-    does is said at the method of the same name of ``RobustOptimizer``.
+    Methods return DataFrames. They accept DataFrames, dictionaries of columns (or of
+    one row), or tensors with the columns in order, where a category is its index. The
+    method of the same name of ``RobustOptimizer`` documents what each method does.
 
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
-        space: The decisions and contexts with their kinds, and what is allowed.
-        seed: Decides every random draw.
+        space: The decisions and contexts with their kinds, and the constraints.
+        seed: Determines all random draws.
         journal: A new file for the run, or None.
-        maximize: False if low outcomes are good.
+        maximize: False to minimise (minimize) the outcome.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: ``"sobol"`` or ``"sobol_joint"``.
-        perturbation: True if the context is an error of execution.
+        perturbation: True if the context is an execution error.
         options: Options of the named recipe.
 
     Raises:
         InputDataError: An unknown algorithm or option, a value outside its range, or a
             journal that exists.
-        UnsupportedError: An algorithm that can make nothing of such a space.
+        UnsupportedError: An algorithm that does not support such a space.
 
     Example:
         >>> from botorch_drbo import Category, Integer, Space
@@ -118,7 +118,7 @@ class NamedOptimizer:
 
     @classmethod
     def _of_run(cls, run: Run) -> NamedOptimizer:
-        """The optimizer that goes on with a run of named variables."""
+        """The optimizer that continues a run of named variables."""
         optimizer, space = cls.__new__(cls), run.configuration.named
         if space is None:
             raise InputDataError("The run has no named variables.")
@@ -146,8 +146,13 @@ class NamedOptimizer:
 
     @property
     def tensors(self) -> RobustOptimizer:
-        """The same run in tensors, as recipes see it: what one is told, both know."""
+        """The same run in tensors: both optimizers share their observations."""
         return self._tensors
+
+    @property
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+        return self._tensors.maximize
 
     @property
     def pending(self) -> pd.DataFrame:
@@ -156,15 +161,15 @@ class NamedOptimizer:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, by number; their tensors are as the model sees them."""
+        """All trials, by number; their tensors have the units of the model."""
         return self._tensors.trials
 
     @property
     def history(self) -> pd.DataFrame:
-        """What has been told, in your sign.
+        """The observations so far, in your sign.
 
         A row for each trial whose context is known, labelled by its number; an outcome
-        that is out, or will never come, is NaN.
+        that is not known yet, or will never be, is NaN.
         """
         return self._tables.history(self._run.ledger.trials)
 
@@ -172,8 +177,8 @@ class NamedOptimizer:
         """All trials, in your names and units, with their status.
 
         Returns:
-            As ``RobustOptimizer.table``, with your names. A column whose name is that
-            of a variable gets an underscore.
+            As ``RobustOptimizer.table``, with your names. An additional column whose
+            name is already that of a variable gets an underscore.
         """
         return self._tables.all_trials(self._run.ledger.trials)
 
@@ -230,24 +235,25 @@ class NamedOptimizer:
         r"""Propose the next decisions; see ``RobustOptimizer.ask``.
 
         Args:
-            q: How many.
+            q: The number of decisions.
             candidates: The decisions to choose from; None for all.
-            actions: The round's action set, in place of ``candidates``.
+            actions: The round's action set, instead of ``candidates``.
             context_set: The distribution of this round's context, for example from
                 ``Space.context_set``.
-            radius: That of this round's ambiguity set: a number, or for a Wasserstein
-                ball ``"spread"``, ``"sd"``, or a radius for each column that may move,
-                in your units, such as ``{"temp": 6, "weather": 0.1}``.
-            context: What is known of this round's context, by name.
+            radius: The radius of this round's ambiguity set: a number, or for a
+                Wasserstein ball ``"spread"``, ``"sd"``, or a radius for each column
+                that may move, in your units, such as ``{"temp": 6, "weather": 0.1}``.
+            context: What is known about this round's context, by name.
             choose_context: Whether to choose the context too.
 
         Returns:
-            Decisions, a table of ``q`` rows; with ``choose_context`` a pair: these, and
-            a table of their contexts.
+            Decisions, a table of ``q`` rows; with ``choose_context``, a pair of this
+            table and a table of their contexts.
 
         Raises:
-            InputDataError: As there, or a value that its variable cannot take.
-            UnsupportedError: The algorithm can make nothing of what is known.
+            InputDataError: As for ``RobustOptimizer.ask``, or a value that its variable
+                cannot take.
+            UnsupportedError: The algorithm cannot use what is known.
         """
         tables = self._tables
         lists = {"candidates": candidates, "actions": actions}
@@ -266,14 +272,40 @@ class NamedOptimizer:
             return tables.decisions(found)
         return tables.decisions(found[0]), tables.contexts(found[1])
 
+    def preview(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+    ) -> pd.DataFrame:
+        r"""What ``ask`` would propose now; see ``RobustOptimizer.preview``.
+
+        Args:
+            q: How many.
+            context_set: The distribution of this round's context.
+            radius: That of this round's ambiguity set, as for ``ask``.
+
+        Returns:
+            Decisions, a table of ``q`` rows. Nothing is recorded.
+
+        Raises:
+            InputDataError: As ``ask``.
+            UnsupportedError: As ``ask``.
+        """
+        found = self._tensors.preview(
+            q, context_set=_checked(context_set), radius=radius
+        )
+        return self._tables.decisions(found)
+
     def design_contexts(self, x: Table) -> pd.DataFrame:
-        r"""The contexts at which a joint design wants its decisions evaluated.
+        r"""The contexts in which a joint design evaluates its decisions.
 
         Args:
             x: Decisions that ``ask`` has returned.
 
         Returns:
-            A context for each, empty where the world decides.
+            A context for each decision, empty where the context is not chosen.
         """
         found = self._tensors.design_contexts(self._tables.read_decisions(x, "x"))
         return self._tables.contexts(found)
@@ -294,17 +326,17 @@ class NamedOptimizer:
         Args:
             x: The executed decisions.
             c: The contexts that occurred, a row for each.
-            y: The outcomes, a number for each; None if still out.
+            y: The outcomes, a number for each; None if not known yet.
             y_variance: The variances of their noise; None if they are not known.
             constraints: Values of the outcome constraints, a column for each.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
 
         Raises:
-            InputDataError: As there, or a value that its variable cannot take; the
-                message names the row and the column.
-            BotorchTensorDimensionError: Columns that do not fit each other.
-            UnsupportedError: The algorithm would not heed what was told.
+            InputDataError: As for ``RobustOptimizer.tell``, or a value that its
+                variable cannot take; the message names the row and the column.
+            BotorchTensorDimensionError: Columns that do not match each other.
+            UnsupportedError: The algorithm would ignore what was told.
         """
         tables = self._tables
         self._tensors.tell(
@@ -318,7 +350,7 @@ class NamedOptimizer:
         )
 
     def withdraw(self, trial: int) -> None:
-        r"""Take back what was told of a trial, or a decision that was asked.
+        r"""Remove what was told about a trial, or cancel a proposed decision.
 
         Args:
             trial: Its number: the label of its row in ``table()``.
@@ -342,16 +374,16 @@ class NamedOptimizer:
         Args:
             candidates: The decisions to choose from; None for all.
             context_set: The distribution of the context.
-            radius: That of the ambiguity set, as for ``ask``.
-            context: What is known of the context, by name.
-            level: Of the intervals of what is promised, a probability.
+            radius: The radius of the ambiguity set, as for ``ask``.
+            context: What is known about the context, by name.
+            level: The level of the intervals, a probability.
 
         Returns:
-            The decision and what to expect of it, in your units.
+            The decision and its expected and worst-case values, in your units.
 
         Raises:
-            InputDataError: There is no outcome yet, or a value is wrong.
-            UnsupportedError: The algorithm can make nothing of what is known.
+            InputDataError: There is no outcome yet, or a value is invalid.
+            UnsupportedError: The algorithm cannot use what is known.
         """
         if candidates is not None:
             candidates = self._tables.read_decisions(candidates, "candidates")
@@ -375,11 +407,11 @@ class NamedOptimizer:
 
         Args:
             contexts: A table with the columns that are known.
-            context_set: The distribution of what is not known.
-            radius: That of the ambiguity set, as for ``ask``.
+            context_set: The distribution of the unknown columns.
+            radius: The radius of the ambiguity set, as for ``ask``.
 
         Returns:
-            The contexts, and beside them the decisions.
+            A table of the contexts and the decisions.
 
         Raises:
             InputDataError: There is no outcome yet, or a value is wrong.
@@ -393,24 +425,24 @@ class NamedOptimizer:
 
     @property
     def model(self) -> Model:
-        """The model that recommendations are judged by, of what recipes see, a copy."""
+        """A copy of the model that recommendations use, in the units of ``tensors``."""
         return self._tensors.model
 
     def predict(self, x: Table, c: Table) -> pd.DataFrame:
-        r"""What the model believes of the outcome, noise not included.
+        r"""Mean and standard deviation of the outcome under the model, without noise.
 
         Args:
             x: Decisions.
-            c: Contexts, one row for each decision; one row serves all.
+            c: Contexts, one row for each decision, or one row for all.
 
         Returns:
             A table of the decisions and contexts, with the mean of the outcome and its
-            standard deviation beside them, ``mean`` and ``sd``, in your sign and units.
-            A column whose name is that of a variable gets an underscore.
+            standard deviation in the columns ``mean`` and ``sd``, in your sign and
+            units. A column whose name is already that of a variable gets an underscore.
 
         Raises:
             InputDataError: There is no outcome yet, or a value is wrong.
-            BotorchTensorDimensionError: Other numbers of rows.
+            BotorchTensorDimensionError: Different numbers of rows.
 
         Example:
             >>> opt = NamedOptimizer("erbo", Space({"x": (0, 1)}, {"c": (0, 1)}))
@@ -434,36 +466,39 @@ class NamedOptimizer:
         level: float = LEVEL,
         context_set: ContextSet | None = None,
     ) -> Comparison:
-        r"""What several methods are expected to earn; see ``RobustOptimizer.compare``.
+        r"""The expected outcomes of several methods; see ``RobustOptimizer.compare``.
 
         Args:
-            methods: Names of recipes, or recipes; the first is what the others are
-                compared with.
-            shifts: What you fear, by name, in your units: ``{"demand falls":
-                {"demand": -30}}``; or the contexts that come then, a ``ContextSet`` or
-                a DataFrame whose rows are equally likely. One shift alone needs no
-                name: ``{"demand": -30}``.
-            radii: The worst distribution within each, such as ``{"demand": 30}``.
+            methods: Names of recipes, or recipes; the others are compared with the
+                first.
+            shifts: Possible changes of the distribution, by name, in your units:
+                ``{"demand falls": {"demand": -30}}``; or the new contexts, as a
+                ``ContextSet`` or a DataFrame whose rows are equally likely. A single
+                shift needs no name: ``{"demand": -30}``.
+            radii: Adds the worst distribution within each radius, such as
+                ``{"demand": 30}``.
             clip: The share of the weight that a shift may move beyond the bounds.
-            level: Of the intervals, a probability.
-            context_set: The distribution as things are.
+            level: The level of the intervals, a probability.
+            context_set: The distribution without a shift.
 
         Returns:
-            The comparison, its decisions in your names and units.
+            The comparison, with decisions in your names and units.
 
         Raises:
-            InputDataError: As there.
-            UnsupportedError: As there.
+            InputDataError: As for ``RobustOptimizer.compare``.
+            UnsupportedError: As for ``RobustOptimizer.compare``.
         """
-        known = {}
-        for name, shift in (shifts or {}).items():
-            is_table = not isinstance(shift, (Mapping, ContextSet)) and hasattr(
-                shift, "columns"
-            )
-            known[name] = self.named_space.context_set(shift) if is_table else shift
+        if isinstance(shifts, Mapping):
+            known = {}
+            for name, shift in shifts.items():
+                is_table = not isinstance(shift, (Mapping, ContextSet)) and hasattr(
+                    shift, "columns"
+                )
+                known[name] = self.named_space.context_set(shift) if is_table else shift
+            shifts = known
         found = self._tensors.compare(
             methods,
-            shifts=known,
+            shifts=shifts,
             radii=radii,
             clip=clip,
             level=level,
@@ -474,10 +509,10 @@ class NamedOptimizer:
         return replace(found, columns=columns, outcome=self.named_space.outcome)
 
     def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
-        r"""Look how far the model can be believed; see ``RobustOptimizer.check``.
+        r"""Check how far the model can be trusted; see ``RobustOptimizer.check``.
 
         Args:
-            context_set: The contexts that the model is going to be asked for.
+            context_set: The contexts for which the model will be used.
 
         Returns:
             The check, in your sign and units; ``print`` shows it.
@@ -501,18 +536,18 @@ class NamedOptimizer:
         radius: RoundRadius | None = None,
         context: Table | None = None,
     ) -> RobustnessProfile:
-        r"""How much any decision is still worth if the contexts shift, by radius.
+        r"""The worst-case value of a decision as a function of the radius.
 
         Args:
             x: The decision, one row: for example ``opt.recommend().x``.
             other: A decision to compare with.
             target: A value that the decision should reach, in your sign.
-            radii: Where to evaluate, ``k``, ascending; of a radius by column they are
-                multiples.
-            ambiguity_set: Another set around the same contexts than the recipe's own.
+            radii: The radii, ``k``, ascending; with a radius by column, multiples of
+                it.
+            ambiguity_set: A set around the same contexts, instead of the recipe's own.
             context_set: The distribution of this round's context.
-            radius: That from which ``radii`` follow.
-            context: What is known of this round's context, by name.
+            radius: The radius that the default of ``radii`` uses.
+            context: What is known about this round's context, by name.
 
         Returns:
             As ``RobustOptimizer.robustness_profile``.
@@ -548,10 +583,10 @@ class NamedOptimizer:
         objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
-        r"""Rebuild an optimizer that asks the same decisions.
+        r"""Rebuild an optimizer that proposes the same decisions.
 
         Args:
-            state: From ``state_dict``, also after a trip through JSON.
+            state: From ``state_dict``, also after a round trip through JSON.
             journal: A new file for the run, or None.
             space: The run's space, as for ``resume``.
             model: The function that makes the model, if the run had one.
@@ -562,7 +597,7 @@ class NamedOptimizer:
             The optimizer.
 
         Raises:
-            InputDataError: Not a state, another version, damaged, or one without names.
+            InputDataError: Not a state, a different version, damaged, or without names.
         """
         run = of_state(
             state,
@@ -584,13 +619,13 @@ class NamedOptimizer:
         objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> NamedOptimizer:
-        r"""Go on with the run of a journal, which keeps being written.
+        r"""Continue the run of a journal; further events are appended to it.
 
         Args:
             path: The journal.
-            space: If given, it must be the journal's: a check that it is the journal of
-                this problem. It has to be given if a constraint is a function, which no
-                journal can hold: its name is checked, not what it computes.
+            space: If given, it must equal that of the journal: a check that the journal
+                belongs to this problem. It is required if a constraint is a function,
+                which a journal cannot store: its name is checked, not what it computes.
             model: The function that makes the model, if the run had one.
             objective: The function that makes the objective, if the run had one.
             device: Where to compute.
@@ -630,43 +665,46 @@ class NamedOptimizer:
         perturbation: bool = False,
         **options: object,
     ) -> NamedOptimizer:
-        r"""Go on from a table of what was tried.
+        r"""Start from a table of previous trials.
 
         Rows are told in the order of the table: the last one has the newest context,
-        which counts for ``half_life``. A row without an outcome is pending: with its
-        context, or without it, as long as the world has not shown any. Other columns
-        are left alone.
+        which matters for ``half_life``. A row without an outcome is pending; its
+        context may be given, or be empty if it is not known yet. Other columns are
+        ignored.
 
         ``outcome_constraints`` names columns that are measured like the outcome, each
         with a lower and an upper limit, one of which may be None:
-        ``{"runoff": (None, 9), "ph": (5, 7)}``. They are told as in ``tell``, by how
-        much room was left, and modelled one by one; two limits of a column are two
-        constraints. They may be empty in a row: its outcome counts. A row in which only
-        some of them are measured gives a warning, and teaches the outcome alone.
+        ``{"runoff": (None, 9), "ph": (5, 7)}``. They are told as in ``tell``, as the
+        margin that was left, and each has its own model; two limits of a column are two
+        constraints. They may be empty in a row, whose outcome is then still used. A row
+        in which only some of them are measured gives a warning, and only its outcome is
+        used.
 
-        ``status`` names a column that says ``failed`` in a row whose outcome will never
-        come: its context and its measured limits count, and the decision is not asked
-        again. ``withdrawn`` leaves a row out, ``pending`` is as if the cell were empty.
-        In a row with an outcome other words do not matter: ``table()`` can be read.
+        ``status`` names a column that contains ``failed`` in a row whose outcome will
+        never come: its context and its measured limits are used, and the decision is
+        not proposed again. ``withdrawn`` omits a row, and ``pending`` is the same as an
+        empty cell. In a row with an outcome any other word is ignored, so the result of
+        ``table()`` can be read.
 
         Args:
             df: The trials, one in each row; it may be empty.
             decisions: The columns that you choose, as for ``Space``.
-            contexts: The columns that you meet, the same.
+            contexts: The columns that you observe but cannot choose, as for ``Space``.
             outcome: The column of the outcome.
             algorithm: The name of a recipe, or a recipe.
-            constraints: Of decisions, as for ``Space``. Rows may violate them.
+            constraints: Constraints on decisions, as for ``Space``. Rows may violate
+                them.
             outcome_constraints: The limits of measured columns, ``(lower, upper)``.
             status: The column that says which trials have failed; None for none.
-            maximize: False if low outcomes are good.
-            seed: Decides every random draw.
+            maximize: False to minimise (minimize) the outcome.
+            seed: Determines all random draws.
             journal: A new file for the run, or None.
-            num_initial: Size of the initial design, of which the table counts.
-            perturbation: True if the context is an error of execution.
+            num_initial: Size of the initial design; the rows of the table count.
+            perturbation: True if the context is an execution error.
             options: Options of the named recipe.
 
         Returns:
-            The optimizer that has been told all rows.
+            The optimizer, after all rows have been told.
 
         Raises:
             InputDataError: A missing column, or a value that is missing or that its
@@ -708,7 +746,7 @@ class NamedOptimizer:
         self._tensors.close()
 
     def __enter__(self) -> NamedOptimizer:
-        """Use as ``with NamedOptimizer(...) as opt``: the end closes the journal."""
+        """Use as ``with NamedOptimizer(...) as opt``; it closes the journal."""
         return self
 
     def __exit__(self, *exception: object) -> None:

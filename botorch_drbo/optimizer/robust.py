@@ -1,4 +1,4 @@
-"""The loop for people who want no loop: ask for a decision, tell what happened."""
+"""The optimizer in tensors: ask for a decision, tell what happened, recommend."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from botorch_drbo.policies.objective import ObjectiveMaker
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.own_functions import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck, Recommendation
@@ -57,56 +58,59 @@ if TYPE_CHECKING:
 class RobustOptimizer:
     r"""Find a decision that is good under every plausible distribution of the context.
 
-    In a round ``ask`` proposes a decision, the world shows a context that nobody chose,
-    and ``tell`` reports decision, context and outcome. Rounds may overlap: decisions in
-    batches, contexts and outcomes late and in any order.
+    In each round, ``ask`` proposes a decision, a context occurs that nobody chose, and
+    ``tell`` reports the decision, the context and the outcome. Rounds may overlap:
+    decisions may be asked in batches, and contexts and outcomes may arrive late and in
+    any order.
 
-    The first ``num_initial`` decisions are a scrambled Sobol design (as are all until
-    the first outcome is told); then the algorithm proposes.
+    The first ``num_initial`` decisions are a scrambled Sobol design (as are all others
+    until the first outcome is told); after that the algorithm proposes.
 
-    **Mistakes.** ``withdraw`` takes back what was told of a trial, or a decision that
-    will not be executed; ``trials`` lists the trials with their numbers.
+    **Mistakes.** ``withdraw`` removes what was told about a trial, or cancels a
+    decision that will not be executed; ``trials`` lists the trials with their numbers.
 
     **Reproducible.** The decisions that ``ask`` returns are a function of the
-    configuration and of the events (asks, tells, withdrawals) so far: same machine,
-    same library versions, same number of threads, same decisions. The global random
-    number generators and torch's default dtype are neither used nor changed.
+    configuration and of the events (asks, tells, withdrawals) so far: on the same
+    machine, with the same library versions and the same number of threads, they are
+    identical. The global random number generators and torch's default dtype are neither
+    used nor changed.
 
-    **Durable.** With ``journal`` each event is on the disk before the call returns.
-    After a crash at any moment, ``RobustOptimizer.resume(path)`` has every observation
-    and asks what the dead run would have asked next. A decision that was written when
-    the process died but never reached you is in ``pending`` after ``resume``: execute
-    it, leave it, or ``withdraw`` it. One process writes: in a forked child ``ask`` and
-    ``tell`` raise. A damaged journal is refused and left as it is.
+    **Durable.** With ``journal`` each event is on disk before the call returns. After
+    a crash at any moment, ``RobustOptimizer.resume(path)`` has every observation and
+    proposes what the crashed run would have proposed next. If the process died after a
+    decision was written but before you received it, the decision is in ``pending``
+    after ``resume``: execute it, ignore it, or ``withdraw`` it. Only one process may
+    write: in a forked child ``ask`` and ``tell`` raise an error. A damaged journal
+    raises an error and is not changed.
 
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
-        bounds: Lower and upper bounds of the decision, ``2 x d_x``. For variables with
-            names and kinds there is ``NamedOptimizer``.
+        bounds: Lower and upper bounds of the decision, ``2 x d_x``. For named
+            variables, integers and categories use ``NamedOptimizer``.
         context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         journal: A new file for the run, or None.
-        maximize: False if low outcomes are good. Outcomes and recommended values are
-            in your sign either way; a worst case is then the highest expectation.
+        maximize: False to minimise (minimize) the outcome. Outcomes and recommended
+            values keep your sign; the worst case is then the highest expectation.
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``. With 0,
             tell data before the first ``ask`` (``random`` needs none).
-        initial_design: ``"sobol"``: decisions fill their box, and the world shows the
-            contexts. ``"sobol_joint"``: decisions and contexts fill theirs together, as
-            in [Huang2024sbokde]_, where the first contexts are chosen; that takes a
-            simulator, see ``design_contexts``.
-        perturbation: True if the context is an error of execution, a tolerance: what
-            is executed is ``x + c``. The model then knows the sum alone, and it may
-            leave ``bounds`` by the bounds of the context. Tell the decision as it was
-            meant, and the error as the context.
+        initial_design: With ``"sobol"`` the decisions cover their box, and contexts
+            are observed. With ``"sobol_joint"`` decisions and contexts cover their
+            boxes together, as in [Huang2024sbokde]_, where the first contexts are
+            chosen; this needs a simulator, see ``design_contexts``.
+        perturbation: True if the context is an execution error within a tolerance:
+            ``x + c`` is executed. The model then sees only the sum, which may exceed
+            ``bounds`` by the bounds of the context. Tell the intended decision, and
+            the error as the context.
         options: Options of the named recipe.
 
     Raises:
         InputDataError: An unknown algorithm or option, a value outside its range, or a
             journal that exists.
-        BotorchTensorDimensionError: Bounds that are not ``2 x d``, or other numbers of
-            decisions and perturbations.
-        UnsupportedError: An algorithm that can make nothing of such a space.
+        BotorchTensorDimensionError: Bounds that are not ``2 x d``, or different
+            numbers of decisions and perturbations.
+        UnsupportedError: An algorithm that does not support such a space.
 
     Example:
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -155,7 +159,7 @@ class RobustOptimizer:
 
     @classmethod
     def of_run(cls, run: Run) -> RobustOptimizer:
-        """The optimizer that goes on with a run."""
+        """The optimizer that continues a run."""
         optimizer = cls.__new__(cls)
         optimizer._run = run
         return optimizer
@@ -179,6 +183,11 @@ class RobustOptimizer:
         return self._run.configuration.space
 
     @property
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+        return self._run.configuration.maximize
+
+    @property
     def pending(self) -> Tensor:
         """Decisions without an outcome yet, ``m x d_x``, oldest first."""
         return self._run.ledger.X_pending.clone()
@@ -187,14 +196,14 @@ class RobustOptimizer:
     def trials(self) -> tuple[Trial, ...]:
         """All trials, also failed and withdrawn ones, by number: ``trials[k]`` is k.
 
-        Their tensors are as the model sees them: see ``SearchSpace``. ``table`` has
-        them in your names and units.
+        Their tensors have the units of the model: see ``SearchSpace``. ``table`` has
+        your names and units.
         """
         return copy.deepcopy(tuple(self._run.ledger.trials))
 
     @property
     def history(self) -> History:
-        """What has been told, in your sign."""
+        """The observations so far, in your sign."""
         history = self._run.ledger.history
         return History(
             X=history.X.clone(),
@@ -209,11 +218,11 @@ class RobustOptimizer:
         r"""All trials as a table, with their status.
 
         Returns:
-            A row for each trial, labelled by its number, also for failed and withdrawn
-            ones: its decision ``x1, x2, ...``, its context ``c1, c2, ...``, its
+            A row for each trial, labelled by its number, including failed and withdrawn
+            trials: its decision ``x1, x2, ...``, its context ``c1, c2, ...``, its
             outcome, the variance of its noise and the measured constraints if any were
             told (``constraint1, ...``), and its status: "pending", "complete", "failed"
-            or "withdrawn" (with what had been told). What was not told is NaN.
+            or "withdrawn" (with the values that had been told). Missing values are NaN.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -281,46 +290,48 @@ class RobustOptimizer:
     ) -> Tensor | tuple[Tensor, Tensor]:
         r"""Propose the next decisions.
 
-        They differ from each other and from the pending ones; with ``candidates`` from
-        the pending ones as long as there are others. The list may be another at each
-        call. A journal keeps what was asked, not the list.
+        They differ from each other and from the pending decisions; with ``candidates``,
+        they differ from the pending ones as long as there are others in the list. You
+        may pass a different list in each call. A journal stores the proposed decisions,
+        not the list.
 
-        ``actions`` is such a list that binds: the world offers these decisions in this
-        round and no others. ``tell`` refuses a decision that was none of them, and the
-        journal keeps the list.
+        ``actions`` is a binding list: only these decisions are available in this round.
+        ``tell`` then raises an error for any other decision, and the journal stores the
+        list.
 
-        **What is known about this round.** ``context_set`` and ``radius`` take the
-        place of the algorithm's own reference and radius, in this round alone: today's
-        forecast. ``context`` is what is known of the context already; the columns that
-        are not known keep their distribution and its ambiguity. Decisions of the
-        initial design depend on neither. A pending decision that waits for another
-        known context is not avoided.
+        **What is known about this round.** ``context_set`` and ``radius`` replace the
+        reference and the radius of the algorithm for this round only, for example by
+        today's forecast. ``context`` is the known part of the context; unknown columns
+        keep their distribution and its ambiguity. Decisions of the initial design do
+        not depend on these. A pending decision for another known context is not
+        avoided.
 
-        **A laboratory.** With ``choose_context=True`` the context is chosen too:
-        evaluate there, and tell it. Such contexts are not among those that the world
-        has shown: the algorithm needs a ``reference``, or the round a ``context_set``.
-        In the initial design they fill their box; then it is the context about which
-        the model knows least among those that carry the worst case of the decision.
+        **Contexts that you can set.** With ``choose_context=True`` the context is
+        chosen too, as in a laboratory or a simulator: evaluate in it, and tell it. Such
+        contexts do not count as observed, so the algorithm needs a ``reference``, or
+        the round a ``context_set``. In the initial design they cover their box. After
+        that, the context is the one with the largest uncertainty among those that carry
+        the worst case of the decision.
 
         Args:
-            q: How many.
+            q: The number of decisions.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
-            actions: The round's action set, ``m x d_x``, in place of ``candidates``.
+            actions: The round's action set, ``m x d_x``, instead of ``candidates``.
             context_set: The distribution of this round's context; None for the
                 algorithm's own.
-            radius: That of this round's ambiguity set: a number in the algorithm's
-                units; for a Wasserstein ball also a name, ``"spread"`` or ``"sd"``, or
-                a radius for each column that may move, in its own units, such as
-                ``{"c1": 6.0}``. None for its own.
-            context: This round's context, ``d_c``, NaN in columns that are not known;
-                None if none is.
+            radius: The radius of this round's ambiguity set: a number in the
+                algorithm's units; for a Wasserstein ball also a name, ``"spread"`` or
+                ``"sd"``, or a radius for each column that may move, in the units of
+                that column, such as ``{"c1": 6.0}``. None for the algorithm's own.
+            context: This round's context, ``d_c``, with NaN in unknown columns; None if
+                nothing is known.
             choose_context: Whether to choose the context too.
 
         Returns:
-            Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``
-            rows of the list. With ``choose_context`` a pair: these, and their contexts,
-            ``q x d_c``.
+            Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``,
+            rows of the list. With ``choose_context``, a pair of the decisions and their
+            contexts, ``q x d_c``.
 
         Raises:
             InputDataError: ``q`` is not a positive integer, ``num_initial=0`` and
@@ -328,9 +339,9 @@ class RobustOptimizer:
                 different rows, or leaves the bounds; both lists; a context set or a
                 context outside the bounds; a negative radius; ``choose_context``
                 together with ``context``, or without any reference.
-            BotorchTensorDimensionError: A list that is no matrix of decisions, or
-                other numbers of context columns.
-            UnsupportedError: The algorithm can make nothing of what is known.
+            BotorchTensorDimensionError: A list that is not a matrix of decisions, or a
+                wrong number of context columns.
+            UnsupportedError: The algorithm cannot use what is known.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -364,18 +375,49 @@ class RobustOptimizer:
         )
         return x if chosen is None else (x, chosen)
 
-    def design_contexts(self, x: Tensor) -> Tensor:
-        r"""The contexts at which a joint design wants its decisions evaluated.
+    def preview(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+    ) -> Tensor:
+        r"""What ``ask`` would propose now. Nothing is asked, and nothing is recorded.
 
-        Evaluate there and tell these contexts: like all contexts told they stay in the
-        context distribution that the algorithm learns, as in [Huang2024sbokde]_.
+        Args:
+            q: How many.
+            context_set: The distribution of this round's context, as for ``ask``.
+            radius: That of this round's ambiguity set, as for ``ask``.
+
+        Returns:
+            Decisions, ``q x d_x``.
+
+        Raises:
+            InputDataError: As ``ask``.
+            UnsupportedError: As ``ask``.
+
+        Example:
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("erbo", unit, unit)
+            >>> torch.equal(opt.preview(), opt.ask())
+            True
+        """
+        check_count(q, "q")
+        this_round = Round(context_set, radius)
+        return next_decisions(self._run, q, None, this_round, choose_context=False)[0]
+
+    def design_contexts(self, x: Tensor) -> Tensor:
+        r"""The contexts in which a joint design evaluates its decisions.
+
+        Evaluate in these contexts and tell them. Like all contexts told, they are part
+        of the distribution that the algorithm learns, as in [Huang2024sbokde]_.
 
         Args:
             x: Decisions that ``ask`` has returned, ``q x d_x``.
 
         Returns:
-            Contexts, ``q x d_c``; NaN where the world decides: after the design,
-            with a list of decisions, and always if ``initial_design="sobol"``.
+            Contexts, ``q x d_c``; NaN where the context is not chosen: after the
+            design, with a list of decisions, and always if ``initial_design="sobol"``.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -407,31 +449,31 @@ class RobustOptimizer:
         r"""Report what happened.
 
         A row belongs to the pending decision that equals its ``x`` (within a millionth
-        of a side of the box, or the rounding of float32), or else to the nearest one:
-        the executed decision may differ from the asked one. A row without ``y`` records
-        the context, which informs the context distribution at once; the trial stays
-        pending, and a later call with equal ``x`` and ``c`` and the outcome completes
-        it. So does a call with ``failed=True`` if the outcome will never come: the
-        context counts, nothing is learnt of the outcome, and the decision is avoided
-        as pending ones are.
+        of a side of the box, or the rounding of float32), or otherwise to the nearest
+        one, because the executed decision may differ from the proposed one. A row
+        without ``y`` records the context, which is used at once for the distribution of
+        the context. The trial stays pending until a later call with equal ``x`` and
+        ``c`` gives the outcome. If the outcome will never come, pass ``failed=True``:
+        the context is used, nothing is learnt about the outcome, and later decisions
+        keep away from this one, as from pending ones.
 
-        ``y_variance`` is the variance of the noise in each outcome, where it is known
-        (a squared standard error): the model takes it at its word. It is told with
-        every outcome or with none. Trials that are repeated are rows as any others.
+        ``y_variance`` is the variance of the noise in each outcome (a squared standard
+        error), if it is known; the model uses exactly this value. Pass it with every
+        outcome or with none. Each repetition of a trial is a row of its own.
 
-        ``constraints`` is what was measured of the outcome constraints, feasible where
-        not negative: with the outcome, or with ``failed=True`` if there will be none
-        because they were violated. Trials without are no matter. Decisions are then
-        asked, and recommended, by how surely they meet the constraints under the worst
-        plausible distribution of the context; see the option ``feasibility``.
+        ``constraints`` are the measured values of the outcome constraints, which hold
+        where the value is not negative. Pass them with the outcome, or with
+        ``failed=True`` if there will be no outcome because they were violated. Trials
+        without measured constraints are accepted. ``ask`` and ``recommend`` then take
+        into account the probability that a decision meets the constraints under the
+        worst plausible distribution of the context; see the option ``feasibility``.
 
-        Nothing is recorded if any row is wrong. What was told by mistake can be taken
-        back: ``withdraw``.
+        Nothing is recorded if any row is invalid. Use ``withdraw`` to correct mistakes.
 
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
             c: The contexts that occurred, ``d_c`` or ``m x d_c``.
-            y: The outcomes, a number, ``m`` or ``m x 1``; None if still out.
+            y: The outcomes, a number, ``m`` or ``m x 1``; None if not known yet.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
             constraints: Values of the ``k`` constraints, ``m x k``; for one trial also
@@ -441,14 +483,14 @@ class RobustOptimizer:
 
         Raises:
             InputDataError: NaN or infinite entries, integers, rows out of bounds, a
-                decision that was none of its round's ``actions``, an outcome of a
+                decision that is not one of the round's ``actions``, an outcome of a
                 failed trial, or one whose square the dtype of ``bounds`` cannot hold,
-                a variance that is negative, without an outcome, or known of some
-                outcomes only, constraints of a trial that is still to be completed, or
-                another number of them.
-            BotorchTensorDimensionError: Shapes that do not fit.
+                a variance that is negative, without an outcome, or given for some
+                outcomes only, constraints of a trial that has no outcome yet, or a
+                wrong number of constraints.
+            BotorchTensorDimensionError: Shapes that do not match.
             UnsupportedError: ``y_variance`` for an algorithm that models the decision
-                alone, or ``constraints`` for one that would not heed them.
+                only, or ``constraints`` for one that ignores them.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -472,13 +514,14 @@ class RobustOptimizer:
         )
 
     def withdraw(self, trial: int) -> None:
-        r"""Take back what was told of a trial, or a decision that was asked.
+        r"""Remove what was told about a trial, or cancel a proposed decision.
 
-        A told trial loses its context and its outcome. If ``ask`` had proposed its
-        decision, that is pending again: tell what really happened, or withdraw it once
-        more. A decision that is pending without a context is cancelled, and no longer
-        avoided. Later decisions are as if it had never been told (the numbers of calls
-        and of decisions asked still count). A journal keeps both events.
+        The context and the outcome of the trial are removed. If ``ask`` had proposed
+        its decision, the decision is pending again: tell what really happened, or
+        withdraw it once more. A pending decision without a context is cancelled and no
+        longer avoided. Later decisions are the same as if it had never been told
+        (except that the calls and the proposed decisions still count). A journal stores
+        both events.
 
         Args:
             trial: Its number, see ``trials``.
@@ -509,30 +552,31 @@ class RobustOptimizer:
     ) -> Recommendation:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
-        Calling it changes nothing: the decisions asked later are the same.
+        The call changes nothing: later proposals are the same with or without it.
 
         Args:
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             context_set: The distribution of the context; None for the algorithm's own.
-            radius: That of the ambiguity set, as for ``ask``; None for its own.
-            context: What is known of the context, ``d_c``, NaN in columns that are not
-                known; None if nothing is.
-            level: Of the intervals of what is promised, a probability.
+            radius: The radius of the ambiguity set, as for ``ask``; None for the
+                algorithm's own.
+            context: The context, ``d_c``, with NaN in unknown columns; None if nothing
+                is known.
+            level: The level of the intervals, a probability.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
-            contexts and weights of the worst case. Both values are the model's, and
-            have intervals, ``expected_interval`` and ``worst_case_interval``; see
-            ``Recommendation`` for the distributions that the worst case is over.
+            contexts and weights of the worst case. Both values are predictions of the
+            model and have intervals, ``expected_interval`` and ``worst_case_interval``;
+            see ``Recommendation`` for the distributions of the worst case.
 
         Raises:
             InputDataError: There is no outcome yet, the list is empty or leaves the
                 bounds, a context set or a context does, the radius is negative, or
                 the level is not between 0 and 1.
-            BotorchTensorDimensionError: A list that is no matrix of decisions, or
-                other numbers of context columns.
-            UnsupportedError: The algorithm can make nothing of what is known.
+            BotorchTensorDimensionError: A list that is not a matrix of decisions, or a
+                wrong number of context columns.
+            UnsupportedError: The algorithm cannot use what is known.
         """
         this_round = Round(context_set, radius, context)
         return recommended(self._run, candidates, this_round, level)
@@ -544,13 +588,13 @@ class RobustOptimizer:
         context_set: ContextSet | None = None,
         radius: RoundRadius | None = None,
     ) -> Tensor:
-        r"""The decision to implement in each of many contexts: a table to look up.
+        r"""The decision to implement in each of many contexts: a lookup table.
 
-        Row by row what ``recommend(context=...)`` says; the model is fitted once.
+        Each row is the result of ``recommend(context=...)``; the model is fitted once.
 
         Args:
-            contexts: ``m x d_c``, NaN where a context is not known.
-            context_set: As for ``recommend``: the distribution of what is not known.
+            contexts: ``m x d_c``, with NaN in unknown columns.
+            context_set: As for ``recommend``: the distribution of the unknown columns.
             radius: As for ``recommend``.
 
         Returns:
@@ -558,7 +602,7 @@ class RobustOptimizer:
 
         Raises:
             InputDataError: There is no outcome yet, or a context leaves the bounds.
-            BotorchTensorDimensionError: Contexts that are no matrix.
+            BotorchTensorDimensionError: Contexts that are not a matrix.
             UnsupportedError: The algorithm's decisions do not depend on the context.
 
         Example:
@@ -584,26 +628,27 @@ class RobustOptimizer:
 
     @property
     def model(self) -> Model:
-        """The model of ``[x, c]`` that recommendations are judged by, a copy.
+        """A copy of the model of ``[x, c]`` that recommendations use.
 
-        Fitted to all outcomes so far; of minus the outcome with ``maximize=False``.
+        It is fitted to all outcomes so far; with ``maximize=False``, to their
+        negatives.
         """
         return copy.deepcopy(self._fitted_model())
 
     def predict(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        r"""What the model believes of the outcome, noise not included.
+        r"""Mean and variance of the outcome under the model, without noise.
 
         Args:
             x: Decisions, ``d_x`` or ``m x d_x``.
             c: Contexts, ``d_c`` or ``m x d_c``; one row for each decision. A single
-                row of one serves all rows of the other.
+                row of one is combined with all rows of the other.
 
         Returns:
             Mean and variance, ``m`` each, in your sign and units.
 
         Raises:
             InputDataError: There is no outcome yet, or rows out of bounds.
-            BotorchTensorDimensionError: Shapes that do not fit.
+            BotorchTensorDimensionError: Shapes that do not match.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -625,27 +670,28 @@ class RobustOptimizer:
         num = max(len(x), len(c))
         joint = torch.cat([x.expand(num, -1), c.expand(num, -1)], dim=-1)
         model = self._fitted_model()
-        with torch.no_grad():
+        with isolated_rng(0, joint.device), torch.no_grad():
             mean, variance = joint_moments(model, joint)
         return (mean if self._run.configuration.maximize else -mean), variance
 
     def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
-        r"""Look how far the model can be believed: print what this returns.
+        r"""Check how far the model can be trusted; print the result.
 
-        Every outcome is predicted from all others, in closed form; nothing is recorded.
+        Every outcome is predicted from all others (leave-one-out cross-validation), in
+        closed form; nothing is recorded.
 
         Args:
-            context_set: The contexts that the model is going to be asked for; None for
-                the recipe's ``reference``, or else those that the world has shown.
+            context_set: The contexts for which the model will be used; None for the
+                recipe's ``reference``, or otherwise the contexts observed so far.
 
         Returns:
-            How much of the outcomes the model explains that it has not seen, how many
-            lie outside their 95% intervals, which rows surprise most, whether outcomes
-            look noisier than modelled, and whether the contexts lie outside those seen.
+            How much of the held-out outcomes the model explains, how many lie outside
+            their 95% intervals, which rows are predicted worst, whether outcomes look
+            noisier than modelled, and whether the contexts lie outside those observed.
 
         Raises:
             InputDataError: There is no outcome yet, or a context outside the bounds.
-            BotorchTensorDimensionError: Contexts of another number of columns.
+            BotorchTensorDimensionError: Contexts with a wrong number of columns.
             UnsupportedError: A model of your own without a closed form.
 
         Example:
@@ -676,34 +722,34 @@ class RobustOptimizer:
         level: float = LEVEL,
         context_set: ContextSet | None = None,
     ) -> Comparison:
-        r"""What recommendations of several methods are expected to earn, on your data.
+        r"""The expected outcomes of several methods' recommendations, on your data.
 
-        One model is fitted, the run's own: each method recommends by it, and all are
-        judged by its joint posterior over contexts. Nothing is recorded.
+        All methods use one model, that of the run, for their recommendations, and all
+        are evaluated with its joint posterior over contexts. Nothing is recorded.
 
         Args:
-            methods: Names of recipes, with the options of the run as far as they have
-                them, or recipes. The others are compared with the first.
-            shifts: What you fear, by name: by how much columns of the contexts move,
-                ``{"demand falls": {"c1": -0.3}}``, of a logarithmic variable by which
-                factor; or the distribution that comes then, a ``ContextSet``. One shift
-                alone needs no name: ``{"c1": -0.3}``.
-            radii: As for ``ask``, of Wasserstein balls: the distribution in the ball
-                that is worst for the decision, by the model's mean.
+            methods: Names of recipes, which get the options of the run that they have,
+                or recipes. Each of the others is compared with the first.
+            shifts: Possible changes of the distribution, by name: by how much columns
+                of the contexts move, ``{"demand falls": {"c1": -0.3}}`` (for a
+                logarithmic variable, by which factor), or the new distribution, a
+                ``ContextSet``. A single shift needs no name: ``{"c1": -0.3}``.
+            radii: As for ``ask``, for Wasserstein balls: adds the distribution in the
+                ball that is worst for the decision, according to the model's mean.
             clip: The share of the weight that a shift may move beyond the bounds, where
-                it is left at them; beyond that share it is refused.
-            level: Of the intervals, a probability.
-            context_set: The distribution as things are; None for the run's own.
+                it is set to the bounds; a larger share raises an error.
+            level: The level of the intervals, a probability.
+            context_set: The distribution without a shift; None for that of the run.
 
         Returns:
-            For each method and world the expected outcome with its interval, by how
-            much it is better than the first method's and how probably; ``table``,
-            ``advice``, and ``print`` of both.
+            For each method and each distribution, the expected outcome with its
+            interval, the difference from the first method, and the probability that it
+            is better; with ``table`` and ``advice``. Printing shows both.
 
         Raises:
-            InputDataError: Fewer than five outcomes, an unknown method, a shift of
-                what is no context, beyond the bounds, or of a category.
-            UnsupportedError: A method that can make nothing of such a space.
+            InputDataError: Fewer than five outcomes, an unknown method, a shift of a
+                column that is not a context or is a category, or beyond the bounds.
+            UnsupportedError: A method that does not support such a space.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -737,23 +783,24 @@ class RobustOptimizer:
         radius: RoundRadius | None = None,
         context: Tensor | None = None,
     ) -> RobustnessProfile:
-        r"""How much any decision is still worth if the contexts shift, by radius.
+        r"""The worst-case value of a decision as a function of the radius.
 
-        Worst cases are those of a recommendation, with other radii; like it they are
-        the model's. ``plot_robustness_profile`` draws them. Nothing is recorded.
+        The values are those that ``recommend`` reports, at other radii, and they are
+        predictions of the model. ``plot_robustness_profile`` draws them. Nothing is
+        recorded.
 
         Args:
             x: The decision, ``d_x``: for example ``opt.recommend().x``.
             other: A decision to compare with, ``d_x``.
             target: A value that the decision should reach, in your sign.
-            radii: Where to evaluate, ``k``, ascending; None for 25 equal steps from
-                zero to four times the recipe's own radius. Of a radius by column they
-                are multiples.
-            ambiguity_set: Another set around the same contexts than the recipe's own,
-                which some do not have (``erbo``, ``gp_ucb``, ``stable_opt``).
+            radii: The radii, ``k``, ascending; None for 25 equal steps from zero to
+                four times the recipe's own radius. With a radius by column, they are
+                multiples of it.
+            ambiguity_set: A set around the same contexts that replaces the recipe's
+                own. Some recipes have none (``erbo``, ``gp_ucb``, ``stable_opt``).
             context_set: As for ``recommend``: the distribution of this round's context.
-            radius: As for ``recommend``: that from which ``radii`` follow.
-            context: As for ``recommend``: what is known of this round's context.
+            radius: As for ``recommend``: the radius that the default of ``radii`` uses.
+            context: As for ``recommend``: what is known about this round's context.
 
         Returns:
             The profile: the worst-case values, the expected value, and the radii from
@@ -761,11 +808,11 @@ class RobustOptimizer:
 
         Raises:
             InputDataError: There is no outcome yet, a decision outside the bounds, a
-                set without a radius, or radii that do not ascend.
-            BotorchTensorDimensionError: Not one decision, or a set that knows other
+                set without a radius, or radii that are not ascending.
+            BotorchTensorDimensionError: Not a single decision, or a set made for other
                 contexts.
-            UnsupportedError: A recipe without a model of its own (``random``), or one
-                that can make nothing of what is known.
+            UnsupportedError: A recipe without a model (``random``), or one that cannot
+                use what is known.
 
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
@@ -801,20 +848,20 @@ class RobustOptimizer:
         objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
-        r"""Rebuild an optimizer that asks the same decisions.
+        r"""Rebuild an optimizer that proposes the same decisions.
 
         Args:
-            state: From ``state_dict``, also after a trip through JSON.
+            state: From ``state_dict``, also after a round trip through JSON.
             journal: A new file for the run, or None.
             model: The function that makes the model, if the run had one.
             objective: The function that makes the objective, if the run had one.
-            device: Where to compute.
+            device: The device for all computations.
 
         Returns:
             The optimizer.
 
         Raises:
-            InputDataError: Not a state, another version, damaged, or one of named
+            InputDataError: Not a state, a different version, damaged, or with named
                 variables.
         """
         return cls.of_run(
@@ -838,27 +885,27 @@ class RobustOptimizer:
         objective: ObjectiveMaker | None = None,
         device: torch.device | str = "cpu",
     ) -> RobustOptimizer:
-        r"""Go on with the run of a journal, which keeps being written.
+        r"""Continue the run of a journal; further events are appended to it.
 
         Args:
             path: The journal.
-            bounds: If given, they must be the journal's: a check that it is the
-                journal of this problem.
+            bounds: If given, they must equal those of the journal: a check that it
+                belongs to this problem.
             context_bounds: The same for the contexts.
-            model: The function that makes the model, if the run had one: a journal
-                cannot hold it, and cannot know whether it still is the same.
+            model: The function that makes the model, if the run had one. A journal
+                cannot store it, and cannot check that it is still the same.
             objective: The function that makes the objective, if the run had one.
-            device: Where to compute.
+            device: The device for all computations.
 
         Returns:
-            The optimizer, with every observation of the run. Look at ``pending`` for
-            decisions that were asked and have no outcome.
+            The optimizer, with every observation of the run. ``pending`` has the
+            decisions that were proposed and have no outcome yet.
 
         Raises:
-            InputDataError: The file is in use, damaged in any other way than by a
-                write that was stopped midway, no journal, or the journal of another
-                problem or version, of named variables, or of a run with a ``model``
-                or ``objective`` that is not given. It is left as it is.
+            InputDataError: The file is in use, is not a journal, is damaged (other than
+                by an interrupted last write), or is the journal of another problem or
+                version, of named variables, or of a run with a ``model`` or
+                ``objective`` that is not given. The file is not changed.
             OSError: The file cannot be read.
         """
         return cls.of_run(
@@ -878,7 +925,7 @@ class RobustOptimizer:
             self._run.journal.close()
 
     def __enter__(self) -> RobustOptimizer:
-        """Use as ``with RobustOptimizer(...) as opt``: the end closes the journal."""
+        """Use as ``with RobustOptimizer(...) as opt``; it closes the journal."""
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -90,7 +90,7 @@ class Run:
 
         Raises:
             InputDataError: It does not fit the run, or the journal cannot be written.
-            BotorchTensorDimensionError: Shapes that do not fit.
+            BotorchTensorDimensionError: Shapes that do not match.
             UnsupportedError: The recipe can make nothing of what was told.
         """
         if isinstance(event, Tell):

@@ -24,11 +24,12 @@ class ExpectedImprovement(PathPolicy):
 
     over posterior sample paths ``f``.
 
-    *Why not the bound.* Far from data a Gaussian process is flat in the context, and so
-    is ``mu + w sigma``: a decision that was never tried pays almost nothing for
-    robustness, one that is known to be good pays in full. The penalty of ``wdrbo`` and
-    the ball of ``wdrbo_exact`` so act as a second exploration bonus. Sample paths are
-    as steep far from data as near them, and their expected improvement has none.
+    *Why not a confidence bound.* Far from data a Gaussian process is flat in the
+    context, and so is ``mu + w sigma``. A decision that was never tried therefore
+    loses almost nothing in the worst case, while one that is known to be good loses the
+    full amount, so the penalty of ``wdrbo`` and the ball of ``wdrbo_exact`` act as a
+    second exploration bonus. Sample paths are as steep far from data as near them, and
+    their expected improvement has no such bonus.
 
     Args:
         num_paths: The sample paths over which the improvement is averaged.

@@ -8,6 +8,8 @@ from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
+from botorch_drbo.posterior.gpytorch_settings import any_variance
+
 
 def joint_moments(model: Model, Z: Tensor) -> tuple[Tensor, Tensor]:
     r"""Posterior mean and variance, input by input.
@@ -32,8 +34,9 @@ def joint_moments(model: Model, Z: Tensor) -> tuple[Tensor, Tensor]:
         >>> mean.shape, variance.shape
         (torch.Size([5]), torch.Size([5]))
     """
-    posterior = cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
-    mean = posterior.mean.flatten(1)  # n (x S) x 1 x 1 to n x S
-    variance = posterior.variance.flatten(1)
+    with any_variance():
+        posterior = cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
+        mean = posterior.mean.flatten(1)  # n (x S) x 1 x 1 to n x S
+        variance = posterior.variance.flatten(1)
     middle = mean.mean(-1, keepdim=True)
     return middle.squeeze(-1), (variance + (mean - middle).square()).mean(-1)

@@ -15,7 +15,7 @@ class ObservedRound:
     Attributes:
         history: What has been observed, to be maximised.
         space: The boxes of decisions and contexts.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
     """
 
     history: History

@@ -94,7 +94,7 @@ class Recipe(ABC):
     takes_constraints: ClassVar[bool] = False
     """Whether it heeds outcome constraints."""
     adversary: ClassVar[Adversary | None] = None
-    """Whose contexts, and what may become of them; None if nothing may."""
+    """Which contexts, and how their distribution may change; None if nothing may."""
 
     @property
     def default_surrogate(self) -> str:
@@ -138,8 +138,8 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             q: How many decisions.
-            X_pending: Decisions on their way that have no outcome yet, ``m x d_x``.
-            seed: Decides every random draw.
+            X_pending: Pending decisions, without an outcome yet, ``m x d_x``.
+            seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             this_round: What is known about this round alone; None for nothing.
@@ -189,7 +189,7 @@ class Recipe(ABC):
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             this_round: What is known about this round alone; None for nothing.
@@ -233,7 +233,7 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             contexts: ``m x d_c``; NaN where a context is not known.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What else is known about this round; None for nothing.
 
         Returns:
@@ -277,7 +277,7 @@ class Recipe(ABC):
                 the decision alone does not look at it, and fits its own.
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -318,7 +318,7 @@ class Recipe(ABC):
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             x: Decisions, ``q x d_x``.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:
@@ -345,7 +345,7 @@ class Recipe(ABC):
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
 
         Returns:
             The model, in evaluation mode; its outcome is to be maximised.

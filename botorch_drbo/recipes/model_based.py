@@ -71,24 +71,24 @@ class ModelBasedRecipe(Recipe):
     Args:
         reference: The context distribution if it is known (the general setting);
             None to estimate it from the contexts seen (the data-driven setting).
-        half_life: For a world that drifts: after how many further contexts one counts
-            half. A context of age ``a`` (the newest has age 0) has a weight
-            proportional to ``2^(-a / half_life)`` in the estimate, and a radius that
-            follows a schedule in the number of contexts counts the effective sample
-            size ``1 / sum_i p_i^2`` in its place, which stays below about
-            ``2.9 half_life + 1``. Outcomes are not forgotten. None: nothing is.
+        half_life: For contexts that drift: the number of further contexts after which
+            the weight of a context is halved. A context of age ``a`` (the newest has
+            age 0) has a weight proportional to ``2^(-a / half_life)`` in the estimate.
+            A radius that follows a schedule in the number of contexts then uses the
+            effective sample size ``1 / sum_i p_i^2``, which stays below about
+            ``2.9 half_life + 1``. All outcomes are still used. None for equal weights.
         surrogate: How outcomes are modelled: a key of ``SURROGATES`` ("botorch",
             "matern", "kernels", "ensemble", ...), a ``Surrogate`` such as
             ``EnsembleOf(["botorch", "rbf"])``, or a function (see ``model``). None for
-            ``DEFAULT_SURROGATE``, an ensemble of four. Outcome constraints keep models
-            of BoTorch's.
-        hyperparameters: Those of the model if they are known: then nothing is fitted,
-            and outcomes are not standardised by their own spread.
-        feasibility: Where outcome constraints are told: how surely a recommendation
-            has to meet them, ``1 - delta``, under the worst distribution of the
-            recipe's set. While searching, the acquisition function is weighted by that
-            probability, see ``FeasibilityWeighted``.
-        model: A function that makes the model in place of all this: it is called with
+            ``DEFAULT_SURROGATE``, an ensemble of four. Outcome constraints always use
+            BoTorch's model.
+        hyperparameters: The hyper-parameters of the model if they are known; then
+            nothing is fitted, and outcomes are not standardised by their own spread.
+        feasibility: With outcome constraints, the probability with which a
+            recommendation must meet them, ``1 - delta``, under the worst distribution
+            of the recipe's set. During the search the acquisition function is weighted
+            by that probability, see ``FeasibilityWeighted``.
+        model: A function that replaces the surrogate: it is called with
             ``train_X`` (``t x d``: decisions and contexts, or decisions alone if the
             recipe models nothing else), ``train_Y`` (``t x 1``, minus the outcome if
             you minimise), ``train_Yvar`` (``t x 1``, None if no variances were told)
@@ -261,7 +261,7 @@ class ModelBasedRecipe(Recipe):
                 zero to four times the recipe's own radius.
             ambiguity_set: Another set around the same contexts, with the radius that
                 ``radii`` follow if they are None; None for the recipe's own.
-            seed: Decides every random draw.
+            seed: Determines all random draws.
             this_round: What is known about this round alone; None for nothing.
 
         Returns:

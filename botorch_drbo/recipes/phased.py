@@ -45,7 +45,7 @@ class PhasedState:
         decisions: The set :math:`D_1` of all decisions, ``n x d_x``.
         survives: Which of them are in :math:`D_e`, ``n`` booleans.
         observed: Decisions of this episode that have an outcome, ``a x d_x``.
-        pending: Decisions on their way, ``m x d_x``.
+        pending: Decisions without an outcome yet, ``m x d_x``.
     """
 
     episode: int
@@ -218,7 +218,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             history: What has been observed, to be maximised: the negative of the
                 outcomes if you minimise.
             space: The boxes of decisions and contexts.
-            X_pending: Decisions on their way, ``m x d_x``.
+            X_pending: Pending decisions, ``m x d_x``.
             candidates: The list that the decisions are chosen from, ``n x d_x``.
 
         Returns:

@@ -24,7 +24,8 @@ class RandomSearch(DelegatingRecipe):
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
 
     Args:
-        feasibility: How surely a recommendation has to meet outcome constraints.
+        feasibility: The probability with which a recommendation must meet outcome
+            constraints.
 
     Example:
         >>> from botorch_drbo.problem import History, SearchSpace

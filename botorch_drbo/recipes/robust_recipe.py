@@ -35,8 +35,8 @@ class RobustRecipe(ModelBasedRecipe):
 
     Args:
         name: The key in the registry.
-        adversary: Whose contexts, and what may become of them.
-        policy: How the next decision is sought.
+        adversary: Which contexts, and how their distribution may change.
+        policy: How the next decision is found.
         description: What it is, for people.
 
     Raises:

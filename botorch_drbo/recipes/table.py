@@ -61,7 +61,7 @@ _row(
     "erbo",
     Empirical(),
     ConfidenceBound(),
-    "Believe the contexts seen so far, and maximise the expectation.",
+    "The expectation over the contexts seen so far.",
     r"\sum_i p_i \, \mathrm{ucb}(x, c_i)",
     remarks="It is ``wdrbo`` with radius 0.",
     source="The baseline called ERBO in [Micheli2025wdrbo]_",
@@ -70,7 +70,7 @@ _row(
     "edrbo",
     Empirical(),
     DisagreementPenalty(),
-    "``erbo`` with an ensemble of kernels, less what its models disagree about.",
+    "``erbo`` with an ensemble of kernels, minus a penalty for their disagreement.",
     r"\bar\mu(x) + \sqrt{\beta}\, \bar\sigma(x) - \kappa\, \epsilon(x), \qquad"
     r" \epsilon(x) = \max_m \sqrt{(\bar\mu_m - \bar\mu)^2"
     r" + (\bar\sigma_m - \bar\sigma)^2}",
@@ -102,7 +102,7 @@ _row(
     "wdrbo",
     WassersteinBall(),
     LipschitzPenalty(),
-    "The expectation, less a Lipschitz penalty for a shifted distribution.",
+    "The expectation minus a Lipschitz penalty for a shifted distribution.",
     r"\sum_i p_i \, \mathrm{ucb}(x, c_i) - \epsilon_s \max_c \| \partial_c\,"
     r" \mathrm{ucb}(x, c) \|_2",
     remarks="The paper's experiments use ``InverseSquareRoot(0.3)`` for a distribution "
@@ -115,9 +115,9 @@ _row(
     ConfidenceBound(),
     "The exact worst case over the Wasserstein ball.",
     r"\min \{ E_q[\mathrm{ucb}(x, c)] : W_1(p, q) \le \epsilon_s \}",
-    remarks="``wdrbo`` replaces this minimum by a bound below it, which supposes that "
-    "the steepest slope anywhere is met everywhere on the way; this one follows the "
-    "scores as they are, and needs no slope at all.",
+    remarks="``wdrbo`` replaces this minimum by a lower bound, which assumes the "
+    "steepest slope everywhere; this recipe uses the scores themselves and needs no "
+    "slope.",
     source="The problem that [Micheli2025wdrbo]_ bounds, before the bound",
 )
 _row(
@@ -146,7 +146,7 @@ _row(
     "drbo_mmd_minimax",
     MinimaxMMDBall(),
     ConfidenceBound(),
-    "``drbo_mmd`` with two lines in place of the worst case.",
+    "``drbo_mmd`` with an approximation of the worst case by two lines.",
     source="[Tay2022minimax]_",
 )
 _row(
@@ -155,10 +155,10 @@ _row(
     ConfidenceBound(),
     "The worst case over any ambiguity set around the contexts seen.",
     r"\min \{ E_q[\mathrm{ucb}(x, c)] : d(p, q) \le \epsilon_s \}",
-    remarks="Search and recommendation have one adversary: if the set lets mass go "
-    "anywhere it may use the whole box of contexts, with ``contexts_complete=True`` "
-    "the contexts of ``p`` alone. A set that knows its contexts needs a ``reference`` "
-    "on those: for data that grow there are ``drbo_mmd`` and ``wdrbo_exact``.",
+    remarks="Search and recommendation have the same adversary. If the set allows mass "
+    "anywhere, it may use the whole box of contexts; with ``contexts_complete=True``, "
+    "only the contexts of ``p``. A set made for certain contexts needs a ``reference`` "
+    "on these; for growing data use ``drbo_mmd`` or ``wdrbo_exact``.",
 )
 _row(
     "ts_bocu",
@@ -191,21 +191,21 @@ _row(
     "ts_drbo_kde",
     KernelDensityBall(),
     Thompson(),
-    "The ball of ``drbo_kde``, on one sample path.",
+    "The worst case of ``drbo_kde`` on one sample path.",
 )
 _row(
     "ts_drbo_mmd",
     MMDBall(),
     Thompson(),
-    "The ball of ``drbo_mmd``, on one sample path.",
-    remarks="Its expected improvement has no row: a worst case over a kernel ball "
-    "takes a millisecond, and one decision would take ten to thirty seconds.",
+    "The worst case of ``drbo_mmd`` on one sample path.",
+    remarks="There is no recipe for its expected improvement: a worst case over a "
+    "kernel ball takes a millisecond, so a decision would take ten to thirty seconds.",
 )
 _row(
     "ei_erbo",
     Empirical(),
     ExpectedImprovement(),
-    "The decision whose expectation is expected to improve most.",
+    "The expected improvement of the expectation, over sample paths.",
     r"E_f\Big[ \Big( \sum_i p_i f(x, c_i) - \max_{s \le t} \sum_i p_i f(x_s, c_i)"
     r" \Big)_+ \Big]",
 )
@@ -213,18 +213,18 @@ _row(
     "ei_integral",
     Empirical(),
     IntegralImprovement(),
-    "The expectation over the contexts and its expected improvement, in closed form.",
+    "The expected improvement of the expectation over the contexts, in closed form.",
     r"E\Big[ \Big( g(x) - \max_{s \le t} E[g(x_s)] \Big)_+ \Big], \qquad"
     r" g(x) = \sum_i p_i f(x, c_i) \sim N(w' \mu, w' \Sigma w)",
-    remarks="``ei_erbo`` has the same objective on sample paths, and a bar of each "
-    "path's own; this one needs no samples and has one bar.",
+    remarks="``ei_erbo`` has the same objective on sample paths, each with its own "
+    "best value so far; this recipe needs no samples and has a single best value.",
     source="[Williams2000integrated]_",
 )
 _row(
     "ei_wdrbo",
     WassersteinBall(),
     ExpectedImprovement(),
-    "The decision whose exact worst case is expected to improve most.",
+    "The expected improvement of the exact worst case, over sample paths.",
     r"E_f\Big[ \Big( v_f(x) - \max_{s \le t} v_f(x_s) \Big)_+ \Big], \qquad"
     r" v_f(x) = \min \{ E_q[f(x, c)] : W_1(p, q) \le \epsilon_s \}",
     remarks="The adversary moves the contexts seen to each other; with "
@@ -235,9 +235,9 @@ _row(
     "ei_drbo_kde",
     KernelDensityBall(num_contexts=64, num_outside=64),
     ExpectedImprovement(),
-    "The ball of ``drbo_kde``, and the expected improvement.",
-    remarks="With fewer contexts than ``drbo_kde``, as each path evaluates and sorts "
-    "them all.",
+    "The expected improvement of the worst case of ``drbo_kde``, over sample paths.",
+    remarks="It uses fewer contexts than ``drbo_kde``, because each path evaluates and "
+    "sorts all of them.",
 )
 _row(
     "ucb_bocu_1",
@@ -253,8 +253,8 @@ _row(
     ConfidenceBound(beta=_BOCU_BETA),
     "The general objective of the upper confidence bound.",
     r"a\, v(u; \epsilon) + b\, \delta(u; \epsilon)",
-    remarks="It is optimistic about the value only: the sensitivity of ``u`` bounds "
-    "nothing.",
+    remarks="It is optimistic about the value only: the sensitivity of ``u`` is not a "
+    "bound.",
     source="[Tay2024bocu]_, Appendix C.2, version 2",
 )
 _row(
@@ -280,7 +280,7 @@ _row(
     "``gp_ucb`` with a confidence bound that allows for a wrong model.",
     r"\mu(x) + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)"
     r" \sigma(x)",
-    remarks="``misspecification`` is yours to say: the default suits outcomes that "
+    remarks="You must choose ``misspecification``: the default suits outcomes that "
     "vary by about one.",
     source="[Bogunovic2021misspecified]_, Algorithm 1",
 )
@@ -292,8 +292,8 @@ _row(
     r"\sum_i p_i \, s(x, c_i) - \epsilon_s \max_c \| \partial_c\, s(x, c) \|_2,"
     r" \qquad s = \mu + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}"
     r"\Big) \sigma",
-    remarks="Two radii: one is for a distribution of the context that may be wrong, "
-    "``misspecification`` for a model that may be. It is yours to say: the default "
+    remarks="``radius`` allows for a wrong distribution of the context, and "
+    "``misspecification`` for a wrong model. You must choose the latter: the default "
     "suits outcomes that vary by about one.",
     source="[Micheli2025wdrbo]_, eq. 13, with the score of "
     "[Bogunovic2021misspecified]_, eq. 14",

@@ -44,7 +44,7 @@ def best_by(
         effort: How hard a maximum is looked for.
 
     Returns:
-        The decision, ``d_x``, its value, and how surely it meets the constraints.
+        The decision, ``d_x``, its value, and the probability that it is feasible.
     """
     space = state.space
     if candidates is not None:

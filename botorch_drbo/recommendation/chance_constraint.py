@@ -14,7 +14,6 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import ModelListGP
 from botorch.models.model import Model
-from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -24,6 +23,7 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.worst_case import worst_case
@@ -98,10 +98,8 @@ class ChanceConstraint:
             Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
             total = contexts.new_zeros(())
             for member in self.model.models:
-                at = cast(Model, member).posterior(Z.unsqueeze(-2))
-                found = cast(GPyTorchPosterior, at)
-                log = log_probability_of_feasibility(found.mean, found.variance)
-                total = total + log.flatten()
+                mean, variance = joint_moments(cast(Model, member), Z)
+                total = total + log_probability_of_feasibility(mean, variance)
             return total.exp()
 
         return worst_case(self.problem, probability, seed=self.seed)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 TODAY = "as things are"
 SURE = 0.9
 """The probability from which a gain counts as one."""
-_ALIKE = 1e-9  # of the gains: the same decision
+_ALIKE = 1e-6  # of the model's own error: a gain that no search can tell from nothing
+_ROUNDING = 1e-12  # of the values
 _SIGNIFICANT = 3
 
 
@@ -103,8 +104,9 @@ class Comparison:
         decision most.
 
         1. If all methods recommend one decision, there is nothing to choose.
-        2. If that cost is less than the model's own error, the standard deviation of
-           the first decision's expected outcome there: more outcomes first.
+        2. If that cost, or gain, is less than the model's own error, the standard
+           deviation of the first decision's expected outcome there: more outcomes
+           first.
         3. If some method is better there with a probability of 90%, the one with the
            largest gain is named, with its price as things are.
         4. Else the first method stays.
@@ -122,7 +124,7 @@ class Comparison:
         cost, error = self.costs.mean[j].item(), self.values.deviation[0, j].item()
         deviation = self.costs.deviation[j].item()
         world = self.worlds[j]
-        if cost < error:
+        if abs(cost) < error:
             return (
                 f"{world!r} costs {_shown(cost)} ± {_spread(deviation)}; the "
                 f"model's own error here is {_shown(error)}: more outcomes first."
@@ -130,6 +132,9 @@ class Comparison:
         sure = self.better[:, j] >= SURE
         if not sure.any():
             i = 1 + int(self.gains.mean[1:, j].argmax())
+            if self.gains.mean[i, j] <= 0.0:
+                stay = f"stay with {first}"
+                return f"No method is better than {first} under {world!r}: {stay}."
             return (
                 f"{self.methods[i]} saves {_plus_minus(self.gains, i, j)} under "
                 f"{world!r}, which the model cannot tell from nothing: stay "
@@ -148,8 +153,9 @@ class Comparison:
     def _alike(self) -> Tensor:
         """Where a decision is the first one, or as good as that, ``m x w``."""
         mean, deviation = self.gains.mean, self.gains.deviation
-        scale = self.values.mean.abs().max() + self.values.deviation.max()
-        return (mean.abs() <= _ALIKE * scale) & (deviation <= _ALIKE * scale)
+        error, size = self.values.deviation.max(), self.values.mean.abs().max()
+        slack = _ALIKE * error + _ROUNDING * size
+        return (mean.abs() <= slack) & (deviation <= slack)
 
     def __str__(self) -> str:
         """The decisions, the table by method and world, and the advice."""

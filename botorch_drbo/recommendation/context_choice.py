@@ -23,7 +23,7 @@ def chosen_context(
         problem: Of the recipe's recommendations.
         model: Of ``[x, c]``.
         x: The decision, ``d_x``.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
 
     Returns:
         Of the contexts that carry the worst case of the pessimistic outcome the one

@@ -13,7 +13,7 @@ from torch import Tensor
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.recommendation.numbers import shown, widened
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
 from botorch_drbo.surrogate.fit import joint_data
@@ -223,9 +223,7 @@ class ModelCheck:
         source = "by five folds, each predicted by a fit to the others"
         if self.refitted is None:
             source = "with the hyper-parameters of the fit to all"
-        if self.widening == 1.0:
-            return f"as the model says, {source}"
-        return f"widened {self.widening:.2g} times, {source}"
+        return f"{widened(self.widening) or 'as the model says'}, {source}"
 
     def _row(self, trial: int) -> str:
         i = self.trials.index(trial)

@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.expectation import posterior_of_expectation
 from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.recommendation.numbers import widened
 
 LEVEL = 0.9
 """Of the intervals that are shown where no other is asked for."""
@@ -73,6 +74,5 @@ class Promise:
         """Whose word the intervals are."""
         if self.widening is None:
             return "by the model, unchecked"
-        if self.widening == 1.0:
-            return "by the model"
-        return f"by the model, widened {self.widening:.2g} times"
+        stretched = widened(self.widening)
+        return f"by the model, {stretched}" if stretched else "by the model"

@@ -60,7 +60,8 @@ def summary(
     gains = [b - a for a, b in zip(before, after, strict=True)]
     order = sorted(range(len(gains)), key=lambda i: -gains[i])
     hurt = [
-        f"{_row(contexts[i])}: weight {after[i]:.3f}, {before[i]:.3f} in the reference"
+        f"{row_words(contexts[i])}: weight {after[i]:.3f}, {before[i]:.3f} in the "
+        "reference"
         for i in order[:_NUM_CONTEXTS]
         if gains[i] > 1e-6
     ]
@@ -69,17 +70,17 @@ def summary(
         of_expected, of_worst = " (no interval: the recipe states none)", ""
     else:
         share = f"{100 * level:.3g}%"
-        within = f"{share}: {_interval(promise.expected, level)}"
+        within = f"{share}: {interval_words(promise.expected, level)}"
         of_expected = f" ({within}, {promise.words()})"
-        of_worst = f" ({share}: {_interval(promise.worst_case, level)})"
+        of_worst = f" ({share}: {interval_words(promise.worst_case, level)})"
     rows = {
-        "decision": [_row(decision)],
+        "decision": [row_words(decision)],
         "model": [known] if known else [],
         f"expected {outcome}": [f"{shown(expected)}{of_expected}"],
         f"worst-case {outcome}": [f"{shown(worst_case)}{of_worst}{note}"],
         "searched": [searched] if searched else [],
         "feasible": _feasible(feasibility, feasible, held),
-        "answer holds": [stability.words(_row(rival or {}))] if stability else [],
+        "answer holds": [stability.words(row_words(rival or {}))] if stability else [],
         "compared with": [stability.compared] if stability else [],
         "contexts that hurt": hurt or ["none: the worst case is the reference"],
     }
@@ -101,7 +102,7 @@ def _feasible(
     return [f"with probability {size}{shortage}{measured}"]
 
 
-def _interval(belief: GaussianMixture, level: float) -> str:
+def interval_words(belief: GaussianMixture, level: float) -> str:
     """Both ends, to two significant digits of the width."""
     low, high = belief.interval(level)
     width = high - low
@@ -112,5 +113,6 @@ def _interval(belief: GaussianMixture, level: float) -> str:
     return " to ".join(f"{end:.{max(digits, 0)}f}" for end in ends)
 
 
-def _row(values: Mapping[str, object]) -> str:
+def row_words(values: Mapping[str, object]) -> str:
+    """Values by name, as reports show them."""
     return ", ".join(f"{name} = {shown(value)}" for name, value in values.items())

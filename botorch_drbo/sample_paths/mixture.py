@@ -57,7 +57,7 @@ def sample_paths(
 ) -> PosteriorPaths | MixturePaths:
     r"""Draw sample paths of a Gaussian process, or of an ensemble of them.
 
-    Of an ensemble each member has an equal share of the paths; members that have one
+    For an ensemble, each member has an equal share of the paths; members that have one
     more than others, or one at all where there are fewer paths than members, are drawn.
 
     Args:
@@ -65,7 +65,7 @@ def sample_paths(
         context_indices: The model's input columns that hold the context.
         num_paths: How many paths ``P``.
         num_features: Frequencies of each path.
-        seed: Decides every random draw.
+        seed: Determines all random draws.
         posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight.
         memory_budget: Bytes for the temporaries of one evaluation.
 

@@ -69,7 +69,7 @@ class PosteriorPaths(Module):
         context_indices: The model's input columns that hold the context.
         num_paths: How many paths ``P``.
         num_features: Frequencies of each path; each has a sine and a cosine.
-        seed: Decides every random draw. The draws are made on the CPU by a generator
+        seed: Determines all random draws. The draws are made on the CPU by a generator
             of their own: equal seeds give equal paths on every device.
         posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight:
             a path is multiplied by it, and shifted by the offset.

@@ -86,7 +86,7 @@ class ModelData:
             options: What else ``SingleTaskGP`` takes.
 
         Returns:
-            The model, which speaks the user's units.
+            The model, with the user's units.
         """
         return scaled_model(
             self.inputs,

@@ -12,6 +12,7 @@ from botorch.posteriors import GPyTorchPosterior
 from scipy.stats import chi2
 from torch import Tensor
 
+from botorch_drbo.posterior.gpytorch_settings import any_variance
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 
@@ -64,7 +65,7 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
 
 def _predicted(model: Model, data: ModelData) -> GaussianMixture:
     """What a model says of outcomes that it was not told, noise included."""
-    with torch.no_grad():
+    with torch.no_grad(), any_variance():
         posterior = cast(
             GPyTorchPosterior,
             model.posterior(data.inputs, observation_noise=data.Yvar is None),

@@ -46,7 +46,7 @@ def near_rows(model: Model) -> NearRows | None:
 
     over ``m`` pairs of rows, each row in one pair at most, nearest pairs first, where
     the noise :math:`\sigma_i^2 + \sigma_j^2` is at least half of the denominator:
-    repeated trials, above all. Of an ensemble covariances are averaged.
+    repeated trials, above all. For an ensemble the covariances are averaged.
 
     Args:
         model: A model as ``leave_one_out`` takes it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -11,6 +11,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
 from botorch.settings import validate_input_scaling
+from gpytorch.settings import min_fixed_noise
 from torch import Tensor
 
 _ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
@@ -72,7 +73,7 @@ def scaled_model(
     Yvar: Tensor | None = None,
     **options: Any,
 ) -> SingleTaskGP:
-    r"""Make a model that sees ``(y - level) / unit``, and speaks of ``y``.
+    r"""Make a model that is fitted to ``(y - level) / unit`` and predicts ``y``.
 
     Args:
         inputs: ``t x d``.
@@ -80,18 +81,20 @@ def scaled_model(
         level: What becomes zero, a scalar.
         unit: What becomes one, a scalar.
         Yvar: The variances of the noise in the outcomes, ``t x 1``; None to learn one
-            for all.
+            for all. A millionth of ``unit^2`` at least is taken, in float64.
         options: What else ``SingleTaskGP`` takes.
 
     Returns:
         The model. Its ``Standardize`` has learnt nothing from the outcomes.
     """
+    # GPyTorch's, which would warn of it; it has one for each floating point type.
+    least = cast(float, min_fixed_noise.value(Y.dtype))
     # BoTorch recommends standardised outcomes; a known prior need not fit the data.
     with validate_input_scaling(False):
         model = SingleTaskGP(
             inputs,
             (Y - level) / unit,
-            None if Yvar is None else Yvar / unit.square(),
+            None if Yvar is None else (Yvar / unit.square()).clamp_min(least),
             outcome_transform=None,
             **options,
         )

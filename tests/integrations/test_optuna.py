@@ -37,7 +37,7 @@ from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations._optuna_variables import Columns
 from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
-from tests.products import FEW, each_recipe
+from tests.products import FEW, each_recipe, one_model
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -150,7 +150,7 @@ def test_the_robust_decision_where_the_rivals_recommend_the_other_end() -> None:
 def test_every_recipe_by_its_name(name: str) -> None:
     options = {"reward_range": (-2.0, 0.0)} if name == "regret_balancing" else {}
     given = {} if name == "random" else {"num_restarts": 1, "raw_samples": 8}
-    options |= given | FEW.get(name, {})
+    options |= given | FEW.get(name, {}) | one_model(name)
     study = study_with(
         RobustSampler(CONTEXTS, name, search_space=SPACE, num_initial=2, **options)
     )
@@ -317,7 +317,8 @@ def test_every_kind_of_number_and_names() -> None:
     row = {**best.params, "width": math.log(best.params["width"])}
     row["method"] = str(row["method"])
     theirs = opt.recommend(candidates=pd.DataFrame([row]))
-    assert best.worst_case_value == pytest.approx(theirs.worst_case_value, rel=1e-6)
+    # Both search for the worst distribution, and from different starts.
+    assert best.worst_case_value == pytest.approx(theirs.worst_case_value, rel=1e-4)
     low, high = best.expected_interval
     assert low < best.expected_value < high
     low, high = best.worst_case_interval

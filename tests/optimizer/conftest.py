@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
-from tests.products import FEW
+from botorch_drbo.recipes.base import says_how_to_model
+from tests.products import FEW, one_model
 
 
 class Toy:
@@ -23,6 +24,8 @@ class Toy:
     def make(self, algorithm: str = "erbo", **options: Any) -> RobustOptimizer:
         """An optimizer with a small budget; three decisions of design."""
         few = FEW.get(algorithm, {})
+        if algorithm != "wdrbo_exact" and not says_how_to_model(options):
+            few = {**few, **one_model(algorithm)}
         settings = {"num_initial": 3, **self.budget, **few, **options}
         if algorithm == "regret_balancing":  # rewards in [0, 1], unless it is told
             settings = {"reward_range": (-2.0, 2.0), **settings}

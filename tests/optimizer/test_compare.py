@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -285,6 +286,10 @@ def test_a_logarithm_shifts_by_a_factor() -> None:
         ({"methods": ["erbo"]}, "two recipes or more"),
         ({"radii": [{"tmp": 6}]}, "no context"),
         ({"radii": ["far"]}, "one of"),
+        ({"radii": 0.1}, "`radii` must be a list.*got 0.1"),
+        ({"radii": {"temp": 6}}, "`radii` must be a list.*brackets"),
+        ({"radii": "sd"}, "`radii` must be a list.*got 'sd'"),
+        ({"shifts": [{"temp": 6}]}, "`shifts` must be a dictionary.*got list"),
         ({"clip": 2.0}, "between 0 and 1"),
         ({"level": 90}, "`level`"),
         ({"context_set": data()}, "must be a ContextSet"),
@@ -293,6 +298,23 @@ def test_a_logarithm_shifts_by_a_factor() -> None:
 def test_bad_input_is_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InputDataError, match=words):
         optimizer().compare(**arguments)
+
+
+def test_a_shift_may_be_a_number_of_numpy() -> None:
+    found, same = (
+        optimizer().compare(shifts={"temp": shift}) for shift in (np.float32(2), 2)
+    )
+    assert found.worlds == same.worlds == (TODAY, "temp +2")
+
+
+def test_decisions_that_a_search_cannot_tell_apart_are_alike() -> None:
+    """The deviation of a difference is no more exact than the root of its variance."""
+    gains = [[0.0, 0.0], [1e-12, 1e-12]]
+    found = by_hand([[1e6, 1e6]] * 2, gains, [0.0, 94.0], 50.0, 1e-6)
+    assert found.advice.startswith("All methods recommend the decision of erbo")
+    assert (found.better == 0.5).all()
+    apart = by_hand([[1e6, 1e6]] * 2, [[0.0, 0.0], [1.0, 1.0]], [0.0, 94.0], 50.0, 0.1)
+    assert (apart.better[1] > 0.99).all()
 
 
 def test_fewer_than_five_outcomes_are_refused() -> None:
@@ -360,6 +382,22 @@ def by_hand(
             9.0,
             "wdrbo_exact saves 5 ± 9 under 'demand falls by a third', which the model "
             "cannot tell from nothing: stay with erbo.",
+        ),
+        (
+            [[0.0, 0.0], [-9.0, -5.0]],
+            [0.0, 94.0],
+            50.0,
+            9.0,
+            "No method is better than erbo under 'demand falls by a third': stay with "
+            "erbo.",
+        ),
+        (  # a shift that surely helps is no reason for more outcomes
+            [[0.0, 0.0], [-9.0, 45.0]],
+            [0.0, -94.0],
+            50.0,
+            9.0,
+            "wdrbo_exact costs 9 ± 9 as things are, and saves 45 ± 9 under 'demand "
+            "falls by a third'.",
         ),
         (
             [[0.0, 0.0], [0.0, 0.0]],

@@ -198,7 +198,7 @@ def test_state_is_a_copy(toy: Any) -> None:
 def test_ready_made_algorithm(toy: Any) -> None:
     named = toy.make("erbo")
     made = RobustOptimizer(
-        make_recipe("erbo", **toy.budget),
+        make_recipe("erbo", surrogate="botorch", **toy.budget),
         toy.bounds,
         toy.context_bounds,
         num_initial=3,

@@ -17,6 +17,7 @@ from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.posterior.prior import prior_variance
+from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
 from tests.models import ensemble, make_model, observations, uniform
 
 X, CONTEXTS = uniform(4, 2, seed=5), uniform(6, 1, seed=6)
@@ -51,6 +52,18 @@ def test_the_posterior_is_that_of_each_member_and_their_mixture() -> None:
     mean, variance = joint_moments(ModelEnsemble(members), joint)
     assert torch.allclose(mean, means.mean(0).flatten())
     assert torch.allclose(variance, mixture.flatten())
+
+
+@pytest.mark.filterwarnings("error")
+def test_variances_of_tiny_outcomes_are_not_raised() -> None:
+    X, Y = uniform(8, 2, seed=1), uniform(8, 1, seed=2)
+    plain, tiny = (
+        scaled_model(X, unit * Y, *level_and_unit(unit * Y)).eval()
+        for unit in (1.0, 1e-9)
+    )
+    joint = uniform(3, 2, seed=3)
+    (_, wanted), (_, found) = joint_moments(plain, joint), joint_moments(tiny, joint)
+    assert torch.allclose(found / 1e-18, wanted)
 
 
 def test_covariances_between_points_are_those_of_each_member() -> None:

@@ -11,7 +11,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.testing import RecipeCase, RecipeContract
 from botorch_drbo.testing.recipes import check_proposal, problem
-from tests.products import FEW, covering
+from tests.products import FEW, covering, one_model
 
 SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
 
@@ -20,7 +20,8 @@ NEEDED = {**FEW, "regret_balancing": {"reward_range": (-1e3, 1e3)}}
 
 
 def small(name: str, **options: object) -> Recipe:
-    return make_recipe(name, **SMALL, **NEEDED.get(name, {}), **options)
+    told = {**SMALL, **one_model(name), **NEEDED.get(name, {})}
+    return make_recipe(name, **told, **options)
 
 
 def case(name: str) -> RecipeCase:

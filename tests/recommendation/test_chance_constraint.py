@@ -32,6 +32,7 @@ from botorch_drbo.recommendation.chance_constraint import (
 )
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform
+from tests.products import one_model
 
 FUNCTION = Reservoir(num_reference=20)
 SPACE = SearchSpace(FUNCTION.bounds, FUNCTION.context_bounds)
@@ -58,7 +59,7 @@ def recipe(name: str = "dro", **options) -> ModelBasedRecipe:
     options = {"reference": FUNCTION.reference, "feasibility": LEVEL} | options
     if name == "dro":
         options = {"ambiguity_set": TotalVariation(0.2)} | options
-    made = make_recipe(name, **SMALL | options)
+    made = make_recipe(name, **SMALL | one_model(name) | options)
     assert isinstance(made, ModelBasedRecipe)
     return made
 
@@ -301,6 +302,18 @@ def test_without_constraints_nothing_changes() -> None:
     assert best.feasibility is None and best.feasible is None
     assert "feasible" not in str(best)
     assert torch.equal(best.x, recipe(feasibility=0.5).recommend(plain, SPACE).x)
+
+
+def test_the_unit_of_a_constraint_does_not_matter() -> None:
+    given = HISTORY.constraints
+    assert given is not None
+    small = replace(HISTORY, constraints=replace(given, G=1e-9 * given.G))
+    (plain, _), (found, _) = chance(recipe()), chance(recipe(), small)
+    for x in grid(3):
+        wanted = plain.robust_probability(x)[1].value.item()
+        assert found.robust_probability(x)[1].value.item() == pytest.approx(
+            wanted, abs=1e-3
+        )
 
 
 def test_constraints_of_trials_without_an_outcome_count() -> None:

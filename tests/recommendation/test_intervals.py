@@ -276,6 +276,20 @@ def stretched(residuals: Tensor) -> float:
     return max(1.0, (residuals.square().sum().item() / 10.165314) ** 0.5)
 
 
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (1.0, "by the model"),
+        (1.004, "by the model"),  # and not "widened 1 times"
+        (1.04, "by the model, widened 1.04 times"),
+        (1.36, "by the model, widened 1.4 times"),
+    ],
+)
+def test_a_factor_is_never_rounded_to_one(factor: float, words: str) -> None:
+    belief = GaussianMixture(torch.zeros(1), torch.ones(1))
+    assert Promise(belief, belief, factor).words() == words
+
+
 def test_a_known_model_that_is_overconfident_is_widened() -> None:
     """Nothing is fitted, so that leaving one out has a closed form."""
     sure = FixedHyperparameters(lengthscale=2.0, noise_variance=1e-3, outputscale=1.0)

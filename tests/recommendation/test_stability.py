@@ -23,7 +23,12 @@ from tests.models import UNIT, known_model, uniform
 from tests.products import product
 from tests.surrogate.test_given_model import ensemble
 
-SMALL = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 20}
+SMALL = {
+    "num_restarts": 2,
+    "raw_samples": 32,
+    "max_iterations": 20,
+    "surrogate": "botorch",
+}
 HALF = torch.tensor([0.5, 0.5]).double()
 BOLD = torch.tensor([10.0, 0.0]).double()
 SAFE = torch.tensor([6.0, 3.0]).double()

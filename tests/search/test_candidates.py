@@ -11,7 +11,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.candidates import best_row, best_rows, check_candidates, score
-from tests.products import each_recipe
+from tests.products import each_recipe, one_model
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0, 0.0], [3.0, 1.0]], dtype=torch.double),
@@ -24,7 +24,7 @@ NEEDED = {"regret_balancing": {"reward_range": (-1.0, 1.0)}}
 
 
 def small(name: str) -> Recipe:
-    return make_recipe(name, **SMALL, **NEEDED.get(name, {}))
+    return make_recipe(name, **SMALL, **one_model(name), **NEEDED.get(name, {}))
 
 
 def history(t: int = 8) -> History:

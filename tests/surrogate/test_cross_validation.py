@@ -114,6 +114,14 @@ def test_what_may_be_slow_and_what_fits_nothing_is_not_refitted(
     assert cross_validated(surrogate, ModelData(Z, Y, BOX)) is None
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_the_outcomes_does_not_matter(unit: float) -> None:
+    plain = residuals(SURROGATES["matern"], ModelData(Z, Y, BOX))
+    found = residuals(SURROGATES["matern"], ModelData(Z, unit * Y, BOX))
+    assert torch.allclose(found, plain, rtol=1e-3, atol=1e-3)
+
+
 def test_fewer_rows_than_folds_are_not_left_out() -> None:
     assert cross_validated(SURROGATES["matern"], ModelData(Z[:4], Y[:4], BOX)) is None
     few = residuals(SURROGATES["matern"], ModelData(Z[:5], Y[:5], BOX))

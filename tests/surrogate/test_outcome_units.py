@@ -27,6 +27,17 @@ def test_one_outcome_has_its_own_size_as_unit_and_zero_has_one() -> None:
     assert level_and_unit(torch.tensor([[0.0]]).double())[1].item() == 1.0
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_known_noise_is_at_least_a_millionth_of_the_variance(unit: float) -> None:
+    """As it is with GPyTorch, which warns of it in units that nobody told."""
+    Yvar = unit**2 * torch.tensor([[0.0], [1e-12], [0.04]]).double()
+    level, size = unit * torch.tensor(7.0).double(), unit * torch.tensor(2.0).double()
+    model: Any = scaled_model(Z, unit * Y, level, size, Yvar)
+    wanted = torch.tensor([1e-6, 1e-6, 0.01]).double()
+    torch.testing.assert_close(model.likelihood.noise.double(), wanted)
+
+
 @pytest.mark.parametrize("known_noise", [False, True])
 def test_prior_and_posterior_are_in_the_units_told(known_noise: bool) -> None:
     Yvar = torch.full_like(Y, 0.25) if known_noise else None

@@ -17,10 +17,11 @@ from torch.quasirandom import SobolEngine
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Recipe, make_recipe
+from botorch_drbo.recipes.base import says_how_to_model
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.search.candidates import score
 from botorch_drbo.surrogate import FixedHyperparameters
-from tests.products import FEW, each_recipe
+from tests.products import FEW, each_recipe, one_model
 
 SMALL = {"num_restarts": 2, "raw_samples": 16, "max_iterations": 10}
 
@@ -71,6 +72,8 @@ def recipe(name: str, units: Units, **options: object) -> Recipe:
         "ec_wdrbo": {"misspecification": 0.1 * units.y},
     }
     told = {**FEW.get(name, {}), **of_y.get(name, {})}
+    if name != "wdrbo_exact" and not says_how_to_model(options):
+        told |= one_model(name)
     return make_recipe(name, **{**SMALL, **told, **options})
 
 

@@ -1,5 +1,6 @@
 """Predictions and promises against the truth of the functions."""
 
+import shutil
 from typing import Any
 
 import cvxpy as cp
@@ -11,7 +12,9 @@ from scipy.spatial.distance import cdist
 
 from benchmarks.__main__ import main
 from benchmarks.development import promises as module
-from benchmarks.development.calibrate import promise_cells
+from benchmarks.development import random_rows
+from benchmarks.development.calibrate import calibration_report, promise_cells
+from benchmarks.development.cases import CASES
 from benchmarks.development.learn import SEARCH, Task, history_of, learn
 from benchmarks.development.promises import KeptPromises, promises, true_worst_case
 from benchmarks.development.truth import truth_of
@@ -88,13 +91,38 @@ def test_cells_count_what_lies_inside():
             "mean": [1.0, 2.0, 3.0, 4.0],
             "low": [0.0, 0.0, 0.0, 0.0],
             "high": [2.0, 4.0, 6.0, 8.0],
-            "found": [1.0, 5.0, 5.0, -1.0],
+            "widening": [1.0, 4.0, 1.0, 1.0],  # the second one: 1.5 to 2.5 at first
+            "found": [1.0, 3.5, 5.0, -1.0],
             "true": [1.0, 3.0, 3.0, 9.0],
             "spread": [2.0, 2.0, 2.0, 4.0],
         }
     )
-    # widths 1, 2, 3, 2; optimism 0, -.5, 0, -1.25
-    assert promise_cells(table) == ["4", "50%", "75%", "2.00", "-0.44"]
+    stated = ["75% ± 22", "2.00", "-0.12 ± 0.51", "50% ± 25", "1.50"]
+    # widths 1, 2, 3, 2; optimism 0, -.75, -1, 1.25, and by the law 0, -.5, 0, -1.25
+    assert promise_cells(table) == [*stated, "75% ± 22", "-0.44 ± 0.30"]
+
+
+def test_both_halves_are_pooled_where_both_are_there():
+    row: dict[str, Any] = {"mean": 1.0, "low": 0.0, "high": 2.0, "widening": 1.0}
+    row |= {"surrogate": "botorch", "told": 15, "spread": 1.0, "case": "bowl_3_1"}
+    found = {"A": [1.0, 1.5], "B": [1.0, 2.5, 3.0]}
+    table = pd.DataFrame(
+        {**row, "half": half, "found": value, "true": value, "promised": promised}
+        for half, values in found.items()
+        for value in values
+        for promised in ("expected", "worst")
+    )
+    assert calibration_report([], table).count("###") == 0  # of no runs
+    run = learn(Task("six_hump_camel", "erbo", "botorch", 0), 15)
+    text = calibration_report([run], table)
+    for group, cells in {
+        "half A": "2 | 100% ± 0",
+        "half B": "3 | 33% ± 27",
+        "both halves": "5 | 60% ± 22",
+    }.items():
+        part = text[text.index(f"### Promises after 15 outcomes, {group}") :]
+        assert f"| botorch | expected | {cells} | 2.00" in part[:600]
+    assert "| bowl_3_1 | 3 of 5 | 3 of 5 |" in text
 
 
 def test_the_command_makes_each_promise_once(tmp_path, capsys, monkeypatch):
@@ -114,4 +142,30 @@ def test_the_command_makes_each_promise_once(tmp_path, capsys, monkeypatch):
     )
     assert main(["calibration", "--seeds", "2", *where]) == 0
     assert calls == [1]
+    assert main(["calibration", "--first-seed", "2", "--seeds", "3", *where]) == 0
+    assert calls == [1]
+    capsys.readouterr()
+
+
+def test_committed_intervals_are_not_made_again_and_stay(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(random_rows, "CASES", {"newsvendor": CASES["newsvendor"]})
+    monkeypatch.setattr(random_rows, "TOLD", (6,))
+    monkeypatch.setattr(random_rows, "SURROGATES", ("botorch",))
+    where = ["--out", str(tmp_path / "out"), "--work", str(tmp_path / "work")]
+    where += ["--random-rows", "--half", "A", "--workers", "1"]
+    assert main(["calibration", "--seeds", "1", *where]) == 0
+    path = tmp_path / "out" / "intervals_A.csv"
+    first = pd.read_csv(path)
+    assert first["promised"].tolist() == ["expected", "worst"]
+    first.assign(surrogate="two").to_csv(path, index=False)  # as if of another study
+    shutil.rmtree(tmp_path / "work")
+    assert main(["calibration", "--seeds", "1", *where]) == 0
+    both = pd.read_csv(path)
+    assert both["surrogate"].tolist() == ["botorch"] * 2 + ["two"] * 2
+    monkeypatch.setattr(random_rows, "_make", None)  # nothing is made any more
+    assert main(["calibration", "--seeds", "1", *where]) == 0
+    pd.testing.assert_frame_equal(pd.read_csv(path), both)
+    text = (tmp_path / "out" / "intervals_A.md").read_text()
+    assert "| two | 6 | worst | 1 | " in text
+    assert "| newsvendor | " in text
     capsys.readouterr()

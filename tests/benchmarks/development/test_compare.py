@@ -162,6 +162,14 @@ def test_the_old_default_may_win_half_a():
     assert (found.chosen, found.default) == ("botorch", "botorch")
 
 
+def test_a_surrogate_that_was_run_later_is_not_chosen():
+    losses = {"botorch": PLAIN, "three": BETTER, "hyperparameters": [0.0] * len(PLAIN)}
+    found = verdict(table({"A": losses}))
+    assert found is not None
+    assert found.chosen == "three"
+    assert set(found.losses) == {"botorch", "three"}
+
+
 def test_nothing_is_chosen_from_one_surrogate():
     assert verdict(table({"A": {"botorch": PLAIN}})) is None
 

@@ -34,7 +34,7 @@ def keep(config: BenchmarkConfig, out: Path) -> Path:
                         "iteration": i,
                         "x": [0.0],
                         "c": [0.0],
-                        "y": 0.0,
+                        "y": 10.0 * i + seed,
                         "expected": 0.0,
                         "regret": float(10 * p + a + seed - i),
                         "seconds": 1.0,
@@ -63,10 +63,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_report_has_the_numbers(report: Path):
     summary = (report / "table.md").read_text(encoding="utf-8")
-    # wdrbo on newsvendor: cumulative 2 s + 1, simple s, paired difference 2 of erbo.
+    # wdrbo on newsvendor: cumulative 2 s + 1, simple s, paired difference 2 of erbo;
+    # outcomes 2 s + 10.
     # Three pairs of one sign: p = 2 / 2^3 = .25, twice that with Holm's correction.
     expected = [
-        "wdrbo", "3", "3.0 ± 1.2", "1.00 ± 0.58", "0.25", "1.50 ± 0.58", "2",
+        "wdrbo", "3", "3.0 ± 1.2", "12.0 ± 1.2", "1.00 ± 0.58", "0.25",
+        "1.50 ± 0.58", "2",
         "0 of 3", "0.5", "0.5", "0.3", "0.2",
     ]  # fmt: skip
     assert "| " + " | ".join(expected) + " |" in summary

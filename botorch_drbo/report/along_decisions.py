@@ -1,0 +1,57 @@
+"""The expected outcome along each decision variable."""
+
+from __future__ import annotations
+
+from botorch_drbo.plotting.slices import plot_slice
+from botorch_drbo.report.figures import figure
+from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.markup import Markup, joined, rough, tag
+
+
+def slices_section(found: Findings) -> Markup:
+    """The expected outcome along each decision variable, the others fixed."""
+    best, space = found.best, found.optimizer.named_space
+    drawn, lines = [], []
+    for part, (name, variable) in zip(
+        found.slices, space.decisions.items(), strict=True
+    ):
+        mean = part.mean[part.allowed]
+        drop = (mean.max() - mean.min()).item()
+        lines.append((drop, name))
+        words = (
+            f"{name}: the line is the expected {best.outcome}, the band its "
+            f"{part.level:.0%} interval, the square the recommended decision."
+        )
+        if not bool(part.allowed.all()):
+            words += " Values that the constraints forbid are left out."
+        drawn.append(
+            figure(
+                lambda ax, part=part, variable=variable, name=name: plot_slice(
+                    part, variable, ax, name=name, outcome=best.outcome
+                ),
+                words,
+            )
+        )
+    lines.sort(reverse=True)
+    first = (
+        f"Moved alone, {lines[0][1]} changes the expected {best.outcome} most, by "
+        f"up to {rough(lines[0][0])}. "
+    )
+    if len(lines) == 1:
+        drop, name = lines[0]
+        first = (
+            f"From its worst to its best value {name} changes the expected "
+            f"{best.outcome} by {rough(drop)}."
+        )
+    rest = ", ".join(f"{name} by up to {rough(drop)}" for drop, name in lines[1:])
+    return joined(
+        tag("p", first + (f"The others: {rest}." if rest else "")),
+        tag(
+            "p",
+            "Each picture moves one decision and leaves the others as recommended; the "
+            "outcome is averaged over the expected contexts. A recommended decision "
+            "that is not the best of its line gives up some of the mean for the worst "
+            "case.",
+        ),
+        tag("div", *drawn, class_="figures"),
+    )

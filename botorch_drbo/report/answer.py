@@ -1,0 +1,196 @@
+"""What to do: the recommended decision, what it promises, and what to try next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botorch_drbo.recommendation.model_check import FEW_OUTCOMES, know_nothing
+from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.recommendation.summary import interval_words, row_words
+from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.markup import (
+    Markup,
+    disclosed,
+    joined,
+    paragraphs,
+    table,
+    tag,
+)
+from botorch_drbo.report.reach import reach
+from botorch_drbo.report.verdict import grade
+from botorch_drbo.space import NamedRecommendation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NUM_CONTEXTS = 5
+_LEAST_GAIN = 1e-3  # of the weight: a smaller share is not shown
+_LEAST_EXPLAINED, _MOST_UNSEEN = 0.3, 0.05
+
+
+def decision_section(found: Findings) -> Markup:
+    """The decision, both of its values with intervals, and what may be wrong."""
+    best = found.best
+    names = [str(name) for name in best.x.columns]
+    chosen = [shown(best.x[name].tolist()[0]) for name in names]
+    expected, worst = _intervals(best)
+    values = [
+        _card(f"Expected {best.outcome}", shown(best.expected_value), expected),
+        _card(f"Worst-case {best.outcome}", shown(best.worst_case_value), worst),
+    ]
+    check, details = best.model_check, _how_found(best)
+    is_new = (best.num_outcomes or 0) < FEW_OUTCOMES  # of which a warning speaks
+    return joined(
+        tag("p", _lead(found), class_="lead"),
+        tag("div", *map(_card, names, chosen), class_="cards"),
+        tag("div", *values, class_="cards values"),
+        *(tag("p", text, class_="warning") for text in warnings(found)),
+        paragraphs("" if check is None or is_new else grade(check), _limits(best)),
+        paragraphs(_meaning(found)),
+        _that_hurt(best),
+        *([disclosed("How this was found", paragraphs(*details))] if details else []),
+    )
+
+
+def warnings(found: Findings) -> list[str]:
+    """What a reader has to know before believing the numbers."""
+    best, check = found.best, found.best.model_check
+    texts = []
+    if best.num_outcomes is not None and best.num_outcomes < FEW_OUTCOMES:
+        texts.append(
+            f"The model {know_nothing(best.num_outcomes)}. Take the decision as a "
+            "guess, and try more before you rely on it."
+        )
+    elif check is None:
+        texts.append("The model could not be checked against its own data.")
+    elif check.explained < _LEAST_EXPLAINED:
+        texts.append(
+            "The model predicts hardly better than the mean of all outcomes. Do not "
+            "rely on the decision before more was tried."
+        )
+    if best.feasible is False:
+        texts.append(
+            "No decision was found that meets the measured limits surely enough: this "
+            "one comes nearest."
+        )
+    if check is not None and check.unseen > _MOST_UNSEEN:
+        texts.append(
+            f"{check.unseen:.0%} of the weight of the contexts lies outside those that "
+            "have an outcome: there the model guesses."
+        )
+    return texts
+
+
+def next_section(found: Findings) -> Markup:
+    """What is on its way, and what to try after that."""
+    pending, proposed = found.optimizer.pending, found.next_decisions
+    parts = []
+    if len(pending):
+        num = len(pending)
+        waiting = "1 decision has" if num == 1 else f"{num} decisions have"
+        text = f"{waiting} no outcome yet. Fill in what comes of this first."
+        parts += [tag("p", text), _decisions(pending)]
+    if isinstance(proposed, str):
+        return joined(*parts, tag("p", proposed))
+    text = (
+        "These decisions teach most about where the best decision lies. They are "
+        "not the recommended one, and need not be good themselves."
+    )
+    return joined(*parts, tag("p", text), _decisions(proposed))
+
+
+def _lead(found: Findings) -> str:
+    """The answer in two sentences."""
+    best = found.best
+    row = row_words(best.x.to_dict("records")[0])
+    moved = best.stability and reach(found.optimizer, best.stability, 1.0)
+    shift = f"(on average {moved})" if moved else "as far as was taken to be possible"
+    if best.stability is None:
+        shift = "as badly as the recipe allows for"
+    return (
+        f"Choose {row}. The {best.outcome} is then expected to be "
+        f"{shown(best.expected_value)} on average, and "
+        f"{shown(best.worst_case_value)} at worst if the contexts shift {shift}."
+    )
+
+
+def _decisions(rows: pd.DataFrame) -> Markup:
+    return table([str(name) for name in rows.columns], rows.to_numpy().tolist())
+
+
+def _card(name: str, value: str, note: str = "") -> Markup:
+    return tag(
+        "div",
+        tag("span", name, class_="name"),
+        tag("span", value, class_="value"),
+        *([tag("span", note, class_="note")] if note else []),
+        class_="card",
+    )
+
+
+def _intervals(best: NamedRecommendation) -> tuple[str, str]:
+    """Of the expected and of the worst-case value, in words."""
+    promise, share = best.promise, f"{best.level:.0%} interval"
+    if promise is None:
+        none = "no interval: the recipe states none"
+        return none, none
+    expected, worst = (
+        f"{share}: {interval_words(belief, best.level)}"
+        for belief in (promise.expected, promise.worst_case)
+    )
+    return expected, worst
+
+
+def _meaning(found: Findings) -> str:
+    best = found.best
+    better = "highest" if found.optimizer.maximize else "lowest"
+    return (
+        "Contexts are what you meet and do not choose. Expected is the mean "
+        f"{best.outcome} over the contexts as they are expected; worst-case is the "
+        "mean over the worst distribution of them that counts as possible. The "
+        f"{better} is sought. An interval holds such a mean, not a single "
+        f"{best.outcome}."
+    )
+
+
+def _how_found(best: NamedRecommendation) -> list[str]:
+    words = []
+    if best.searched:
+        words.append(f"Searched was {best.searched}.")
+    if best.promise is not None:
+        words.append(f"The intervals are {best.promise.words()}.")
+    if best.stability is not None:
+        rival = {} if best.rival is None else best.rival.to_dict("records")[0]
+        words.append(
+            f"The answer holds {best.stability.words(row_words(rival))}. Compared "
+            f"with: {best.stability.compared}."
+        )
+    return words
+
+
+def _limits(best: NamedRecommendation) -> str:
+    """How surely the measured limits are met; nothing if there are none."""
+    if best.feasibility is None:
+        return ""
+    size = f"{best.feasibility:.3f}" if best.feasibility < 0.9995 else "above 0.999"
+    held = "" if best.held is None else f" So far they {best.held.words()}."
+    return f"The measured limits are met with probability {size}.{held}"
+
+
+def _that_hurt(best: NamedRecommendation) -> Markup:
+    rows = best.contexts.to_numpy().tolist()  # ..., reference weight, worst-case weight
+    hurt = [row for row in rows if row[-1] - row[-2] > _LEAST_GAIN]
+    if not hurt:
+        return tag("p", "The worst case is the expected case: no contexts hurt more.")
+    hurt.sort(key=lambda row: row[-2] - row[-1])
+    names = [str(name) for name in best.contexts.columns[:-2]]
+    return joined(
+        tag("p", "What the worst case makes likelier, the most of it first:"),
+        table(
+            [*names, "share expected", "share in the worst case"],
+            [
+                [*row[:-2], f"{row[-2]:.3f}", f"{row[-1]:.3f}"]
+                for row in hurt[:_NUM_CONTEXTS]
+            ],
+        ),
+    )

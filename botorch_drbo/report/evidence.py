@@ -1,0 +1,151 @@
+"""What the answer rests on: the model's record, the columns that matter, the data."""
+
+from __future__ import annotations
+
+from botorch_drbo.plotting.history import plot_history
+from botorch_drbo.plotting.model_check import plot_model_check
+from botorch_drbo.recommendation.model_check import ModelCheck
+from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.recommendation.summary import row_words
+from botorch_drbo.report.figures import figure
+from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.markup import (
+    Markup,
+    disclosed,
+    joined,
+    paragraphs,
+    rough,
+    table,
+    tag,
+)
+from botorch_drbo.report.verdict import verdict
+
+_LAST = 15  # rows of the history
+
+
+def model_section(found: Findings) -> Markup:
+    """How well outcomes are predicted that the model has not seen."""
+    check, outcome = found.best.model_check, found.best.outcome
+    if check is None:
+        return tag(
+            "p",
+            "The model has no closed form to leave outcomes out, so that it was not "
+            "checked.",
+        )
+    words = (
+        "Each dot is one row: what happened against what the model says of it from all "
+        "other rows, with its 95% interval. Dots on the line are predicted exactly; "
+        "numbers name the trials that surprise most."
+    )
+    drawn = figure(lambda ax: _drawn_check(check, ax, outcome), words)
+    surprising = [_surprise(check, trial) for trial in check.worst]
+    head = ["trial", outcome, "predicted", "95% from", "95% to"]
+    return joined(
+        paragraphs(verdict(check)),
+        drawn,
+        tag(
+            "p",
+            "The rows that surprise most (trial 0 is the first one of the data). "
+            "Look whether they are right:",
+        ),
+        table(head, surprising),
+        disclosed("The check in full", tag("pre", str(check))),
+    )
+
+
+def importance_section(found: Findings) -> Markup:
+    """Bars: by how much the outcome differs if one column alone changes."""
+    space, best = found.optimizer.named_space, found.best
+    names, sizes = [*space.decisions, *space.contexts], found.importance.mean.tolist()
+    ends = zip(
+        found.importance.lowest.tolist(),
+        found.importance.highest.tolist(),
+        strict=True,
+    )
+    rows = sorted(
+        zip(names, sizes, ends, strict=True), key=lambda row: row[1], reverse=True
+    )
+    largest = max(rows[0][1], 1e-300)
+    several = len(found.importance.members) > 1
+    bars = [
+        joined(
+            tag("dt", name, tag("small", _role(name, found))),
+            tag(
+                "dd",
+                tag(
+                    "span", "", class_="bar", style=f"width:{60 * size / largest:.1f}%"
+                ),
+                tag("span", rough(size), class_="size"),
+                *([tag("small", f"{rough(low)} to {rough(high)}")] if several else []),
+            ),
+        )
+        for name, size, (low, high) in rows
+    ]
+    source = (
+        f"The small numbers are the least and the most that one of the "
+        f"{len(found.importance.members)} models says, whose mean the bar is."
+        if several
+        else ""
+    )
+    return joined(
+        paragraphs(
+            f"{rows[0][0]} makes the largest difference: about {rough(rows[0][1])} of "
+            f"{best.outcome}."
+        ),
+        tag("dl", *bars, class_="bars"),
+        paragraphs(
+            "How it is measured: two situations are drawn that differ in this column "
+            "alone, and the number is the typical difference (root of the mean "
+            f"square) of the {best.outcome} that the model expects of them. Decisions "
+            "are drawn from all that are allowed, contexts from those expected. "
+            f"{source}"
+        ),
+    )
+
+
+def history_section(found: Findings) -> Markup:
+    """The outcomes in their order, the best one, and the last rows."""
+    optimizer, outcome = found.optimizer, found.best.outcome
+    history = optimizer.history
+    done = history.dropna(subset=[outcome])
+    maximize = optimizer.maximize
+    outcomes = done[outcome].tolist()
+    place = outcomes.index(max(outcomes) if maximize else min(outcomes))
+    at, top = done.index[place], done.to_dict("records")[place]
+    size = top.pop(outcome)
+    word = "highest" if maximize else "lowest"
+    last = optimizer.table().tail(_LAST)
+    rows = [
+        [number, *row]
+        for number, row in zip(last.index, last.to_numpy().tolist(), strict=True)
+    ]
+    text = (
+        f"The {word} {outcome} so far is {shown(float(size))}, in trial {at} "
+        f"({row_words(top)}). One outcome has noise and a context of its own, so that "
+        "the best one seen need not be the best decision."
+    )
+    words = f"The {outcome} of each trial, in the order of the data."
+    return joined(
+        tag("p", text),
+        figure(lambda ax: plot_history(optimizer, ax), words),
+        disclosed(
+            f"The last {len(rows)} trials",
+            table(["trial", *(str(name) for name in last.columns)], rows),
+        ),
+    )
+
+
+def _drawn_check(check: ModelCheck, ax, outcome: str) -> None:
+    plot_model_check(check, ax, outcome=outcome)
+    ax.set_title("")  # the page says it
+
+
+def _surprise(check: ModelCheck, trial: int) -> list[object]:
+    i = check.trials.index(trial)
+    columns = (check.outcomes, check.predicted, check.lower, check.upper)
+    return [trial, *(column[i].item() for column in columns)]
+
+
+def _role(name: str, found: Findings) -> str:
+    is_decision = name in found.optimizer.named_space.decisions
+    return " you choose it" if is_decision else " you meet it"

@@ -1,0 +1,149 @@
+"""All numbers of a report, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar, final
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+
+from botorch_drbo.ambiguity import TotalVariation
+from botorch_drbo.calibrate.profile import RobustnessProfile
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.recommendation.importance import Importance, importance
+from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.recommendation.slices import Slice, slice_through
+from botorch_drbo.report.policies import policies
+from botorch_drbo.space import NamedRecommendation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MULTIPLES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""Of the recipe's radius, at which the worst case is found."""
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Of the weight that another context takes, where a recipe has no radius."""
+_Found = TypeVar("_Found")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Findings:
+    r"""What a report says.
+
+    Attributes:
+        optimizer: The run.
+        best: The decision to implement.
+        profile: Its worst case by radius, or why there is none.
+        steps: Where the profile is known: multiples of the radius, or shares of the
+            weight if the recipe has no radius.
+        has_radius: Whether it has one.
+        policies: For each context column the decision by its value, or why not.
+        slices: One for each decision variable.
+        importance: Which columns matter.
+        next_decisions: What to try next, or why nothing is proposed.
+        source: Where the data are from.
+        date: When the report was made.
+    """
+
+    optimizer: NamedOptimizer
+    best: NamedRecommendation
+    profile: RobustnessProfile | str
+    steps: tuple[float, ...]
+    has_radius: bool
+    policies: dict[str, pd.DataFrame] | str
+    slices: list[Slice]
+    importance: Importance
+    next_decisions: pd.DataFrame | str
+    source: str
+    date: datetime
+
+    @classmethod
+    def of(
+        cls,
+        optimizer: NamedOptimizer,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+        level: float = LEVEL,
+        q: int = 3,
+        source: str = "",
+    ) -> Findings:
+        r"""Ask an optimizer; nothing is recorded.
+
+        Args:
+            optimizer: The run.
+            context_set: The distribution of the context; None for the recipe's own.
+            radius: That of the ambiguity set, as for ``ask``.
+            level: Of all intervals, a probability.
+            q: How many decisions to propose.
+            source: Where the data are from.
+
+        Raises:
+            InputDataError: There is no outcome yet, or an argument is wrong.
+        """
+        if not isinstance(optimizer, NamedOptimizer):
+            raise InputDataError(
+                f"A report needs a NamedOptimizer, got {type(optimizer).__name__}: it "
+                "calls everything by its name. Make one of a Space of named variables."
+            )
+        tensors = optimizer.tensors
+        found = tensors.recommend(context_set=context_set, radius=radius, level=level)
+        model, space = tensors.model, optimizer.space
+        has_weight = found.context_set.weights > 0
+        reference = ContextSet(
+            found.context_set.points[has_weight], found.context_set.weights[has_weight]
+        )
+        widening = found.promise.widening if found.promise else None
+        slices = [
+            slice_through(
+                model,
+                space,
+                found.x,
+                reference,
+                column,
+                widening=1.0 if widening is None else widening,
+                level=level,
+            )
+            for column in range(space.d_x)
+        ]
+        own = 0.0 if found.stability is None else found.stability.radius
+        steps = MULTIPLES if own > 0.0 else SHARES
+        # Total variation counts weight twice: where it leaves and where it goes.
+        radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
+        given = {"context_set": context_set, "radius": radius}
+        profile = _or_why(
+            lambda: tensors.robustness_profile(
+                found.x,
+                radii=radii,
+                ambiguity_set=None if own > 0.0 else TotalVariation(0.0),
+                context_set=context_set,
+                radius=radius if own > 0.0 else None,
+            )
+        )
+        return cls(
+            optimizer=optimizer,
+            best=NamedRecommendation.of(found, optimizer.named_space),
+            profile=profile,
+            steps=steps,
+            has_radius=own > 0.0,
+            policies=_or_why(lambda: policies(optimizer, reference, **given)),
+            slices=slices if tensors.maximize else [s.mirrored() for s in slices],
+            importance=importance(model, space, reference),
+            next_decisions=_or_why(lambda: optimizer.preview(q, **given)),
+            source=source,
+            date=datetime.now(),
+        )
+
+
+def _or_why(compute: Callable[[], _Found]) -> _Found | str:
+    """What is computed, or the words of a recipe that has no such answer."""
+    try:
+        return compute()
+    except UnsupportedError as error:
+        return str(error)

@@ -1,0 +1,114 @@
+"""The page: a title, sections, and a style that is part of it."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.report.along_decisions import slices_section
+from botorch_drbo.report.answer import decision_section, next_section
+from botorch_drbo.report.assumptions import assumptions_section
+from botorch_drbo.report.evidence import (
+    history_section,
+    importance_section,
+    model_section,
+)
+from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.markup import Markup, joined, tag
+from botorch_drbo.report.shifts import policy_section, radius_section
+
+_SECTIONS = {
+    "decision": ("What to do", decision_section),
+    "model": ("How good the model is", model_section),
+    "radius": ("If the contexts shift", radius_section),
+    "policy": ("If you know a context beforehand", policy_section),
+    "slices": ("What each decision does", slices_section),
+    "importance": ("Which columns matter", importance_section),
+    "history": ("What was tried", history_section),
+    "next": ("What to try next", next_section),
+    "assumptions": ("What was assumed", assumptions_section),
+}
+
+
+def write_report(
+    optimizer: NamedOptimizer,
+    path: str | os.PathLike[str],
+    *,
+    context_set: ContextSet | None = None,
+    radius: RoundRadius | None = None,
+    level: float = LEVEL,
+    q: int = 3,
+    source: str = "",
+) -> None:
+    r"""Write one HTML page that says what to do and how far to believe it.
+
+    It needs no server and no network: styles and pictures are part of it. Nothing is
+    asked of the optimizer that it would record.
+
+    Args:
+        optimizer: The run, with at least one outcome.
+        path: The file that is written.
+        context_set: The distribution of the context; None for the recipe's own.
+        radius: That of the ambiguity set, as for ``NamedOptimizer.ask``.
+        level: Of all intervals, a probability.
+        q: How many decisions to propose next.
+        source: Where the data are from, for the reader.
+
+    Raises:
+        InputDataError: There is no outcome yet, the optimizer has no named variables,
+            or an argument is wrong.
+        OSError: The file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from botorch_drbo import Space
+        >>> from botorch_drbo.report import write_report
+        >>> space = Space({"price": (0, 1)}, {"demand": (0, 1)}, outcome="profit")
+        >>> few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
+        >>> opt = NamedOptimizer("erbo", space, **few)
+        >>> opt.tell({"price": [0.1, 0.9]}, {"demand": [0.2, 0.5]}, [1.0, 2.0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "report.html"
+        ...     write_report(opt, path, q=1)
+        ...     "knows nearly nothing" in path.read_text(encoding="utf-8")
+        True
+    """
+    found = Findings.of(
+        optimizer,
+        context_set=context_set,
+        radius=radius,
+        level=level,
+        q=q,
+        source=source,
+    )
+    Path(path).write_text(page(found), encoding="utf-8")
+
+
+def page(found: Findings) -> Markup:
+    """The whole page, from what was found."""
+    space, here = found.optimizer.named_space, files("botorch_drbo.report")
+    links = [tag("a", title, href=f"#{name}") for name, (title, _) in _SECTIONS.items()]
+    sections = [
+        tag("section", tag("h2", title), section(found), id=name)
+        for name, (title, section) in _SECTIONS.items()
+    ]
+    title = f"Report on {space.outcome}"
+    made = f"{found.source or 'A table in Python'}, {found.date:%Y-%m-%d}"
+    header = tag(
+        "header", tag("h1", title), tag("p", made, class_="made"), tag("nav", *links)
+    )
+    template = Template((here / "page.html").read_text(encoding="utf-8"))
+    return Markup(
+        template.substitute(
+            title=tag("title", title),
+            style=(here / "style.css").read_text(encoding="utf-8"),
+            body=joined(header, tag("main", *sections)),
+        )
+    )

@@ -1,0 +1,154 @@
+"""What changes the answer: contexts that shift, a context that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from botorch_drbo.plotting.policy import plot_policy
+from botorch_drbo.plotting.profile import plot_robustness_profile
+from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.report.figures import figure
+from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.markup import Markup, joined, paragraphs, table, tag
+from botorch_drbo.report.reach import reach
+from botorch_drbo.space import Category
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROUNDING = 1e-6  # of the outcome: a smaller change is none
+
+
+def radius_section(found: Findings) -> Markup:
+    """The worst case of the decision by how far the contexts shift."""
+    profile, best = found.profile, found.best
+    if isinstance(profile, str):
+        return tag("p", profile)
+    values = profile.values.tolist()
+    if found.has_radius:
+        axis = "shift, in multiples of the radius that counts"
+        now = found.steps.index(1.0)
+        text = (
+            f"If the contexts come as expected, the {best.outcome} is "
+            f"{shown(profile.expected_value)} on average; if they shift as far as was "
+            f"taken to be possible, at worst {shown(values[now])}; four times as far, "
+            f"{shown(values[-1])}."
+        )
+    else:
+        axis = "share of the weight that other contexts take"
+        now = found.steps.index(0.2)
+        text = (
+            f"The recipe {found.optimizer.algorithm.name} has no radius: it takes the "
+            f"contexts as they are expected, where the {best.outcome} is "
+            f"{shown(profile.expected_value)} on average. If the worst contexts take a "
+            f"fifth of the weight from the others, it is {shown(values[now])}."
+        )
+    if max(values) - min(values) <= _ROUNDING * max(map(abs, values)):
+        text = (
+            f"However the contexts shift, the {best.outcome} of this decision stays "
+            f"{shown(profile.expected_value)}: the model expects the same in all."
+        )
+        return tag("p", text)
+    # By multiples, or shares, in place of the units of the set.
+    by_step = replace(profile, radii=torch.tensor(found.steps, dtype=torch.double))
+    words = f"The worst-case {best.outcome} of the decision if the contexts shift."
+    drawn = figure(
+        lambda ax: plot_robustness_profile(
+            by_step,
+            ax,
+            label="recommended decision",
+            xlabel=axis,
+            ylabel=f"worst-case {best.outcome}",
+        ),
+        words,
+    )
+    rows, has_units = [], False
+    for step, value in zip(found.steps, values, strict=True):
+        moved = best.stability and reach(found.optimizer, best.stability, step)
+        has_units = has_units or bool(moved)
+        rows.append([step, *([moved] if moved else []), value])
+    units = ["on average the contexts move by"] if has_units else []
+    head = ["radius, times" if found.has_radius else "share of the weight"]
+    head += [*units, f"worst-case {best.outcome}"]
+    meaning = (
+        f"Radius 1 is the recipe's own. Searched was {best.searched}."
+        if found.has_radius
+        else ""
+    )
+    return joined(tag("p", text), drawn, table(head, rows), paragraphs(meaning))
+
+
+def policy_section(found: Findings) -> Markup:
+    """The decision if one context column is known before the choice."""
+    tables = found.policies
+    if isinstance(tables, str):
+        return tag("p", f"There is no policy: {tables}")
+    parts = [_policy(found, name, rows) for name, rows in tables.items()]
+    left_out = len(found.optimizer.named_space.contexts) - len(tables)
+    rest = f"{left_out} further columns were not looked up." if left_out else ""
+    return joined(
+        paragraphs(
+            "If you learn one of these before you choose, choose by this table; the "
+            "other contexts stay unknown.",
+            rest,
+        ),
+        *parts,
+    )
+
+
+def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
+    decisions = found.optimizer.named_space.decisions
+    shifts, same = [], []
+    for decision, variable in decisions.items():
+        column = rows[decision].tolist()
+        if isinstance(variable, Category):
+            kinds = list(dict.fromkeys(column))
+            words = f"{decision} {' or '.join(kinds)}"
+            (shifts if len(kinds) > 1 else same).append(words)
+        else:
+            low, high = shown(min(column)), shown(max(column))
+            words = (
+                f"{decision} {low}"
+                if low == high
+                else f"{decision} from {low} to {high}"
+            )
+            (shifts if low != high else same).append(words)
+    text = f"By {name}: {', '.join(shifts)}." if shifts else f"{name} changes nothing."
+    if same and shifts:
+        text += f" The same for all: {', '.join(same)}."
+    moving = _most_moved(found, rows)
+    numeric = not isinstance(found.optimizer.named_space.contexts[name], Category)
+    parts = [tag("h3", name), tag("p", text)]
+    if moving is not None and numeric and len(rows) > 1:
+        without = float(found.best.x[moving].iloc[0])
+        parts.append(
+            figure(
+                lambda ax: plot_policy(
+                    rows[[name]],
+                    rows[list(decisions)],
+                    ax,
+                    columns=(name,),
+                    decision=moving,
+                    without=without,
+                ),
+                f"{moving} by {name}; the dashed line is the recommended decision, "
+                f"for which {name} need not be known.",
+            )
+        )
+    head = [str(column) for column in rows.columns]
+    return joined(*parts, table(head, rows.to_numpy().tolist()))
+
+
+def _most_moved(found: Findings, rows: pd.DataFrame) -> str | None:
+    """The number among the decisions that moves most, in widths of its bounds."""
+    moves = {}
+    for decision, variable in found.optimizer.named_space.decisions.items():
+        if not isinstance(variable, Category):
+            numbers = variable.encode(rows[decision].tolist(), lambda i: "a decision")
+            low, high = variable.bounds
+            moves[decision] = (numbers.max() - numbers.min()).item() / (high - low)
+    most = max(moves, key=lambda name: moves[name], default=None)
+    return most if most is not None and moves[most] > 0.0 else None

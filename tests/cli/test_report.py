@@ -1,0 +1,43 @@
+"""`botorch-drbo report` writes one page, and leaves the file alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from botorch_drbo.cli.commands import app
+
+CSV = """plot,N [kg/ha],weather,yield
+1,20.5,sun,1.5
+2,30,rain,2.5
+3,61,,
+"""
+COLUMNS = ["--decisions", "N [kg/ha]=10:90", "--contexts", "weather=sun,rain"]
+COLUMNS += ["--outcome", "yield", "--algorithm", "erbo", "--surrogate", "botorch"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "farm.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_the_page_is_written_where_it_was_asked_for(data: Path) -> None:
+    out = data.with_name("for the manager.html")
+    words = ["report", str(data), *COLUMNS, "-o", str(out), "-q", "1", "--level", "0.5"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "Wrote" in done.output and data.read_text() == CSV
+    text = out.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>") and "farm.csv" in text
+    assert "50% interval" in text and "3: 2 complete, 1 pending" in text
+
+
+def test_a_file_without_an_outcome_is_refused(data: Path) -> None:
+    data.write_text(CSV.splitlines()[0] + "\n")
+    done = CliRunner().invoke(app, ["report", str(data), *COLUMNS])
+    assert done.exit_code == 2 and "has no outcome yet" in done.output
+    assert not data.with_suffix(".html").exists()

@@ -1,0 +1,53 @@
+"""Which columns matter, against closed forms of functions that are known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from botorch.models.deterministic import GenericDeterministicModel
+
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.recommendation.importance import importance
+
+BOX = torch.tensor([[0.0, -1.0], [1.0, 3.0]], dtype=torch.double)
+UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+# A quarter of the weight at 0.2, the rest at 0.7: another draw differs in 3/8 of cases.
+CONTEXTS = ContextSet(
+    torch.tensor([[0.2], [0.7]]).double(), torch.tensor([0.25, 0.75]).double()
+)
+
+
+def known(a: float, b: float, c: float) -> GenericDeterministicModel:
+    slopes = torch.tensor([a, b, c], dtype=torch.double)
+    return GenericDeterministicModel(lambda Z: (Z @ slopes).unsqueeze(-1))
+
+
+def test_the_typical_difference_of_a_straight_function() -> None:
+    found = importance(known(3.0, 0.0, 2.0), SearchSpace(BOX, UNIT), CONTEXTS)
+    # Two uniform numbers differ by 1 / sqrt(6) of the width, root mean square.
+    expected = [3.0 / math.sqrt(6.0), 0.0, 2.0 * 0.5 * math.sqrt(3 / 8)]
+    assert found.members.shape == (1, 3)
+    assert found.mean.tolist() == pytest.approx(expected, rel=0.06)
+
+
+def test_an_interaction_counts_for_both_columns() -> None:
+    product = GenericDeterministicModel(lambda Z: Z[..., :1] * Z[..., 1:2])
+    unit = torch.cat([UNIT, UNIT], dim=-1)
+    found = importance(product, SearchSpace(unit, UNIT), CONTEXTS)
+    # E[y^2] E[(x - x')^2] = 1/3 * 1/6.
+    assert found.mean[:2].tolist() == pytest.approx(2 * [math.sqrt(1 / 18)], rel=0.08)
+    assert found.mean[2] == 0.0
+
+
+def test_each_model_of_an_ensemble_has_its_word() -> None:
+    models = [known(1.0, 1.0, 0.0), known(3.0, 0.0, 0.0)]
+    space = SearchSpace(BOX, UNIT)
+    found = importance(ModelEnsemble(models), space, CONTEXTS)
+    alone = [importance(model, space, CONTEXTS).members[0] for model in models]
+    assert torch.equal(found.members, torch.stack(alone))
+    assert torch.equal(found.lowest, torch.minimum(*alone))
+    assert torch.equal(found.highest, torch.maximum(*alone))

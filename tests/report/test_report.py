@@ -1,0 +1,257 @@
+"""The page: its numbers are those of the optimizer, and it is sound HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
+from botorch_drbo.recommendation.stability import Stability
+from botorch_drbo.report import policies, write_report
+from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.page import page
+from botorch_drbo.report.reach import reach
+from botorch_drbo.space import LinearConstraint, Log
+from botorch_drbo.surrogate import FixedHyperparameters
+
+# Nothing is fitted, and hardly searched: the page is the subject.
+KNOWN = FixedHyperparameters(lengthscale=0.5, noise_variance=0.05)
+FEW = {
+    "hyperparameters": KNOWN,
+    "num_restarts": 1,
+    "raw_samples": 8,
+    "max_iterations": 5,
+}
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+SECTIONS = "decision model radius policy slices importance history next assumptions"
+
+
+@pytest.fixture(autouse=True)
+def no_window() -> None:
+    matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_values() -> Iterator[None]:
+    """Two values of a number in a table of decisions: each is a search."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "_NUM_VALUES", 2)
+        yield
+
+
+class Sound(HTMLParser):
+    """Refuses elements that are not closed; collects text, ids and addresses."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: set[str] = set()
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for key, value in attrs:
+            if key == "id":
+                self.ids.append(value or "")
+            if key in ("href", "src", "xlink:href", "data", "action", "srcset"):
+                self.addresses.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def check_sound(text: str) -> Sound:
+    found = Sound(text)
+    assert len(found.ids) == len(set(found.ids))
+    assert set(SECTIONS.split()) <= set(found.ids)
+    assert all(address.startswith("#") for address in found.addresses)
+    assert {address[1:] for address in found.addresses} <= set(found.ids)
+    assert found.tags.isdisjoint({"script", "link", "img", "iframe", "object"})
+    assert "http" not in text and "@import" not in text
+    assert set(re.findall(r"url\((.)", text)) <= {"#"}
+    # Colours of pictures are those of the theme.
+    assert (
+        re.findall(r"#(?:010203|fdfcfb|000000|0072b2)", text.split("</style>")[1]) == []
+    )
+    return found
+
+
+def table(num: int = 14) -> pd.DataFrame:
+    draws = torch.rand(num, 4, generator=torch.Generator().manual_seed(1)).tolist()
+    rows = [
+        {
+            "N <kg> & $x$ $y$": 20.0 + 180.0 * a,
+            "seed": round(100 + 300 * b),
+            "variety": "A<B" if c < 0.5 else "C&D",
+            "lime": 0.1 * 100.0**d,
+            "weather": ("dry", "wet")[round(a * d)],
+            "temp": 10.0 + 20.0 * c * b,
+            "cost [EUR]": 3.0 - a + b * c + 0.2 * d,
+        }
+        for a, b, c, d in draws
+    ]
+    columns = ["N <kg> & $x$ $y$", "seed", "variety", "lime", "weather", "temp"]
+    return pd.DataFrame(rows, columns=[*columns, "cost [EUR]"])
+
+
+def farm(df: pd.DataFrame, **options: object) -> NamedOptimizer:
+    known: dict = {"algorithm": "dro", "maximize": False, **FEW, **options}
+    return NamedOptimizer.from_dataframe(
+        df,
+        decisions={
+            "N <kg> & $x$ $y$": (20.0, 200.0),
+            "seed": Integer(100, 400),
+            "variety": Category(["A<B", "C&D"]),
+            "lime": Log(0.1, 10.0),
+        },
+        contexts={
+            "weather": Category(["dry", "wet"]),
+            "temp": (8.0, 32.0),
+        },
+        outcome="cost [EUR]",
+        constraints=[
+            LinearConstraint({"N <kg> & $x$ $y$": 1.0, "seed": 1.0}, upper=560.0)
+        ],
+        **known,
+    )
+
+
+def one_context(num: int, algorithm: str, **options: object) -> NamedOptimizer:
+    space = Space({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)}, outcome="profit")
+    opt = NamedOptimizer(algorithm, space, **{**FEW, **options})
+    X, C = torch.rand(2, num, 1, generator=torch.Generator().manual_seed(0)).double()
+    opt.tell(X, C, -(X - C).square(), closes_pending=False)
+    return opt
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Findings:
+    df = table()
+    df.loc[12, "cost [EUR]"] = None
+    df.loc[13, ["weather", "temp", "cost [EUR]"]] = None
+    opt = farm(df)
+    failed = df.head(1)
+    opt.tell(failed, failed, failed=True, closes_pending=False)
+    return Findings.of(opt, q=1, source="farm <1>.csv")
+
+
+def test_a_page_of_every_kind_of_column_is_sound(mixed: Findings) -> None:
+    text = page(mixed)
+    found = check_sound(text)
+    for name in ("N <kg> & $x$ $y$", "A<B", "C&D", "cost [EUR]", "farm <1>.csv"):
+        assert name in found.text
+    assert "<kg>" not in text and "A<B" not in text and "<1>" not in text
+    assert "15: 12 complete, 2 pending, 1 failed" in found.text
+    assert "2 decisions have no outcome yet" in found.text
+    assert "as low as possible" in found.text and "The lowest cost [EUR]" in found.text
+    assert text.count("<svg") == 8  # check, profile, temp, four decisions, history
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_its_numbers_are_those_of_the_optimizer(mixed: Findings) -> None:
+    opt = mixed.optimizer
+    best = opt.recommend()
+    assert best.expected_interval is not None
+    for part, name in zip(mixed.slices, opt.named_space.decisions, strict=True):
+        at = part.place
+        low, high = best.expected_interval
+        assert part.mean[at].item() == pytest.approx(best.expected_value, rel=1e-6)
+        assert part.lower[at].item() == pytest.approx(low, rel=1e-6)
+        assert part.upper[at].item() == pytest.approx(high, rel=1e-6)
+        own = opt.named_space.decisions[name].decode(part.values)[at]
+        assert own == pytest.approx(best.x[name].tolist()[0])
+    profile = mixed.profile
+    assert not isinstance(profile, str)
+    now = profile.values[mixed.steps.index(1.0)].item()
+    assert now == pytest.approx(best.worst_case_value, rel=1e-4)
+    assert profile.values[0].item() == pytest.approx(best.expected_value, rel=1e-6)
+    assert isinstance(mixed.policies, dict)
+    dry = opt.recommend(context={"weather": "dry"}).x
+    row = mixed.policies["weather"][list(dry.columns)].head(1)
+    pd.testing.assert_frame_equal(row.reset_index(drop=True), dry, rtol=1e-6)
+
+
+def test_nothing_is_recorded(mixed: Findings) -> None:
+    opt = mixed.optimizer
+    assert len(opt.trials) == 15
+    proposed = mixed.next_decisions
+    again = NamedOptimizer.from_state_dict(opt.state_dict()).ask(1)
+    pd.testing.assert_frame_equal(proposed, again)
+
+
+def test_few_rows_and_no_radius_are_said(tmp_path: Path) -> None:
+    write_report(one_context(4, "erbo"), tmp_path / "r.html", q=1)
+    found = check_sound((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "knows nearly nothing: it has 4 outcomes" in found.text
+    assert "The recipe erbo has no radius" in found.text
+
+
+def test_measured_limits_are_said() -> None:
+    opt = one_context(1, "erbo")
+    X, C = torch.rand(2, 6, 1, generator=torch.Generator().manual_seed(3)).double()
+    opt.tell(X, C, X, constraints=1.2 - X - C, closes_pending=False)
+    found = check_sound(page(Findings.of(opt, q=1)))
+    assert "The measured limits are met with probability" in found.text
+
+
+def test_a_radius_by_column_is_said_in_its_units() -> None:
+    opt = one_context(5, "wdrbo_exact", radius={"c": 0.2})
+    found = Findings.of(opt, q=1)
+    assert found.has_radius and "0.2 of c" in check_sound(page(found)).text
+    assert not isinstance(found.profile, str)
+    assert found.profile.radii.tolist() == list(found.steps)
+
+
+def test_how_far_a_multiple_of_the_radius_reaches() -> None:
+    opt = farm(table(0), algorithm="wdrbo_exact")
+    own = Stability(0.1, None, 0.4, None, 0)
+    # The bounds of temp are 24 apart, categories one.
+    words = "another weather for 0.2 of the weight or 4.8 of temp"
+    assert reach(opt, own, 2.0) == words
+    assert reach(opt, replace(own, by_column=True), 2.0) is None
+    assert reach(farm(table(0)), own, 2.0) is None
+
+
+def test_a_recipe_that_knows_no_context() -> None:
+    found = Findings.of(one_context(5, "gp_ucb"), q=1)
+    assert isinstance(found.policies, str) and not found.has_radius
+    assert "There is no policy" in check_sound(page(found)).text
+
+
+def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
+    unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    with pytest.raises(InputDataError, match="needs a NamedOptimizer"):
+        write_report(RobustOptimizer("erbo", unit, unit), tmp_path / "r.html")  # pyright: ignore[reportArgumentType]
+    space = Space({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)})
+    with pytest.raises(InputDataError, match="no outcome"):
+        write_report(NamedOptimizer("erbo", space), tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
