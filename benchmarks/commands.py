@@ -256,6 +256,28 @@ def tournament(options: argparse.Namespace) -> int:
     )
 
 
+def claims(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.claims.learn import tasks_of
+    from benchmarks.experiments.claims.play import play
+
+    out = RESULTS / "tournament" if options.out is None else options.out
+    work = LOCAL / "claims" if options.work is None else options.work
+    tasks = tasks_of(
+        options.learners,
+        options.cases,
+        seeds=options.seeds,
+        rounds=options.rounds,
+        common=options.common,
+    )
+    return play(
+        tasks,
+        work=writable(work, folder=True),
+        out=writable(out, folder=True),
+        workers=options.workers,
+        report_only=options.report,
+    )
+
+
 def development(options: argparse.Namespace) -> int:
     from benchmarks.development.play import play, tasks_of
 

@@ -261,11 +261,44 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_workers(tournament)
 
+    _add_claims(kinds)
     _add_development(kinds)
 
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser
+
+
+def _add_claims(kinds: argparse._SubParsersAction) -> None:
+    claims = kinds.add_parser(
+        "claims",
+        help="five claims about methods, written down before the runs; the same "
+        "command goes on with what a killed one has left",
+    )
+    claims.set_defaults(command=commands.claims)
+    claims.add_argument("--learners", nargs="+", default=[], help="who asks (all)")
+    claims.add_argument("--cases", nargs="+", default=[], help="functions (all)")
+    claims.add_argument(
+        "--seeds", type=int, default=20, help="how many: 1, 2, ... (20)"
+    )
+    claims.add_argument(
+        "--rounds", type=int, default=15, help="outcomes of each own run (15)"
+    )
+    claims.add_argument(
+        "--common", type=int, default=30, help="outcomes of the common data (30)"
+    )
+    claims.add_argument(
+        "--report", action="store_true", help="run nothing, report on the table"
+    )
+    claims.add_argument(
+        "--out", type=Path, help="folder of table and report (results/tournament)"
+    )
+    claims.add_argument(
+        "--work",
+        type=Path,
+        help="folder of the runs of this machine (results-local/claims)",
+    )
+    _add_workers(claims)
 
 
 def _add_development(kinds: argparse._SubParsersAction) -> None:

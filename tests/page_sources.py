@@ -239,6 +239,46 @@ def second_claim() -> list[Row]:
     ]
 
 
+def claims_cells(table: str, cells: Sequence[tuple[str, int, int]]) -> Row:
+    """Numbers of the claims' report: row, column, and how many of the cell."""
+    rows = committed_table("tournament/claims.md", table)
+    return [x.value for row, i, n in cells for x in numbers(rows[row][i])[:n]]
+
+
+def claims() -> list[Row]:
+    """The losses of *robust* less those of *expected*, as sizes."""
+    both, moved, settled = 2, 1, 0
+    table = "## Common data: {} random decisions"
+    many, few = table.format(30), table.format(15)
+    saves_costs = [("robust", moved, both), ("robust", settled, both)]
+    row = [30, *claims_cells(many, saves_costs)]
+    row += claims_cells(many, [("expected", moved, 1), ("expected", settled, 1)])
+    row += [15, *claims_cells(few, saves_costs)]
+    row += [30, *claims_cells(many, [("robust", 3, both), ("robust", 4, both)])]
+    return [[abs(value) for value in row]]
+
+
+def claims_ignorance() -> list[Row]:
+    table = "All options less"
+    options = committed_table("tournament/claims.md", table)
+    every = [(column, 2) for column in range(4)]
+    return [claims_cells(table, [(name, *c) for c in every]) for name in options]
+
+
+def claims_own_rows() -> list[Row]:
+    both = [(name, 3, 2) for name in ("robust", "home")]
+    both += [(name, 1, 2) for name in ("robust", "home")]
+    row = claims_cells("## The same rules on the rows of", both)
+    return [[15, *(abs(value) for value in row)]]
+
+
+def claims_half_b() -> list[Row]:
+    text = (RESULTS / "tournament" / "claims.md").read_text()
+    found = numbers(text[text.index("Chosen: ") :].split("\n\n")[0])
+    settled, error, _, _, shifted, its_error, _ = (x.value for x in found)
+    return [[settled, error, shifted, its_error]]
+
+
 def inner_speed() -> list[Row]:
     table = committed_table("inner_speed.md")
     layers = [name for name in table if name.endswith(", layer")]
@@ -442,6 +482,10 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "development/calibration.md": beyond,
     _RESULTS + "development/calibration.md, promises": promises,
     _RESULTS + "development/report.md": second_claim,
+    _RESULTS + "tournament/claims.md": claims,
+    _RESULTS + "tournament/claims.md, ignorance": claims_ignorance,
+    _RESULTS + "tournament/claims.md, half B": claims_half_b,
+    _RESULTS + "tournament/claims.md, own rows": claims_own_rows,
     _RESULTS + "inner_speed.md": inner_speed,
     _RESULTS + "lipschitz_gradients.md, accuracy.md": certainty,
     _RESULTS + "constraints.md": constraints,

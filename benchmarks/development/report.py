@@ -79,7 +79,8 @@ def _explanation(rows: Sequence[Row], command: str) -> str:
 
 What is measured, the two halves and the rule: `benchmarks/development/claims.md`, for
 seeds 0 to {FRESH_FROM - 1}. The second claim, on the seeds from {FRESH_FROM} upwards:
-`benchmarks/development/claims_second.md`.
+`benchmarks/development/claims_second.md`. What was run later and decides nothing, such
+as `wdrbo_exact`: `benchmarks/development/claims_third.md`.
 Losses and regret in percent of a blind guess's; *less botorch* is the mean paired
 difference ± its standard error over the blocks (functions and seeds) that both have; p
 is one-sided, by Wilcoxon's test, with Holm's correction over the candidates of the

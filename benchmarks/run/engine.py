@@ -160,7 +160,8 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
         kept: Where the rows are kept meanwhile, from time to time; None for nowhere.
     """
     header = full_header(task)
-    run = Run(list(done), header, {"commit": commit(), "machine": machine()})
+    made = {"commit": commit(), "machine": machine(), "load": load()}
+    run = Run(list(done), header, made)
     last = time.perf_counter()
     with one_thread(), torch.random.fork_rng(devices=[]):
         # BoTorch draws starting points with the generator of the process.
@@ -170,7 +171,7 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
             if kept is not None and time.perf_counter() - last >= KEEP_SECONDS:
                 save(run, kept)
                 last = time.perf_counter()
-    return Run(run.rows, header, {**run.made, "load": load()})
+    return Run(run.rows, header, {**made, "load": load()})
 
 
 @contextmanager

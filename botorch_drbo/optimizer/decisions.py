@@ -108,15 +108,18 @@ def which_may_meet(
 
     A decision that waits for another context than the one that is known, or has failed
     in another one, says nothing about what is best for this one, and may be asked
-    again.
+    again. A host may know of a failed trial only in part: then nothing is avoided.
     """
     rows = [
         t.x
         for t in trials
-        if known is None
-        # NaN is equal to nothing, and contradicts nothing.
-        or (context := t.c if t.c is not None else t.known_context) is None
-        or not ((context < known) | (context > known)).any()
+        if t.x.isfinite().all()
+        and (
+            known is None
+            # NaN is equal to nothing, and contradicts nothing.
+            or (context := t.c if t.c is not None else t.known_context) is None
+            or not ((context < known) | (context > known)).any()
+        )
     ]
     return torch.stack(rows) if rows else space.bounds[:0]
 

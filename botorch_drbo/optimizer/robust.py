@@ -454,8 +454,8 @@ class RobustOptimizer:
         without ``y`` records the context, which is used at once for the distribution of
         the context. The trial stays pending until a later call with equal ``x`` and
         ``c`` gives the outcome. If the outcome will never come, pass ``failed=True``:
-        the context is used, nothing is learnt about the outcome, and later decisions
-        keep away from this one, as from pending ones.
+        the context is used, nothing is learnt about the outcome, and the decision is
+        avoided as pending ones are.
 
         ``y_variance`` is the variance of the noise in each outcome (a squared standard
         error), if it is known; the model uses exactly this value. Pass it with every

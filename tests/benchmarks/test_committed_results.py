@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.commands import RESULTS
+from benchmarks.experiments.claims.report import make_report as make_claims_report
 from benchmarks.experiments.tournament.report import make_report
 from benchmarks.run.config import ProblemConfig
 from benchmarks.run.storage import load
@@ -137,6 +138,12 @@ def test_times_of_the_readme_are_those_of_the_rows(
         ]
         for cell, seeds in zip(cells, wanted, strict=True):
             check_cell(cell, seeds, method)
+
+
+def test_the_claims_report_is_that_of_its_table():
+    folder = RESULTS / "tournament"
+    found = str(make_claims_report(pd.read_parquet(folder / "claims.parquet")))
+    assert found == (folder / "claims.md").read_text()
 
 
 @pytest.mark.slow

@@ -26,7 +26,14 @@ _SHRINK = 0.4
 def best_decision(
     value: Callable[[Tensor], Tensor], bounds: Tensor, starts: Tensor
 ) -> tuple[float, float]:
-    """The largest value over a box, and the mean value of a blind guess.
+    """The largest value over a box and the mean of a blind guess: ``search_best``."""
+    return search_best(value, bounds, starts)[1:]
+
+
+def search_best(
+    value: Callable[[Tensor], Tensor], bounds: Tensor, starts: Tensor
+) -> tuple[Tensor, float, float]:
+    """The best decision of a box, its value, and the mean value of a blind guess.
 
     A search in ever smaller boxes around the best few points: values of a worst case
     have kinks, which stop a line search.
@@ -37,7 +44,7 @@ def best_decision(
         starts: Decisions to look at as well, ``k x d_x``.
 
     Returns:
-        The largest value found, and the mean over a Sobol set.
+        The best decision found, ``d_x``, its value, and the mean over a Sobol set.
     """
     side = bounds[1] - bounds[0]
     guesses = sobol_in_box(_NUM_GUESSES, bounds, 0)
@@ -54,7 +61,8 @@ def best_decision(
         fresh = (points.unsqueeze(1) + near).flatten(0, 1).clamp(bounds[0], bounds[1])
         points = torch.cat([points, fresh])
         values = torch.cat([values, value(fresh)])
-    return values.max().item(), mean
+    best = values.argmax()
+    return points[best], values[best].item(), mean
 
 
 def judged(

@@ -66,6 +66,16 @@ def test_a_killed_run_goes_on_where_it_was_if_it_can(
     assert starts(kind(5), tmp_path) == [0] * wanted + [wanted] * (5 - wanted)
 
 
+def test_rows_of_a_killed_run_that_are_all_that_is_asked_for_are_read(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(engine, "KEEP_SECONDS", 0.0)
+    with pytest.raises(Killed):
+        run_tasks([Counting(5, killed_at=3)], tmp_path)
+    assert run_tasks([Counting(3)], tmp_path) == {}
+    assert starts(Counting(3), tmp_path) == [0, 0, 0]
+
+
 def test_a_finished_run_is_extended_and_a_longer_one_left_alone(tmp_path: Path):
     seen: list[Finished] = []
     for rounds in (2, 4, 3):

@@ -17,6 +17,7 @@ def rows(regrets: dict[str, dict[int, list[float]]], **columns) -> pd.DataFrame:
             "algorithm": label,
             "seed": seed,
             "iteration": i,
+            "y": 10.0 - regret,
             "regret": regret,
             "seconds": 0.5,
             "fit_seconds": 0.25,
@@ -46,6 +47,8 @@ def test_rows_by_hand():
     assert (wdrbo.label, wdrbo.seeds) == ("wdrbo", 2)
     # Cumulative 3 and 7: mean 5, sample deviation sqrt(8), error 2.
     assert wdrbo.cumulative == Estimate(5.0, pytest.approx(2.0))
+    # Outcomes 20 less that.
+    assert wdrbo.reward == Estimate(15.0, pytest.approx(2.0))
     # Mean regret of the last ten, here of both: 1.5 and 3.5.
     assert wdrbo.last == Estimate(2.5, pytest.approx(1.0))
     # Paired differences 3 - 4 and 7 - 13: mean -3.5, error 2.5.

@@ -1,0 +1,261 @@
+"""The five claims, judged by the rules of ``claims.md``; and the options' screening."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.development.compare import lower
+from benchmarks.experiments.claims.cases import CASES, Case, half_of
+from benchmarks.experiments.claims.learn import COMMON
+from benchmarks.experiments.claims.rules import OPTIONS
+from benchmarks.experiments.tournament.compare import Comparison, compare
+from benchmarks.run.statistics import holm
+
+_CERTAIN = 1.96  # standard errors
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Whose recommendations.
+
+    Args:
+        learner: Whose rows they are made from.
+        told: How many.
+        surrogate: Fitted to them.
+        rule: What recommends.
+    """
+
+    learner: str
+    told: int
+    surrogate: str
+    rule: str
+
+    def of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Their rows of the table of ``judged``, by case and seed."""
+        rows: Any = table
+        for name in ("learner", "told", "surrogate", "rule"):
+            rows = rows[rows[name] == getattr(self, name)]
+        return rows.set_index(["case", "seed"])
+
+
+def common(rule: str, told: int = 30, surrogate: str = "ensemble") -> Pick:
+    """A rule on the common data."""
+    return Pick(COMMON, told, surrogate, rule)
+
+
+OWN = {  # each method's own runs: the surrogate and the rule that recommends
+    "erbo": ("ensemble", "expected"),
+    "erbo, botorch": ("botorch", "expected"),
+    "edrbo": ("kernels", "expected"),
+    "wdrbo_exact, sd": ("ensemble", "robust"),
+    "stable_opt": ("ensemble", "box"),
+    COMMON: ("ensemble", "expected"),
+}
+
+
+def own(learner: str, told: int = 15) -> Pick:
+    """A method after its own run."""
+    return Pick(learner, told, *OWN[learner])
+
+
+Cases = Callable[[Case], bool]
+
+
+def everywhere(case: Case) -> bool:
+    """All cases."""
+    return True
+
+
+def tense(case: Case) -> bool:
+    """Those with tension."""
+    return case.tension
+
+
+def relaxed(case: Case) -> bool:
+    """Those without."""
+    return not case.tension
+
+
+def unseen(case: Case) -> bool:
+    """Those that are not in the development set."""
+    return not case.seen
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: that the first loses less than the second.
+
+    Args:
+        text: In a line.
+        first: Whose losses.
+        second: Less whose.
+        laws: Under which: columns of ``judged``, whose differences are added.
+        cases: Which cases count.
+        excluded: The claim does not hold if the interval is above this.
+    """
+
+    text: str
+    first: Pick
+    second: Pick
+    laws: tuple[str, ...]
+    cases: Cases = everywhere
+    excluded: float = -5.0
+
+
+CLAIMS: Sequence[Claim] = (
+    Claim(
+        '`erbo` with "ensemble" loses less than with "botorch" if nothing shifts',
+        own("erbo"),
+        own("erbo, botorch"),
+        ("settled",),
+    ),
+    Claim(
+        "*robust* loses less than *expected* if the mean moves badly by 2 sd",
+        common("robust"),
+        common("expected"),
+        ("shifted",),
+        tense,
+    ),
+    Claim(
+        "what *robust* costs if nothing shifts is less than what it saves then",
+        common("robust"),
+        common("expected"),
+        ("settled", "shifted"),
+        tense,
+        excluded=0.0,
+    ),
+    Claim(
+        '`edrbo` loses less than `erbo` with "ensemble" if nothing shifts',
+        own("edrbo"),
+        own("erbo"),
+        ("settled",),
+    ),
+    Claim(
+        "*box* loses less than *expected* under the rare bad regime",
+        common("box"),
+        common("expected"),
+        ("rare",),
+    ),
+)
+
+
+def difference(
+    table: pd.DataFrame,
+    first: Pick,
+    second: Pick,
+    laws: Sequence[str],
+    cases: Cases = everywhere,
+) -> Comparison | None:
+    """The first less the second, over the blocks that both have.
+
+    A case of which both have one seed only has no error yet, and does not count.
+
+    Args:
+        table: As ``judged`` makes it.
+        first: Whose losses.
+        second: Less whose.
+        laws: Columns, whose differences are added.
+        cases: Which cases count.
+
+    Returns:
+        The comparison, its p value without a correction; None if no case counts.
+    """
+    columns = {
+        name: pick.of(table)[list(laws)].sum(axis="columns")
+        for name, pick in (("second", second), ("first", first))
+    }
+    frame: Any = pd.DataFrame(columns).dropna()
+    counts = [cases(CASES[case]) for case in frame.index.get_level_values("case")]
+    frame = frame[counts]
+    frame = frame.groupby("case").filter(lambda block: len(block) > 1)
+    return None if frame.empty else compare(frame, "second")["first"]
+
+
+def by_case(values: Any) -> float:
+    """The mean of values by case and seed; each case counts the same."""
+    return float(values.groupby("case").mean().mean())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Args:
+        claim: Which.
+        found: The comparison; None without a block.
+        p: After Holm's correction for all claims that have blocks.
+        verdict: "holds", "does not", or "not decided".
+    """
+
+    claim: Claim
+    found: Comparison | None
+    p: float
+    verdict: str
+
+
+def verdicts(table: pd.DataFrame) -> list[Verdict]:
+    """Judge all claims by the rules that were written down."""
+    found = [difference(table, c.first, c.second, c.laws, c.cases) for c in CLAIMS]
+    # A claim that was not run counts in the correction, as if it had shown nothing.
+    corrected = holm([1.0 if each is None else each.p for each in found])
+    return [
+        Verdict(claim, each, p, _verdict(claim, each, p))
+        for claim, each, p in zip(CLAIMS, found, corrected, strict=True)
+    ]
+
+
+def _verdict(claim: Claim, found: Comparison | None, p: float) -> str:
+    if found is None:
+        return "not run"
+    if found.difference < 0.0 and p < 0.05:
+        return "holds"
+    if found.difference - _CERTAIN * found.error > claim.excluded:
+        return "does not"
+    return "not decided"
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What became of the options against ignorance.
+
+    Args:
+        losses: On half A: rule -> mean losses if nothing shifts and under the shift.
+        chosen: The one with the lowest sum, "robust" included.
+        settled: On half B, less *robust*, if nothing shifts; None if that is chosen.
+        p: Of Wilcoxon's test, one-sided, that this is lower.
+        shifted: On half B, the cases with tension, under the shift.
+        ships: Whether it is shipped.
+    """
+
+    losses: dict[str, tuple[float, float]]
+    chosen: str
+    settled: Comparison | None = None
+    p: float = 1.0
+    shifted: Comparison | None = None
+    ships: bool = False
+
+
+def screening(table: pd.DataFrame) -> Screening:
+    """Choose on half A, confirm on half B."""
+    halves: Any = table["case"].map(half_of)
+    first: Any = table[halves == "A"]
+    second: Any = table[halves == "B"]
+    losses = {}
+    for rule in ("robust", *OPTIONS):
+        rows = common(rule).of(first)
+        losses[rule] = (by_case(rows["settled"]), by_case(rows["shifted"]))
+    chosen = min(losses, key=lambda rule: sum(losses[rule]))
+    if chosen == "robust":
+        return Screening(losses, chosen)
+    pair = common(chosen), common("robust")
+    settled = difference(second, *pair, ["settled"])
+    shifted = difference(second, *pair, ["shifted"], tense)
+    assert settled is not None and shifted is not None
+    both = [pick.of(second)["settled"] for pick in pair]
+    p = lower((both[0] - both[1]).dropna().to_numpy())
+    ships = p < 0.05 and shifted.difference <= shifted.error
+    return Screening(losses, chosen, settled, p, shifted, ships)

@@ -1,0 +1,89 @@
+"""From runs to losses: every recommendation under every law, in one wide table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import torch
+
+from benchmarks.experiments.claims.cases import CASES
+from benchmarks.experiments.claims.learn import COMMON, INITIAL
+from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
+from benchmarks.run.engine import one_thread
+from benchmarks.run.parallel import in_parallel
+from benchmarks.run.storage import RunKey, runs_of
+
+LAWS = {SETTLED: "settled", SHIFTED: "shifted", RARE: "rare"}
+"""The law -> the column with the losses under it."""
+
+
+def judged(rows: pd.DataFrame, workers: int) -> pd.DataFrame:
+    """One row for each recommendation, with its losses under all laws.
+
+    Args:
+        rows: Of ``results.parquet``.
+        workers: Processes.
+
+    Returns:
+        ``case, seed, learner, told, surrogate, rule``; the losses ``settled``,
+        ``shifted``, ``rare`` in percent; ``regret``, the mean loss of the decisions
+        asked so far if nothing shifts (none of the common data's); ``beyond_settled``
+        and ``beyond_shifted``, the share of fresh outcomes beyond two deviations of
+        that surrogate; ``gain`` and ``price`` of the robust decision with the function
+        known.
+    """
+    groups: dict[tuple[str, int], dict[RunKey, pd.DataFrame]] = {}
+    for key, run in runs_of(rows).items():
+        groups.setdefault((key.problem, key.seed), {})[key] = run
+    work = {key: partial(_block, *key, runs) for key, runs in groups.items()}
+    found = dict(in_parallel(work, workers=workers))
+    table = []
+    for key in work:
+        outcome = found[key]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        table += outcome
+    places = {case: place for place, case in enumerate(CASES)}
+    table.sort(key=lambda row: (places[row["case"]], row["seed"]))
+    return pd.DataFrame(table)
+
+
+def _block(
+    case: str, seed: int, runs: Mapping[RunKey, pd.DataFrame]
+) -> list[dict[str, Any]]:
+    with one_thread():
+        return [row for key, run in runs.items() for row in _run(case, seed, key, run)]
+
+
+def _run(
+    case: str, seed: int, key: RunKey, run: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
+    truth = truth_of(case, seed)
+    asked = torch.tensor([[*x] for x in run["x"]], dtype=torch.double)
+    regrets = truth.losses(asked)[SETTLED]
+    for step, text in run.set_index("iteration")["found"].dropna().items():
+        told = int(str(step)) + 1
+        for surrogate, found in json.loads(str(text)).items():
+            decisions = found["decisions"]
+            X = torch.tensor([*decisions.values()], dtype=torch.double)
+            losses = truth.losses(X)
+            own = regrets[INITIAL:told]
+            for place, rule in enumerate(decisions):
+                yield {
+                    "case": case,
+                    "seed": seed,
+                    "learner": key.algorithm,
+                    "told": told,
+                    "surrogate": surrogate,
+                    "rule": rule,
+                    **{LAWS[law]: losses[law][place] for law in LAWS},
+                    "regret": None if key.algorithm == COMMON else sum(own) / len(own),
+                    "beyond_settled": found["settled"],
+                    "beyond_shifted": found["shifted"],
+                    "gain": truth.known.gain,
+                    "price": truth.known.price,
+                }
