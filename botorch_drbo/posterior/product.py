@@ -143,9 +143,13 @@ class ProductPosterior(MarginalPosterior):
         # The contexts' columns as the kernel sees them: several of each category.
         self.context_columns = columns_from(sources, context_indices)
         of_columns = [sources[column] for column in self.context_columns]
-        self.place = [self.context_indices.index(source) for source in of_columns]
+        self.source_positions = [
+            self.context_indices.index(source) for source in of_columns
+        ]
         # One for each of the user's columns: a category's has slope zero, as they all.
-        self.leading = [of_columns.index(source) for source in self.context_indices]
+        self.first_columns = [
+            of_columns.index(source) for source in self.context_indices
+        ]
         self.context_kernel = ContextKernel(
             components, inputs[:, self.context_columns].double()
         )
@@ -250,7 +254,7 @@ class ProductPosterior(MarginalPosterior):
             # No context column has a gradient if all are categories.
             total = transformed.sum() + 0.0 * leaf.sum()
             (slope,) = torch.autograd.grad(total, leaf)
-        return transformed.detach(), slope[:, self.place]
+        return transformed.detach(), slope[:, self.source_positions]
 
     def decisions_inside(self, X: Tensor, context: Tensor) -> Tensor:
         r"""Transform decisions; each column by itself.
@@ -387,8 +391,8 @@ class ProductView(View):
                 )
             ]
             found = torch.cat(parts, dim=1).to(contexts)  # (1 + k) x n x r
-            leading = self.posterior.leading
-            return found[[0, *(1 + column for column in leading)]]
+            first = self.posterior.first_columns
+            return found[[0, *(1 + column for column in first)]]
 
     def has_slopes(self, *, own: bool) -> bool:
         """Whether slopes are interpolated too: where they exist, and cost less."""
@@ -480,7 +484,7 @@ class SeparableView(View):
             inside, units = self.posterior.contexts_inside(contexts)
             side, slopes = self.posterior.separable.context_slopes(inside.to(contexts))
             slopes = slopes * units.to(contexts).mT[:, None, :, None]
-            return side, slopes[self.posterior.leading]
+            return side, slopes[self.posterior.first_columns]
 
 
 class _SeparableMoments(LocalMoments):
