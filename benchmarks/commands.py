@@ -278,6 +278,15 @@ def claims(options: argparse.Namespace) -> int:
     )
 
 
+def papers(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.papers.report import make_report
+
+    out = RESULTS / "papers.md" if options.out is None else options.out
+    page = make_report().write(writable(out))
+    print(f"Report: {page}")
+    return 0
+
+
 def development(options: argparse.Namespace) -> int:
     from benchmarks.development.play import play, tasks_of
 

@@ -264,6 +264,12 @@ def make_parser() -> argparse.ArgumentParser:
     _add_claims(kinds)
     _add_development(kinds)
 
+    papers = kinds.add_parser(
+        "papers", help="what the papers' texts say, against the committed results"
+    )
+    papers.set_defaults(command=commands.papers)
+    papers.add_argument("--out", type=Path, help="report file (results/papers.md)")
+
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser
