@@ -313,24 +313,27 @@ class NamedOptimizer:
     def tell(
         self,
         x: Table,
-        c: Table,
+        c: Table | None,
         y: Outcomes | None = None,
         *,
         y_variance: Outcomes | None = None,
         constraints: Outcomes | None = None,
         failed: bool = False,
         closes_pending: bool = True,
+        error: str | None = None,
     ) -> None:
         r"""Report what happened; see ``RobustOptimizer.tell``.
 
         Args:
             x: The executed decisions.
-            c: The contexts that occurred, a row for each.
+            c: The contexts that occurred, a row for each; None if the trials failed
+                before a context was seen.
             y: The outcomes, a number for each; None if not known yet.
             y_variance: The variances of their noise; None if they are not known.
             constraints: Values of the outcome constraints, a column for each.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
+            error: Why the trials have failed, kept in ``trials``; None if not known.
 
         Raises:
             InputDataError: As for ``RobustOptimizer.tell``, or a value that its
@@ -341,12 +344,13 @@ class NamedOptimizer:
         tables = self._tables
         self._tensors.tell(
             tables.read_decisions(x, "x"),
-            tables.read_contexts(c, "c"),
+            None if c is None else tables.read_contexts(c, "c"),
             tables.read_outcomes(y, "y"),
             y_variance=tables.read_outcomes(y_variance, "y_variance"),
             constraints=tables.read_constraints(constraints),
             failed=failed,
             closes_pending=closes_pending,
+            error=error,
         )
 
     def withdraw(self, trial: int) -> None:

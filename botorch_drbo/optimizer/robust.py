@@ -438,13 +438,14 @@ class RobustOptimizer:
     def tell(
         self,
         x: Tensor,
-        c: Tensor,
+        c: Tensor | None,
         y: Tensor | float | None = None,
         *,
         y_variance: Tensor | float | None = None,
         constraints: Tensor | float | None = None,
         failed: bool = False,
         closes_pending: bool = True,
+        error: str | None = None,
     ) -> None:
         r"""Report what happened.
 
@@ -454,8 +455,8 @@ class RobustOptimizer:
         without ``y`` records the context, which is used at once for the distribution of
         the context. The trial stays pending until a later call with equal ``x`` and
         ``c`` gives the outcome. If the outcome will never come, pass ``failed=True``:
-        the context is used, nothing is learnt about the outcome, and the decision is
-        avoided as pending ones are.
+        the context is used (``c=None`` if none was seen), nothing is learnt about the
+        outcome, and the decision is avoided as pending ones are.
 
         ``y_variance`` is the variance of the noise in each outcome (a squared standard
         error), if it is known; the model uses exactly this value. Pass it with every
@@ -472,7 +473,8 @@ class RobustOptimizer:
 
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
-            c: The contexts that occurred, ``d_c`` or ``m x d_c``.
+            c: The contexts that occurred, ``d_c`` or ``m x d_c``; None if the trials
+                failed before a context was seen.
             y: The outcomes, a number, ``m`` or ``m x 1``; None if not known yet.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
@@ -480,6 +482,7 @@ class RobustOptimizer:
                 ``k`` numbers, for one constraint also ``m``. None if not measured.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
+            error: Why the trials have failed, kept in ``trials``; None if not known.
 
         Raises:
             InputDataError: NaN or infinite entries, integers, rows out of bounds, a
@@ -510,6 +513,7 @@ class RobustOptimizer:
                 constraints=constraints,
                 failed=failed,
                 closes_pending=closes_pending,
+                error=error,
             )
         )
 

@@ -113,10 +113,12 @@ def _as_matched_then(event: Tell, dtypes: dict[str, str], ledger: Ledger) -> Tel
     They matched up to the rounding of the dtype in which a row was told, also of
     float16 and bfloat16; today such a row is what was executed.
     """
-    space, X, C = ledger.space, event.x.clone(), event.c.clone()
     eps = {name: torch.finfo(getattr(torch, of)).eps for name, of in dtypes.items()}
     if max(eps.values()) <= torch.finfo(torch.float32).eps:
         return event  # as today
+    if event.c is None:
+        raise InputDataError("A trial without a context has no dtype of one.")
+    space, X, C = ledger.space, event.x.clone(), event.c.clone()
     x_slack = rounding(space.bounds.to(X), eps.get("x", 0.0))
     c_slack = rounding(space.context_bounds.to(C), eps.get("c", 0.0))
     trials = ledger.standing.open_trials()
