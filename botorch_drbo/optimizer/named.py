@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, final, overload
 
@@ -16,9 +16,12 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.execution.engine import Executor
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.evaluation import Names
+from botorch_drbo.optimizer.evaluations import Evaluations
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
@@ -352,6 +355,67 @@ class NamedOptimizer:
             closes_pending=closes_pending,
             error=error,
         )
+
+    def run(
+        self,
+        evaluate: Callable[..., object],
+        num: int | None = None,
+        *,
+        total: int | None = None,
+        parallel: int = 1,
+        executor: Executor | None = None,
+        choose_context: bool = False,
+        retries: int = 3,
+        callback: Callable[[Trial], object] | None = None,
+        progress: bool = False,
+    ) -> None:
+        r"""Evaluate decisions in parallel; see ``RobustOptimizer.run``.
+
+        Args:
+            evaluate: Called with one decision, a dictionary; with ``choose_context``
+                with a decision and a context. It returns ``(c, y)`` or
+                ``(c, y, constraints)``, the context as a dictionary; of a chosen
+                context also ``y`` alone.
+            num: How many evaluations end in this call, completed or failed.
+            total: Instead of ``num``, how many trials of the run are over in the end,
+                completed or failed, with those told before. Nothing is done if there
+                are as many already.
+            parallel: How many evaluations are under way at once.
+            executor: What evaluates; None for processes of this machine.
+            choose_context: Whether the contexts are chosen too, as in ``ask``.
+            retries: How often a decision is submitted again whose worker died.
+            callback: Called with each ``Trial`` that is over. An error in it ends the
+                call as Ctrl-C does.
+            progress: Whether to show a bar; needs ``rich``.
+
+        Raises:
+            InputDataError: A wrong argument; a function that cannot be sent to a
+                process; an executor that is closed or broken; no worker that ever
+                answers; pending decisions with a chosen context in a run without, or
+                the other way around; or as ``ask``. No outcome is lost.
+            UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
+
+        Example:
+            >>> from concurrent.futures import ThreadPoolExecutor
+            >>> opt = NamedOptimizer("random", Space({"x": (0, 1)}, {"c": (0, 1)}))
+            >>> def evaluate(x):
+            ...     return {"c": 0.5}, x["x"] - 0.5
+            >>> with ThreadPoolExecutor() as threads:
+            ...     opt.run(evaluate, num=4, parallel=2, executor=threads)
+            >>> opt
+            NamedOptimizer('random', outcomes=4, pending=0)
+        """
+        Evaluations(
+            evaluate=evaluate,
+            num=num,
+            total=total,
+            parallel=parallel,
+            executor=executor,
+            choose_context=choose_context,
+            retries=retries,
+            callback=callback,
+            progress=progress,
+        ).carry_out(self._run, Names(self._tables))
 
     def withdraw(self, trial: int) -> None:
         r"""Remove what was told about a trial, or cancel a proposed decision.
