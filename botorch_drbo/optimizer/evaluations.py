@@ -96,7 +96,7 @@ class Evaluations:
         if not todo:
             return
         with (
-            shown_progress(self.progress, todo) as progress,
+            shown_progress(self.progress, todo, "evaluations") as progress,
             Engine[int](
                 words.function(self.evaluate), self.executor, retries=self.retries
             ) as engine,

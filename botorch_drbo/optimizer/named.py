@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
@@ -22,6 +23,7 @@ from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.evaluation import Names
 from botorch_drbo.optimizer.evaluations import Evaluations
+from botorch_drbo.optimizer.groups import Groups
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
@@ -714,6 +716,7 @@ class NamedOptimizer:
         )
         return cls._of_run(run)
 
+    @overload
     @classmethod
     def from_dataframe(
         cls,
@@ -726,13 +729,57 @@ class NamedOptimizer:
         constraints: Sequence[Constraint] = (),
         outcome_constraints: Limits | None = None,
         status: str | None = None,
+        group: None = None,
         maximize: bool = True,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
         **options: object,
-    ) -> NamedOptimizer:
+    ) -> NamedOptimizer: ...
+
+    @overload
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        group: str,
+        algorithm: str | Recipe = "wdrbo_exact",
+        constraints: Sequence[Constraint] = (),
+        outcome_constraints: Limits | None = None,
+        status: str | None = None,
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        perturbation: bool = False,
+        **options: object,
+    ) -> Groups[NamedOptimizer]: ...
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        algorithm: str | Recipe = "wdrbo_exact",
+        constraints: Sequence[Constraint] = (),
+        outcome_constraints: Limits | None = None,
+        status: str | None = None,
+        group: str | None = None,
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        perturbation: bool = False,
+        **options: object,
+    ) -> NamedOptimizer | Groups[NamedOptimizer]:
         r"""Start from a table of previous trials.
 
         Rows are told in the order of the table: the last one has the newest context,
@@ -764,15 +811,18 @@ class NamedOptimizer:
                 them.
             outcome_constraints: The limits of measured columns, ``(lower, upper)``.
             status: The column that says which trials have failed; None for none.
+            group: The column that says to which group a row belongs, where each group
+                is a problem of its own, such as a product; None if all rows are one.
             maximize: False to minimise (minimize) the outcome.
             seed: Determines all random draws.
-            journal: A new file for the run, or None.
+            journal: A new file for the run, or None; not with ``group``.
             num_initial: Size of the initial design; the rows of the table count.
             perturbation: True if the context is an execution error.
             options: Options of the named recipe.
 
         Returns:
-            The optimizer, after all rows have been told.
+            The optimizer, after all rows have been told; with ``group`` one for each
+            group, whose ``ask`` and ``recommend`` serve them all.
 
         Raises:
             InputDataError: A missing column, or a value that is missing or that its
@@ -792,6 +842,30 @@ class NamedOptimizer:
             >>> opt.ask().columns.tolist()
             ['price']
         """
+        if group is not None:
+            if journal is not None:
+                raise InputDataError(
+                    "Got `journal` and `group`: a journal is of one run, and each "
+                    "group is one. Leave one out."
+                )
+            make = partial(
+                cls.from_dataframe,
+                decisions=decisions,
+                contexts=contexts,
+                outcome=outcome,
+                algorithm=algorithm,
+                constraints=constraints,
+                outcome_constraints=outcome_constraints,
+                status=status,
+                maximize=maximize,
+                seed=seed,
+                num_initial=num_initial,
+                perturbation=perturbation,
+                **options,
+            )
+            groups = Groups[NamedOptimizer](df, group, make)
+            make(df[:0])  # what is wrong with all of them is said at once
+            return groups
         space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
         events = read_events(df, space, outcome_constraints, status)
         configuration = Configuration(

@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 
 
 class Progress(Protocol):
-    """What is told of each evaluation that is over."""
+    """What is told of each thing that is over."""
 
     def advance(self, *, failed: bool) -> None:
         """One more is over."""
@@ -26,12 +26,13 @@ class _Silent:
 
 
 @contextmanager
-def shown_progress(shown: bool, total: int) -> Iterator[Progress]:
-    """Show a bar while the block lasts.
+def shown_progress(shown: bool, total: int, what: str) -> Iterator[Progress]:
+    """Show a bar on stderr while the block lasts.
 
     Args:
         shown: Whether to show it.
-        total: How many evaluations there are.
+        total: How many there are.
+        what: What they are.
 
     Raises:
         InputDataError: There is no ``rich``, which draws it.
@@ -42,16 +43,17 @@ def shown_progress(shown: bool, total: int) -> Iterator[Progress]:
     if find_spec("rich") is None:
         raise InputDataError("`progress=True` needs rich: `pip install rich`.")
     from rich import progress
+    from rich.console import Console
 
     columns = (
-        progress.TextColumn("evaluations"),
+        progress.TextColumn(what),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TextColumn("{task.fields[failures]}"),
         progress.TimeElapsedColumn(),
     )
 
-    with progress.Progress(*columns) as bar:
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total, failures="")
 
         class Bar:
