@@ -19,6 +19,7 @@ from torch import Tensor
 
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
+from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
@@ -106,7 +107,7 @@ class ProductPosterior(MarginalPosterior):
         sources = _sources(model)
         if type(model.mean_module) not in (ConstantMean, ZeroMean) or sources is None:
             return None
-        kernel = cast(Kernel, model.covar_module)
+        kernel = prior_kernel(cast(Kernel, model.covar_module))
         columns = columns_from(sources, context_indices)
         return context_components(kernel, len(sources), columns)
 
