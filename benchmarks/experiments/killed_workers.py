@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import dask.config
 import torch
 from distributed import Client, LocalCluster
 from torch import Tensor
@@ -27,7 +28,14 @@ from benchmarks.run.provenance import load, machine
 from benchmarks.run.report import Report, Table
 from botorch_drbo import RobustOptimizer
 
-CHEAP = {"surrogate": "botorch", "num_restarts": 2, "raw_samples": 64}
+CHEAP = {
+    "surrogate": "botorch",
+    "num_restarts": 1,
+    "raw_samples": 32,
+    "max_iterations": 10,
+}
+# Workers that import torch on a busy machine are silent for longer than 30 s.
+PATIENT = {"distributed.comm.timeouts.tcp": "300s"}
 
 
 def evaluate(x: Tensor, seconds: float, log: Path) -> tuple[Tensor, Tensor]:
@@ -59,6 +67,7 @@ def kill_each_minute(client: Any, over: threading.Event, period: float) -> list[
 def run(num: int, workers: int, seconds: float, period: float) -> Report:
     """Run and report; raises AssertionError if an outcome is lost or told twice."""
     unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    dask.config.set(PATIENT)
     over, began = threading.Event(), time.monotonic()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -72,6 +81,8 @@ def run(num: int, workers: int, seconds: float, period: float) -> Report:
             "wdrbo_exact", unit, unit, journal=Path(folder) / "run.jsonl", **CHEAP
         ) as opt,
     ):
+        # As on Slurm: a worker whose supervisor has given up too is replaced.
+        cast(Any, cluster).adapt(minimum=workers, maximum=workers)
         log = Path(folder) / "begun"
         kills = kill_each_minute(client, over, period)
         opt.run(
@@ -106,8 +117,10 @@ def run(num: int, workers: int, seconds: float, period: float) -> Report:
             f"`python -m benchmarks.experiments.killed_workers --num {num} --workers "
             f"{workers} --seconds {seconds:g} --period {period:g}`",
             f"`opt.run(evaluate, num={num}, parallel={workers}, executor=client)` on a "
-            f"dask LocalCluster of {workers} workers with one thread each and dask's "
-            f"own settings; every {period:g} s one of them is killed (SIGKILL). An "
+            f"dask LocalCluster of {workers} workers with one thread each, "
+            f"`cluster.adapt(minimum={workers}, maximum={workers})` and "
+            f"`{PATIENT}`; every {period:g} s one of the workers "
+            "is killed (SIGKILL). An "
             f"evaluation sleeps {seconds / 2:g} to {1.5 * seconds:g} s. The recipe is "
             "`wdrbo_exact` with cheap settings, "
             f"{', '.join(f'`{k}={v!r}`' for k, v in CHEAP.items())}: it is not the "
