@@ -131,19 +131,16 @@ def suggest(
     keep apart from them. A row that says `failed` in the column `status` will never
     have one.
 
-    With --group each group of rows is a problem of its own and gets its own decisions.
-    Groups for which none can be found are listed; then the exit status is 1.
+    With --group each group of rows is a problem of its own. Failed groups are listed.
     """
     data = options.data
     check_workers(group, workers, dask)
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
         if group is not None:
-            this_round = problem.this_round(forecast, radius, known)
-            found = suggested_by_group(problem, group, q, this_round, workers, dask)
-            if not dry_run:
-                problem.file.append(found.rows)
-            found.answer(None if dry_run else data, as_json=options.json)
+            known_now = problem.this_round(forecast, radius, known)
+            found = suggested_by_group(problem, group, q, known_now, workers, dask)
+            found.write(None if dry_run else problem.file, as_json=options.json)
             return
         opt = problem.optimizer()
         pending = opt.pending
@@ -374,7 +371,7 @@ def plot(
     overwrite: Overwrite = False,
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
-    path = options.data.with_suffix(".png") if out is None else out
+    path = out or options.data.with_suffix(".png")
     problem = _problem(options)
     _check_free(path, overwrite)
     opt = problem.optimizer()
