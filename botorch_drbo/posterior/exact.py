@@ -210,6 +210,24 @@ class ExactPosterior(MarginalPosterior):
         variance = self.mean_scale.square() * variance.clamp_min(0.0)
         return mean.reshape(Z.shape[:-1]), variance.reshape(Z.shape[:-1])
 
+    def means(self, Z: Tensor) -> Tensor:
+        r"""Evaluate the means of joint inputs.
+
+        Args:
+            Z: ``... x d``.
+
+        Returns:
+            ``...``.
+        """
+
+        def block(rows: Tensor) -> tuple[Tensor]:
+            prior, kernel = self.rows(rows)
+            return (prior + (kernel @ self.alpha).squeeze(-1),)
+
+        row = _TEMPORARIES * len(self.alpha) * Z.element_size()
+        (mean,) = in_blocks(block, Z.flatten(0, -2), row, self.memory_budget)
+        return (self.mean_offset + self.mean_scale * mean).reshape(Z.shape[:-1])
+
     def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes:
         r"""Evaluate moments and their slopes in the context.
 
@@ -421,6 +439,10 @@ class _ExactMoments(LocalMoments):
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         posterior = self.view.posterior
         return posterior.moments(posterior.join(self.X, self.view.contexts[part]))
+
+    def _means(self, part: slice) -> Tensor:
+        posterior = self.view.posterior
+        return posterior.means(posterior.join(self.X, self.view.contexts[part]))
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         if isinstance(contexts, slice):
