@@ -73,6 +73,11 @@ class HyperparameterDraws(Surrogate):
         """It is one."""
         return True
 
+    @property
+    def num_models(self) -> int:
+        """One for each draw."""
+        return self.num_draws
+
     def fit(self, data: ModelData) -> ModelEnsemble:
         r"""Draw the hyper-parameters."""
         generator = np.random.default_rng(self.seed)
