@@ -298,6 +298,19 @@ def methods() -> list[Row]:
     return [[blocks, min(needed), max(needed)]]
 
 
+def drift() -> list[Row]:
+    """15 rounds; the regrets of a ball of one deviation and of ``erbo``."""
+    table = committed_table("tournament/report.md", "## The regret while the law moves")
+    robust, plain = table["`wdrbo_exact_1sd`"], table["`erbo`"]
+    seeds = results_of_tournament()["seed"].nunique()
+    less = [x.value for x in numbers(robust[3])]
+    return [[15, float(robust[0]), float(plain[0]), *less, seeds]]
+
+
+def results_of_tournament() -> pd.DataFrame:
+    return pd.read_parquet(RESULTS / "tournament" / "steps.parquet")
+
+
 def claims_ignorance() -> list[Row]:
     table = "All options less"
     options = committed_table("tournament/claims.md", table)
@@ -527,6 +540,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "tournament/claims.md, without tension": without_tension,
     _RESULTS + "tournament/claims.md, newsvendor": newsvendor,
     _RESULTS + "tournament/methods.md": methods,
+    _RESULTS + "tournament/report.md, drift": drift,
     _RESULTS + "tournament/claims.md, ignorance": claims_ignorance,
     _RESULTS + "tournament/claims.md, half B": claims_half_b,
     _RESULTS + "tournament/claims.md, own rows": claims_own_rows,
