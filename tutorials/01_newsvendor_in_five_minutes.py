@@ -15,7 +15,7 @@
 # %% [markdown]
 # # A newsvendor in five minutes
 #
-# *Five minutes; for beginners: no knowledge of Gaussian processes is needed.*
+# *Beginner, five minutes: no knowledge of Gaussian processes is needed.*
 #
 # After this page you know what a *robust* decision is, and you can run the library's
 # loop: `ask`, `tell`, `recommend`. You have also seen in numbers what robustness costs

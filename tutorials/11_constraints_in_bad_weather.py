@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Constraints that must hold in bad weather too
 #
-# *Ten minutes; you have run the loop of the first tutorial once.*
+# *Intermediate, ten minutes: you have run the loop of the first tutorial once.*
 #
 # Some limits are known before a decision is tried: a budget, a size. Others have to be
 # *measured*, and depend on what the world adds: a dam must not spill, whatever the
@@ -178,5 +178,7 @@ print(f"asked for {[round(v, 2) for v in x[0].tolist()]}; {robust.trials[-1].sta
 # - The radius is that of the recipe: one ambiguity for the outcome and the limit.
 # - Constraints on the decision alone, known beforehand, are `LinearConstraint` or a
 #   function in a `Space`.
-# - In a BoTorch loop: `RobustFeasibility`, `FeasibilityWeighted` (the page
-#   *Constraints that are measured* of the documentation).
+# - [Constraints that are measured](../docs/constraints.md) has the formulas and the
+#   command line; [spaces](../docs/spaces.md) has the constraints known beforehand.
+# - In a BoTorch loop: `RobustFeasibility`, `FeasibilityWeighted`
+#   ([acquisition functions](../docs/api/acquisition.md)).

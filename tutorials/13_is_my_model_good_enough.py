@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Is my model good enough?
 #
-# *Fifteen minutes; you have a table of decisions, contexts and outcomes.*
+# *Beginner, fifteen minutes: you have a table of decisions, contexts and outcomes.*
 #
 # A recommendation is what a *model* believes. After this page you know how to ask
 # whether the model can be believed (`check`), how far its promises may be off (the
@@ -210,9 +210,9 @@ for size in (SIZES[0], SIZES[-1]):
 pd.DataFrame(rows).set_index("fields")
 
 # %% [markdown]
-# *Promised too much* is what remains of a known effect: a decision is recommended
-# because it looks good, and of many decisions the one that looks best is often one that
-# luck has made look better than it is (the winner's curse). More rows make it smaller.
+# *Promised too much* is a known effect: a decision is recommended because it looks
+# good, and of many decisions the one that looks best is often one that chance has made
+# look better than it is (the winner's curse). More rows make it smaller.
 #
 # A share explained that stays low as rows come in has another reason than few rows:
 # something that matters is not in the table (the soil, the date of sowing), or the
@@ -325,8 +325,8 @@ table.round(dict.fromkeys(["profit", "low", "high", "gain", "gain_sd", "in truth
 # %% [markdown]
 # `gain` is what a method earns more than the first one, `gain_sd` its standard
 # deviation, `better` the probability that there is a gain at all. Errors that both
-# decisions share cancel in the difference, so a gain can be sure where the two values
-# are not. The last column is made with the true formula, which no farm has.
+# decisions share cancel in the difference, so a gain can be certain where the two
+# values are not. The last column is made with the true formula, which no farm has.
 #
 # The sentence of advice looks at the shift that costs the first decision most:
 #
@@ -345,7 +345,10 @@ table.round(dict.fromkeys(["profit", "low", "high", "gain", "gain_sd", "in truth
 # 4. `compare` with the shifts that you fear, in your units. Take the radius that
 #    belongs to them.
 #
-# On the command line, for a file:
+# The page [certainty](../docs/certainty.md) explains each number,
+# [`NamedOptimizer`](../docs/api/optimizer.md) has the arguments, and
+# [recommendation](../docs/api/recommendation.md) what they return. On the
+# [command line](../docs/tables.md), for a file:
 #
 # ```text
 # botorch-drbo check     fields.csv --decisions ... --contexts ... --outcome profit
