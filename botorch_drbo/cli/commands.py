@@ -25,6 +25,13 @@ from botorch_drbo.cli.command import command
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.description import NAME
 from botorch_drbo.cli.digits import as_values, in_digits
+from botorch_drbo.cli.groups import (
+    Dask,
+    Group,
+    Workers,
+    check_workers,
+    suggested_by_group,
+)
 from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import (
     Contexts,
@@ -114,16 +121,30 @@ def suggest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show them, and leave the file alone.")
     ] = False,
+    group: Group = None,
+    workers: Workers = None,
+    dask: Dask = None,
 ) -> None:
     """Append the next decisions to the file, contexts and outcomes empty.
 
     Fill in what happened. Rows without an outcome are pending: the next suggestions
     keep apart from them. A row that says `failed` in the column `status` will never
     have one.
+
+    With --group each group of rows is a problem of its own and gets its own decisions.
+    Groups for which none can be found are listed; then the exit status is 1.
     """
     data = options.data
+    check_workers(group, workers, dask)
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
+        if group is not None:
+            this_round = problem.this_round(forecast, radius, known)
+            found = suggested_by_group(problem, group, q, this_round, workers, dask)
+            if not dry_run:
+                problem.file.append(found.rows)
+            found.answer(None if dry_run else data, as_json=options.json)
+            return
         opt = problem.optimizer()
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
