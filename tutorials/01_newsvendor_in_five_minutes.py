@@ -222,7 +222,7 @@ found.round().astype(int)
 # its top the profit falls slowly; on the right side it falls steeply as soon as fewer
 # people come.
 
-# %%
+# %% tags=["thumbnail"]
 grid = torch.linspace(0, 0.3, 121).double().unsqueeze(-1)  # 121 x 1
 fig, (curves, marks) = plt.subplots(
     2,

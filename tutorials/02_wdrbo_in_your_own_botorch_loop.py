@@ -238,7 +238,7 @@ acqf, plain = robust_ucb(model, C), robust_ucb(model, C, radius=0.0)
 # expected score can fall by at most $\varepsilon L(x)$: much for the steep curve, less
 # for the flatter one.
 
-# %%
+# %% tags=["thumbnail"]
 pair = torch.tensor([[0.02], [0.4]]).double()  # 2 x d_x
 with torch.no_grad():
     curves = acqf.scores(pair, grid)  # 2 x 201

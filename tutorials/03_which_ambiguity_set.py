@@ -173,7 +173,7 @@ for name, ambiguity in SETS.items():
     SETS[name] = ambiguity.with_radius(radius_for(ambiguity, 0.8 * mean))
 worst = {name: ambiguity.worst_case(f, p) for name, ambiguity in SETS.items()}
 
-# %%
+# %% tags=["thumbnail"]
 highest = 100 * max(found.weights.max().item() for found in worst.values())
 fig, axes = plt.subplots(4, 2, figsize=(9.4, 8.4), sharex=True, layout="constrained")
 for i, (ax, (name, found)) in enumerate(zip(axes.flat, worst.items(), strict=False)):
