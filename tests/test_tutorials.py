@@ -9,6 +9,8 @@ import base64
 import io
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jupytext
@@ -116,3 +118,30 @@ def test_tutorial_is_described_for_the_gallery_and_quick(script: Path):
     read = json.loads(script.with_suffix(".ipynb").read_text())
     found = gallery.Tutorial.of(script.stem, read)
     assert found.core_seconds < 180
+
+
+@pytest.mark.slow
+def test_script_is_run_into_a_notebook_with_its_time(tmp_path: Path):
+    script, target = tmp_path / "small.py", tmp_path / "out.ipynb"
+    script.write_text("\n\n# %% [markdown]\n# # Small\n\n# %%\nprint(6 * 7)\n")
+    run = ROOT / ".ci" / "notebook"
+    subprocess.run([sys.executable, run, script, target], check=True, timeout=120)
+    read = json.loads(target.read_text())
+    assert [cell["cell_type"] for cell in read["cells"]] == ["markdown", "code"]
+    assert read["cells"][1]["outputs"][0]["text"] in ("42\n", ["42\n"])
+    assert read["cells"][1]["execution_count"] == 1
+    # A kernel needs a part of a second of a core to start.
+    assert read["metadata"]["botorch_drbo"]["core_seconds"] in range(60)
+
+
+@pytest.mark.slow
+def test_script_that_fails_leaves_no_notebook(tmp_path: Path):
+    script, target = tmp_path / "small.py", tmp_path / "out.ipynb"
+    script.write_text("# %%\n1 / 0\n")
+    run = ROOT / ".ci" / "notebook"
+    found = subprocess.run(
+        [sys.executable, run, script, target], capture_output=True, timeout=120
+    )
+    assert found.returncode != 0
+    assert b"ZeroDivisionError" in found.stderr
+    assert not target.exists()

@@ -255,10 +255,9 @@ pd.DataFrame(table).T.rename(columns=short).map(
 )
 
 # %% [markdown]
-# Read the infinities. `KullbackLeibler`, `ModifiedChiSquared` and
-# `ConditionalValueAtRisk` cannot imagine a temperature that is not in the list,
-# whatever the radius. `ChiSquared` cannot imagine that one in the list never comes
-# back.
+# Note the infinite entries. `KullbackLeibler`, `ModifiedChiSquared` and
+# `ConditionalValueAtRisk` give no weight to a temperature that is not in the list,
+# whatever the radius. `ChiSquared` never takes all weight from one that is.
 #
 # ## The worst case as the radius grows
 #
@@ -322,8 +321,8 @@ plt.show()
 
 # %% [markdown]
 # The floor of the three sets that stay within the list is the worst day *in the list*.
-# For the others it is the worst day of all: from some radius on, "robust" means "expect
-# frost every day". `ChiSquared` comes ever closer to that and never arrives.
+# For the others it is the worst day of all: from some radius on, the worst case is
+# frost every day. `ChiSquared` comes ever closer to that and never arrives.
 #
 # ## Does it change the decision?
 #

@@ -88,16 +88,18 @@ def morning() -> tuple[ContextSet, Tensor]:
 # For this round the forecast takes the place of what the loop has learnt about the
 # contexts, and 0.05 is how much we distrust it (5 % of the box, on average). Next
 # morning brings another one. The model of the profit learns from all days.
+# (`surrogate="botorch"` is a quicker [model](../docs/surrogates.md) than the default.)
 
 # %%
 kiosk = RobustOptimizer(
     "wdrbo_exact",
     bounds,
     context_bounds,
+    surrogate="botorch",
     seed=0,
     num_initial=4,
-    num_restarts=4,
-    raw_samples=128,
+    num_restarts=2,
+    raw_samples=64,
 )
 for _ in range(DAYS):
     forecast, day = morning()

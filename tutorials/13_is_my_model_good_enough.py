@@ -144,8 +144,8 @@ for what, true in truths.items():
 # The interval is about the first of these two numbers: what the decision earns on
 # average over the seasons *in the table*, if the model is right. Two things are not in
 # it. Eight seasons may have been lucky ones; against that stands the worst case, not
-# the interval. And a model of eight rows is easily wrong: the interval is the word of
-# the model, and no better than the model.
+# the interval. And a model of eight rows is easily wrong: the interval comes
+# from the model, and is no better than it.
 #
 # ## More outcomes first
 #
@@ -182,7 +182,7 @@ pd.DataFrame(rows).set_index("fields")
 
 # %% [markdown]
 # Read the last two columns together. A high share *explained* and few fields *outside*
-# are what to wait for. But one farm is one throw of the dice. Here are other farms with
+# are what to wait for. But one farm is one sample. Here are other farms with
 # other seasons: for how many does the 90% interval hold the truth, by the size of their
 # tables? And by how much is the promise too high, on average?
 
@@ -245,7 +245,8 @@ print(f"explained: {before.explained:.0%} with it, {after.explained:.0%} without
 # %% [markdown]
 # A number in `worst` is the number of a trial, which `opt.table()` shows with all its
 # columns. `withdraw` takes it back; if you know the right value, correct the file.
-# Do not withdraw a row only because it surprises: without a reason it is information.
+# Do not withdraw a row only because it surprises you: without a reason it is an
+# observation like any other.
 #
 # ## How sure is this promise?
 #

@@ -65,7 +65,7 @@ import time
 import numpy as np
 
 
-def cost_of(speed, load, rng, requests=4000):
+def cost_of(speed, load, rng, requests=20_000):
     """Rent and waiting: customers queue, the machine serves one at a time."""
     service = rng.exponential(1 / speed, requests)
     gaps = rng.exponential(1 / load, requests)
@@ -173,7 +173,8 @@ print(best)
 # ## What was it good for?
 #
 # The true mean cost of an hour, by the load: for the robust speed and for the one that
-# is best for the loads seen (radius 0).
+# is best for the loads seen (radius 0). This is one run, an example and no measurement;
+# another run differs, because evaluations end in another order.
 
 
 # %%
