@@ -85,7 +85,7 @@ def test_gallery_has_a_row_with_level_minutes_and_picture(tmp_path: Path):
     gallery.write(tmp_path, tmp_path / "out")
     text = (tmp_path / "out" / "gallery.txt").read_text()
     assert "## Beginner" in text and "## Advanced" not in text
-    assert "[A day](09_a_day.ipynb)" in text
+    assert "[A day](tutorials/09_a_day.ipynb)" in text
     assert "Ten minutes to read, 30 seconds to run." in text
     assert "For this tutorial: you have a table." in text
     copied = (tmp_path / "out" / "09_a_day.ipynb").read_text()

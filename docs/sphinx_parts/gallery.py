@@ -78,13 +78,13 @@ class Tutorial:
         )
 
     def row(self) -> str:
-        """Its row of the list-table, in Markdown."""
-        return f"""* - ```{{image}} {self.name}.png
+        """Its row of the list-table, in Markdown, for the page beside the folder."""
+        return f"""* - ```{{image}} tutorials/{self.name}.png
     :alt: A figure of the tutorial "{self.title}"
-    :target: {self.name}.html
+    :target: tutorials/{self.name}.html
     :width: 220px
     ```
-  - **[{self.title}]({self.name}.ipynb)**
+  - **[{self.title}](tutorials/{self.name}.ipynb)**
 
     {self.minutes.capitalize()} minutes to read, {_duration(self.core_seconds)} to run.
     For this tutorial: {self.needs}
