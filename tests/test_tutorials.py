@@ -77,7 +77,7 @@ def notebook(about: str, *, tags: tuple[str, ...] = (), seconds: int | None = 34
     return {"cells": cells, "metadata": timed}
 
 
-ABOUT = "*Beginner, ten minutes: you have a\ntable.*"
+ABOUT = "*Beginner, ten minutes: you have a\ntable.*\n\nThis is *not*\n*all*"
 
 
 def test_gallery_has_a_row_with_level_minutes_and_picture(tmp_path: Path):
@@ -87,7 +87,7 @@ def test_gallery_has_a_row_with_level_minutes_and_picture(tmp_path: Path):
     assert "## Beginner" in text and "## Advanced" not in text
     assert "[A day](tutorials/09_a_day.ipynb)" in text
     assert "Ten minutes to read, 30 seconds to run." in text
-    assert "For this tutorial: you have a table." in text
+    assert "You have a table." in text and "all" not in text
     copied = (tmp_path / "out" / "09_a_day.ipynb").read_text()
     assert "](../radius.md)" in copied
     with Image.open(tmp_path / "out" / "09_a_day.png") as picture:

@@ -305,7 +305,7 @@ print(f"8 fields: {little.advice}")
 found = known.compare(["erbo", "wdrbo_exact"], shifts=fears)
 print(f"{found.num_outcomes} fields: {found.advice}")
 
-# %%
+# %% tags=["thumbnail"]
 ax = plot_compare(found, ylabel="expected profit (euros a hectare)")
 plt.show()
 

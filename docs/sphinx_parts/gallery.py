@@ -16,9 +16,9 @@ from PIL import Image
 
 LEVELS = ("Beginner", "Intermediate", "Advanced")
 THUMBNAIL = "thumbnail"  # the tag of the cell whose figure is shown; else the first
-_WIDTH = 320  # pixels of a thumbnail
+_LARGEST = (320, 240)  # pixels of a thumbnail
 _ABOUT = re.compile(
-    rf"^\*(?P<level>{'|'.join(LEVELS)}), (?P<minutes>[a-z]+) minutes: (?P<needs>.+)\*$",
+    rf"^\*(?P<level>{'|'.join(LEVELS)}), (?P<minutes>[a-z]+) minutes: (?P<needs>.+?)\*$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -87,7 +87,7 @@ class Tutorial:
   - **[{self.title}](tutorials/{self.name}.ipynb)**
 
     {self.minutes.capitalize()} minutes to read, {_duration(self.core_seconds)} to run.
-    For this tutorial: {self.needs}
+    {self.needs[0].upper()}{self.needs[1:]}
 """
 
 
@@ -147,7 +147,7 @@ def write(source: Path, target: Path) -> None:
         (target / path.name).write_text(on_the_site(text))
         tutorial = Tutorial.of(path.stem, json.loads(text))
         picture = Image.open(io.BytesIO(tutorial.picture)).convert("RGB")
-        picture.thumbnail((_WIDTH, _WIDTH))
+        picture.thumbnail(_LARGEST)
         picture.save(target / f"{path.stem}.png")
         tutorials.append(tutorial)
     (target / "gallery.txt").write_text(gallery(tutorials))
