@@ -113,8 +113,8 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
             raise UnsupportedError(
                 f"{type(self).__name__} penalises what the models of an ensemble "
                 f"disagree about, got one {type(self.model).__name__}. Give an "
-                "ensemble of two models or more, for instance what the surrogate 'kernels' makes, or take "
-                "DistributionallyRobustUCB."
+                "ensemble of two models or more, for instance what the surrogate "
+                "'kernels' makes, or take DistributionallyRobustUCB."
             )
         check_penalty(penalty, penalty_over)
         self.objective = check_objective(objective, context_set)

@@ -116,5 +116,6 @@ def check_ensemble(recipe: ModelsOutcomes, name: str) -> None:
     raise UnsupportedError(
         f"`{name}` needs several models, whose disagreement it penalises, got {given}, "
         f"which is one. It takes {', '.join(map(repr, several))}, or `EnsembleOf` with "
-        "two surrogates of your choice or more. For one model take `policy='confidence_bound'`."
+        "two surrogates of your choice or more. For one model take "
+        "`policy='confidence_bound'`."
     )
