@@ -26,6 +26,13 @@ from botorch_drbo.cli.command import command
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.description import NAME
 from botorch_drbo.cli.digits import as_values, in_digits
+from botorch_drbo.cli.groups import (
+    Dask,
+    Group,
+    Workers,
+    check_workers,
+    suggested_by_group,
+)
 from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import (
     Contexts,
@@ -115,16 +122,27 @@ def suggest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show them, and leave the file alone.")
     ] = False,
+    group: Group = None,
+    workers: Workers = None,
+    dask: Dask = None,
 ) -> None:
     """Append the next decisions to the file, contexts and outcomes empty.
 
     Fill in what happened. Rows without an outcome are pending: the next suggestions
     keep apart from them. A row that says `failed` in the column `status` will never
     have one.
+
+    With --group each group of rows is a problem of its own. Failed groups are listed.
     """
     data = options.data
+    check_workers(group, workers, dask)
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
+        if group is not None:
+            known_now = problem.this_round(forecast, radius, known)
+            found = suggested_by_group(problem, group, q, known_now, workers, dask)
+            found.write(None if dry_run else problem.file, as_json=options.json)
+            return
         opt = problem.optimizer()
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
@@ -356,7 +374,7 @@ def plot(
     overwrite: Overwrite = False,
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
-    path = options.data.with_suffix(".png") if out is None else out
+    path = out or options.data.with_suffix(".png")
     problem = _problem(options)
     _check_free(path, overwrite)
     opt = problem.optimizer()
