@@ -61,7 +61,7 @@ class FittedRound:
             BotorchTensorDimensionError: A reference of other contexts.
         """
         return reference_contexts(
-            self.history, self.space, self.reference, self.half_life
+            self.history.contexts, self.space, self.reference, self.half_life
         )
 
     def column_radii(self, radius: Radius) -> Tensor | None:
@@ -120,7 +120,7 @@ class FittedRound:
 
 
 def reference_contexts(
-    history: History,
+    seen: Tensor,
     space: SearchSpace,
     reference: ContextSet | None,
     half_life: float | None,
@@ -128,7 +128,7 @@ def reference_contexts(
     r"""The given reference distribution, or else the empirical one; without a model.
 
     Args:
-        history: What has been observed.
+        seen: The contexts that the world has shown, ``m x d_c``.
         space: The boxes of decisions and contexts.
         reference: The context distribution if it is known; None to estimate it.
         half_life: After how many further contexts one counts half; None: never.
@@ -138,13 +138,13 @@ def reference_contexts(
         BotorchTensorDimensionError: A reference of other contexts.
     """
     if reference is None:
-        if len(history.contexts) == 0:
+        if len(seen) == 0:
             raise InputDataError(
                 "The world has shown no context yet (those that were chosen in a "
                 "laboratory do not count), so there is no distribution to learn. "
                 "Give the algorithm a `reference`, or the round a `context_set`."
             )
-        return ContextSet.empirical(history.contexts, half_life)
+        return ContextSet.empirical(seen, half_life)
     if reference.dim != space.d_c:
         raise BotorchTensorDimensionError(
             f"`reference` has {reference.dim} context columns, "

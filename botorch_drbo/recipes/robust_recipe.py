@@ -19,6 +19,7 @@ from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recipes.options import check_names_differ
 from botorch_drbo.recipes.outcome_model import check_ensemble
 
 
@@ -62,6 +63,7 @@ class RobustRecipe(ModelBasedRecipe):
     def __post_init__(self) -> None:
         """Check the options, and that the parts fit together."""
         super().__post_init__()
+        check_names_differ(self)
         self.policy.check(self.adversary)
         if self.policy.needs_ensemble:
             check_ensemble(self, self.name)
