@@ -19,7 +19,6 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo.kernels.components import KernelComponent, kernel_components
@@ -125,7 +124,7 @@ class ExactPosterior(MarginalPosterior):
                 # Hallucinated outcomes: pending inputs enter the factor, and alpha is
                 # zero there.
                 P = model.transform_inputs(pending.to(Z))
-                cross = inverse_root @ self.covariance(Z, P).double()  # R k(Z, P)
+                cross = self.covariance(Z, P).double()
                 K_PP = self.covariance(P, P).double()
                 # Not less than the rounding of the model's dtype.
                 min_noise = (
@@ -133,17 +132,7 @@ class ExactPosterior(MarginalPosterior):
                 )
                 noise = (pending_noise * known.noise.mean()).clamp_min(min_noise)
                 K_PP = K_PP + noise * torch.eye(len(P)).to(K_PP)
-                # [[L, 0], [k L^-T, root]]^-1, for R in place of L^-1
-                root = psd_safe_cholesky(K_PP - cross.mT @ cross)
-                below = torch.linalg.solve_triangular(
-                    root,
-                    torch.cat(
-                        [-cross.mT @ inverse_root, torch.eye(len(P)).to(K_PP)], -1
-                    ),
-                    upper=False,
-                )
-                above = torch.nn.functional.pad(inverse_root, (0, len(P)))
-                inverse_root = torch.cat([above, below])
+                inverse_root = known.extended_inverse_root(cross, K_PP)
                 Z = torch.cat([Z, P])
                 alpha = torch.cat([alpha, alpha.new_zeros(len(P), 1)])
             scale, offset = outcome_map(model, posterior_transform)
@@ -434,7 +423,7 @@ class ExactView(View):
 class _ExactMoments(LocalMoments):
     def __init__(self, view: ExactView, X: Tensor) -> None:
         super().__init__(X, view.posterior.dtype)
-        self.view = view
+        self.view, self.num_rows = view, len(view.posterior.alpha)
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         posterior = self.view.posterior
