@@ -87,7 +87,7 @@ def run_row_speed(out: Path, *, repeats: int, quick: bool) -> int:
         * quick
         + f"`python -m benchmarks speed rows{' --quick' * quick}`: a smooth function "
         "of three decisions and two contexts, uniform inputs, noise of a deviation of "
-        f"{_NOISE:g}; `{RECIPE}` with default options. Processor seconds of one thread. "
+        f"{_NOISE:g}; `{RECIPE}` with default options. Processor seconds of a thread. "
         f"{machine()}. {load}"
     )
     title = "Thousands of rows"
