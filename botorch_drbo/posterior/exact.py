@@ -26,6 +26,7 @@ from botorch_drbo.kernels.correlations import is_smooth
 from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
+from botorch_drbo.posterior.autograd_slopes import slopes_by_autograd
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import (
     column_sources,
@@ -46,7 +47,6 @@ from botorch_drbo.posterior.view import (
     MomentSlopes,
     View,
     join_columns,
-    slopes_by_autograd,
 )
 
 _ROUNDING = 100  # machine epsilons that a covariance may be wrong by
