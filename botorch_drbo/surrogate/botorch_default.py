@@ -83,7 +83,7 @@ class BoTorchDefault(Surrogate):
         found = posterior.hyperparameters(logarithms)
         kernel.lengthscale = torch.as_tensor(found.lengthscales)
         if found.noise is not None:
-            cast(GaussianLikelihood, likelihood).noise = found.noise
+            likelihood.initialize(noise=found.noise)
         mean = cast(ConstantMean, start.mean_module)
         mean.initialize(constant=posterior(logarithms).mean)
         return data.model(
