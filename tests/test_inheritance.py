@@ -40,6 +40,7 @@ DEFAULTS = {
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",
+    "Surrogate.num_models": "one",
     "Surrogate.is_refitted": "yes: it fits hyper-parameters, quickly",
     "View.coarse": "the view itself: no cheaper variances",
     "PosteriorAcquisitionFunction._contexts": "those of the context set",

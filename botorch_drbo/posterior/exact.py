@@ -34,6 +34,7 @@ from botorch_drbo.posterior.columnwise import (
     keeps_differences,
 )
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
+from botorch_drbo.posterior.models import inputs_in_units
 from botorch_drbo.posterior.stationary_moments import (
     StationarySystem,
     stationary_moments,
@@ -277,7 +278,7 @@ class ExactPosterior(MarginalPosterior):
 
     def some_decision(self) -> Tensor:
         r"""The decision of a training input, ``1 x d_x``."""
-        row = get_train_inputs(self.gp, transformed=False)[0][:1]
+        row = inputs_in_units(self.gp)[:1]
         columns = range(row.shape[-1])
         return row[:, [i for i in columns if i not in self.context_indices]]
 

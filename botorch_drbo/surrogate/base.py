@@ -143,6 +143,11 @@ class Surrogate(ABC):
         return False
 
     @property
+    def num_models(self) -> int:
+        """How many models it makes; what a function makes is not known, and one."""
+        return 1
+
+    @property
     def is_refitted(self) -> bool:
         """Whether checks leave outcomes out by further fits, each to fewer outcomes.
 
