@@ -83,7 +83,7 @@ class InducingSystem(NamedTuple):
 
     With ``u`` the inducing points, ``Q = K_{zu} K_uu^-1 K_{uz}`` and ``D`` the noise
     and what ``Q`` leaves out of the variance of each row, as GPyTorch predicts from
-    an ``InducingPointKernel`` [SnelsonGhahramani2006]_:
+    an ``InducingPointKernel`` [Snelson2006pseudo]_:
 
     .. math:: \alpha = \Sigma^{-1} K_{uz} D^{-1} (y - m), \qquad
         R' R = K_{uu}^{-1} - \Sigma^{-1}, \qquad
