@@ -16,7 +16,7 @@ from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
 
-MANY_ROWS = 999
+MANY_ROWS = 499
 """With more rows a fit begins with some of them."""
 FIRST_ROWS = 300
 """With so many, drawn under a fixed seed."""

@@ -55,7 +55,7 @@ class GaussianProcess(Surrogate):
         \sigma^2 \sim \mathrm{LogNormal}(-6, 1.5).
 
     The density is climbed from two starts, a smooth and a rough one; the higher maximum
-    is kept; with 1,000 rows or more that of 300 of them, climbed once more with all of
+    is kept; with 500 rows or more that of 300 of them, climbed once more with all of
     them. Against BoTorch's default these priors say that outcomes change within the
     box: after few outcomes the model is less sure of itself.
 
