@@ -41,7 +41,7 @@ from botorch_drbo.plotting import COLOURS
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 FIRST, ALL = (4, 6) if SMOKE_TEST else (12, 24)  # evaluations
-WORKERS = 4
+WORKERS = 2 if SMOKE_TEST else 4
 
 plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 folder = Path(tempfile.mkdtemp())
