@@ -18,8 +18,8 @@ LEVELS = ("Beginner", "Intermediate", "Advanced")
 THUMBNAIL = "thumbnail"  # the tag of the cell whose figure is shown; else the first
 _LARGEST = (320, 240)  # pixels of a thumbnail
 _ABOUT = re.compile(
-    rf"^\*(?P<level>{'|'.join(LEVELS)}), "
-    r"(?P<minutes>[a-z]+) minutes: (?P<needs>.+?)\*$",
+    rf"^\*(?P<level>{'|'.join(LEVELS)}), (?P<minutes>[a-z]+) minutes: "
+    r"(?P<needs>.+?)\*$",
     re.MULTILINE | re.DOTALL,
 )
 
