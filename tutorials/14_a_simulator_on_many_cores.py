@@ -211,6 +211,6 @@ print("robust less radius 0:", differences.round(1).to_dict())
 #   shows a bar.
 # - Without `run`: `ask(q)`, `tell` and `pending` do the same by hand, see
 #   [batches](02b_batches.ipynb) and [a day in a laboratory](09_a_day_in_a_lab.ipynb).
-# - [On a cluster](../docs/cluster.md) has SLURM, dask and what was measured;
+# - [On a cluster](../docs/cluster.md) has dask, Slurm and what happens to lost workers;
 #   [the loop](../docs/api/optimizer.md) has all options, [rounds](../docs/rounds.md)
 #   what can be said of a single round, [speed](../docs/speed.md) how long `ask` takes.
