@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from botorch_drbo.cli.answers import (
     of_check,
     of_comparison,
     of_recommendation,
-    text_of_check,
+    text_by_lines,
     with_decisions_in_digits,
 )
 from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
@@ -170,11 +171,13 @@ def recommend(
     problem.check_outcomes()
     this_round = problem.this_round(forecast, radius, known)
     best = opt.recommend(**this_round, level=level)
+    if best.model_check is not None:
+        best = replace(best, model_check=by_lines(best.model_check, problem.lines))
     file, space = problem.file, problem.space
     answer(
         of_recommendation(best, file, space),
         as_json=options.json,
-        text=lambda: say(str(in_digits_of(best, file, space))),
+        text=lambda: say(text_by_lines(in_digits_of(best, file, space))),
     )
 
 
@@ -188,7 +191,7 @@ def check(options: Options, forecast: Forecast = None) -> None:
     found = opt.check(context_set=asked["context_set"])
     found = by_lines(found, problem.lines)
     answer(
-        of_check(found), as_json=options.json, text=lambda: say(text_of_check(found))
+        of_check(found), as_json=options.json, text=lambda: say(text_by_lines(found))
     )
 
 
