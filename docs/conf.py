@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -49,28 +48,11 @@ bibtex_default_style = "alpha"
 bibtex_reference_style = "author_year"
 
 
-def copy_notebooks() -> None:
-    """Copy tutorials/*.ipynb next to the pages; the copy is ignored by git.
-
-    Sphinx reads only what lies under its own folder. Without a notebook a page that
-    says so takes their place, because an empty list of pages is an error.
-    """
-    target = DOCS / "tutorials"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
-    notebooks = sorted((ROOT / "tutorials").glob("*.ipynb"))
-    for notebook in notebooks:
-        shutil.copy(notebook, target)
-    if not notebooks:
-        (target / "none.md").write_text(
-            "# No notebooks here\n\n`make notebooks` makes them.\n"
-        )
-
-
-sys.path.insert(0, str(DOCS))
+sys.path[:0] = [str(DOCS), str(ROOT)]
 recipes = importlib.import_module("recipe_page").page()
 (DOCS / "api" / "recipes.md").write_text(recipes)
-copy_notebooks()
+gallery = importlib.import_module("docs.sphinx_parts.gallery")
+gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git
 
 CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from botorch_drbo.cli.answers import (
     of_check,
     of_comparison,
     of_recommendation,
-    text_of_check,
+    text_by_lines,
     with_decisions_in_digits,
 )
 from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
@@ -25,6 +26,13 @@ from botorch_drbo.cli.command import command
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.description import NAME
 from botorch_drbo.cli.digits import as_values, in_digits
+from botorch_drbo.cli.groups import (
+    Dask,
+    Group,
+    Workers,
+    check_workers,
+    suggested_by_group,
+)
 from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import (
     Contexts,
@@ -114,16 +122,27 @@ def suggest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show them, and leave the file alone.")
     ] = False,
+    group: Group = None,
+    workers: Workers = None,
+    dask: Dask = None,
 ) -> None:
     """Append the next decisions to the file, contexts and outcomes empty.
 
     Fill in what happened. Rows without an outcome are pending: the next suggestions
     keep apart from them. A row that says `failed` in the column `status` will never
     have one.
+
+    With --group each group of rows is a problem of its own. Failed groups are listed.
     """
     data = options.data
+    check_workers(group, workers, dask)
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
+        if group is not None:
+            known_now = problem.this_round(forecast, radius, known)
+            found = suggested_by_group(problem, group, q, known_now, workers, dask)
+            found.write(None if dry_run else problem.file, as_json=options.json)
+            return
         opt = problem.optimizer()
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))
@@ -152,11 +171,13 @@ def recommend(
     problem.check_outcomes()
     this_round = problem.this_round(forecast, radius, known)
     best = opt.recommend(**this_round, level=level)
+    if best.model_check is not None:
+        best = replace(best, model_check=by_lines(best.model_check, problem.lines))
     file, space = problem.file, problem.space
     answer(
         of_recommendation(best, file, space),
         as_json=options.json,
-        text=lambda: say(str(in_digits_of(best, file, space))),
+        text=lambda: say(text_by_lines(in_digits_of(best, file, space))),
     )
 
 
@@ -170,7 +191,7 @@ def check(options: Options, forecast: Forecast = None) -> None:
     found = opt.check(context_set=asked["context_set"])
     found = by_lines(found, problem.lines)
     answer(
-        of_check(found), as_json=options.json, text=lambda: say(text_of_check(found))
+        of_check(found), as_json=options.json, text=lambda: say(text_by_lines(found))
     )
 
 
@@ -353,7 +374,7 @@ def plot(
     overwrite: Overwrite = False,
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
-    path = options.data.with_suffix(".png") if out is None else out
+    path = out or options.data.with_suffix(".png")
     problem = _problem(options)
     _check_free(path, overwrite)
     opt = problem.optimizer()

@@ -247,6 +247,10 @@ class EnsembleView(View):
         super().__init__(views[0].contexts)
         self.views = tuple(views)
 
+    def coarse(self) -> View:
+        r"""That of each member."""
+        return EnsembleView([view.coarse() for view in self.views])
+
     def _at(self, X: Tensor) -> LocalMoments:
         return _EnsembleMoments(self, X)
 
@@ -261,6 +265,9 @@ class _EnsembleMoments(LocalMoments):
         found = [member.moments(part) for member in self.members]
         mean, variance = zip(*found, strict=True)
         return torch.stack(mean, 1), torch.stack(variance, 1)  # b x S x n
+
+    def _means(self, part: slice) -> Tensor:
+        return torch.stack([member.means(part) for member in self.members], 1)
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         own: Sequence[slice | Tensor] = [contexts] * len(self.members)

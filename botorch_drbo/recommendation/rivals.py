@@ -101,14 +101,13 @@ def against_rivals(
     columns = range(x.shape[-1], d)
     with torch.no_grad():
         view = marginal_posterior(model, columns).over(points)
-        values = view.at(torch.cat([x.unsqueeze(0), rivals])).moments()[0]
+        values = view.at(torch.cat([x.unsqueeze(0), rivals])).means()
     if values.ndim > 2:  # of an ensemble
         values = values.mean(-2)
     best = _most_dangerous(values[1:], weights)
     total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
     compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
-    others = values[1:][best].double()
-    stability = overtaken(ball, weights, values[0], others, rivals[best])
+    stability = overtaken(ball, weights, values[0], values[1:][best], rivals[best])
     return replace(stability, compared=compared, by_column=problem.by_column)
 
 

@@ -16,6 +16,11 @@ from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
 
+MANY_ROWS = 999
+"""With more rows a fit begins with some of them."""
+FIRST_ROWS = 300
+"""With so many, drawn under a fixed seed."""
+
 
 @dataclass(frozen=True, eq=False)
 class ModelData:
@@ -29,6 +34,7 @@ class ModelData:
         categories: Inputs that are categories, and how many there are.
         num_joint: How many decision and context variables there are; None for ``d``.
         noun: What the outcomes are, for messages.
+        given_units: See ``units``; None for mean and deviation of these outcomes.
     """
 
     inputs: Tensor
@@ -38,11 +44,12 @@ class ModelData:
     categories: Categories = field(default_factory=dict)
     num_joint: int | None = None
     noun: str = "outcomes"
+    given_units: tuple[Tensor, Tensor] | None = None
 
     @cached_property
     def units(self) -> tuple[Tensor, Tensor]:
         """What becomes zero and what becomes one in a model, scalars."""
-        return level_and_unit(self.outcomes, self.noun)
+        return self.given_units or level_and_unit(self.outcomes, self.noun)
 
     @cached_property
     def scaled_outcomes(self) -> Tensor:
@@ -73,6 +80,21 @@ class ModelData:
             outcomes=self.outcomes[rows],
             Yvar=None if self.Yvar is None else self.Yvar[rows],
         )
+
+    def sample(self, num: int) -> ModelData:
+        r"""Some of the rows, drawn under a fixed seed, in the units of all of them.
+
+        Args:
+            num: How many, fewer than there are.
+
+        Returns:
+            ``num`` rows in their order, always the same.
+        """
+        rows = torch.zeros(len(self.inputs), dtype=torch.bool)
+        generator = torch.Generator().manual_seed(0)
+        rows[torch.randperm(len(rows), generator=generator)[:num]] = True
+        few = self.of_rows(rows.to(self.inputs.device))
+        return replace(few, given_units=self.units)
 
     @property
     def num_columns(self) -> int:
@@ -119,6 +141,11 @@ class Surrogate(ABC):
     def is_ensemble(self) -> bool:
         """Whether it makes several models of the same data."""
         return False
+
+    @property
+    def num_models(self) -> int:
+        """How many models it makes; what a function makes is not known, and one."""
+        return 1
 
     @property
     def is_refitted(self) -> bool:

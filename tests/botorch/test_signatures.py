@@ -38,10 +38,11 @@ def uses() -> Iterator[tuple[Use, bool]]:
         tree = ast.parse(file.read_text())
         known: dict[str, tuple[str, str]] = {}
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                if node.module.split(".")[0] in PACKAGES:
-                    for alias in node.names:
-                        known[alias.asname or alias.name] = node.module, alias.name
+            if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+                continue
+            if node.module.split(".")[0] in PACKAGES:
+                for alias in node.names:
+                    known[alias.asname or alias.name] = node.module, alias.name
         place = file.relative_to(LIBRARY).as_posix()
         for module, name in known.values():
             yield Use(module, name, place, 0, ()), False
