@@ -17,7 +17,7 @@ TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test fast-test lint format docs tutorials notebooks packages \
-	floors attacks mutants soak coverage clean FORCE
+	floors newest versions attacks mutants soak coverage clean FORCE
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -85,6 +85,11 @@ packages: $(STAMP)  ## wheel and sdist: built, installed into new environments, 
 
 floors: $(STAMP)  ## the lowest versions that pyproject.toml allows: installed, tested
 	.ci/floors $(BIN)/python
+
+newest: $(STAMP)  ## the newest versions that pyproject.toml allows: installed, tested
+	RESOLUTION=highest .ci/floors $(BIN)/python
+
+versions: floors newest  ## both
 
 attacks: $(STAMP)  ## 34,000 random problems and damaged files (an hour of one core)
 	$(BIN)/python -m pytest -n $(JOBS) tests/attacks -m slow

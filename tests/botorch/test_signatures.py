@@ -12,6 +12,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -62,8 +63,12 @@ def uses() -> Iterator[tuple[Use, bool]]:
 @cache
 def found() -> tuple[list[Use], list[Use]]:
     """Imports, and calls."""
-    imports = [use for use, is_call in uses() if not is_call]
-    calls = [use for use, is_call in uses() if is_call]
+    installed = {name for name in PACKAGES if find_spec(name)}
+    here = [
+        (u, is_call) for u, is_call in uses() if u.module.split(".")[0] in installed
+    ]
+    imports = [use for use, is_call in here if not is_call]
+    calls = [use for use, is_call in here if is_call]
     return imports, calls
 
 
