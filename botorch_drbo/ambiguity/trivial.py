@@ -45,7 +45,7 @@ class NoAmbiguity(AmbiguitySet):
             The value ``...``.
         """
         self._check(values, weights)
-        return torch.linalg.vecdot(values, weights)
+        return torch.linalg.vecdot(values, weights.to(values))
 
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""The reference itself."""
