@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shutil
 import sys
@@ -11,6 +10,17 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT))
+
+from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
+    api_pages,
+    both_spellings,
+    figure_texts,
+    inventories,
+    name_links,
+    recipe_page,
+    root_pages,
+)
 
 project = "botorch_drbo"
 author = "The botorch_drbo authors"
@@ -22,6 +32,7 @@ version = release = tomllib.loads((ROOT / "pyproject.toml").read_text())["projec
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas without the net
     "sphinx.ext.napoleon",
@@ -31,6 +42,8 @@ extensions = [
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = "botorch_drbo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_extra_path = ["llms.txt"]
 
 # The notebooks are committed executed (`make notebooks`): nothing runs here.
@@ -38,6 +51,7 @@ nb_execution_mode = "off"
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+default_role = "code"  # `a` in a docstring is code, as ``a`` is
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
@@ -67,9 +81,10 @@ def copy_notebooks() -> None:
         )
 
 
-sys.path.insert(0, str(DOCS))
-recipes = importlib.import_module("recipe_page").page()
-(DOCS / "api" / "recipes.md").write_text(recipes)
+(DOCS / "api" / "recipes.md").write_text(recipe_page.page())
+api_pages.write()
+root_pages.write()
+intersphinx_mapping = inventories.write(DOCS / "inventories")
 copy_notebooks()
 
 CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
@@ -85,3 +100,8 @@ def link_citations(app, what, name, obj, options, lines) -> None:
 
 def setup(app) -> None:
     app.connect("autodoc-process-docstring", link_citations)
+    app.connect("autodoc-process-docstring", api_pages.add_methods)
+    app.add_directive("public-names", api_pages.PublicNames)
+    app.add_transform(figure_texts.FigureTexts)
+    app.add_post_transform(name_links.LinkNames)
+    app.add_search_language(both_spellings.BothSpellings)

@@ -35,6 +35,7 @@ DEFAULTS = {
     "PathwiseBatchAcquisitionFunction._over_paths": "the mean",
     "PathwiseBatchAcquisitionFunction._shared": "nothing is shared by the paths",
     "Policy.check": "it takes any adversary",
+    "Recipe._method": "the docstring of the class",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",

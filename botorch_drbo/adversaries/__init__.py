@@ -20,6 +20,7 @@ ADVERSARIES: dict[str, Adversary] = {
     "mmd": MMDBall(),
     "mmd_minimax": MinimaxMMDBall(),
 }
+"""Adversaries by name, with their defaults. Add your own, and recipes can name it."""
 """Adversaries by name, with their defaults. Add your own under a name."""
 
 __all__ = [

@@ -21,6 +21,7 @@ POLICIES: dict[str, Policy] = {
     "disagreement_penalty": DisagreementPenalty(),
     "decision_bound": DecisionBound(),
 }
+"""Policies by name, with their defaults. Add your own, and recipes can name it."""
 """Policies by name, with their defaults. Add your own under a name."""
 
 __all__ = [

@@ -33,6 +33,7 @@ from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.help_text import HelpText, help_text, method_text
 from botorch_drbo.recipes.options import (
     option_values,
     own_values,
@@ -95,6 +96,25 @@ class Recipe(ABC):
     """Whether it heeds outcome constraints."""
     adversary: ClassVar[Adversary | None] = None
     """Which contexts, and how their distribution may change; None if nothing may."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """``help`` of a recipe is about the recipe, of a class about the class."""
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = HelpText(cls.__doc__)
+
+    def describe(self) -> str:
+        r"""What ``help`` shows of the recipe.
+
+        Returns:
+            The method with its formula, each option with its value and meaning, and a
+            loop to copy, in reStructuredText.
+        """
+        return help_text(self, self.name, self._method())
+
+    def _method(self) -> str:
+        """What it does: the docstring of its class."""
+        return method_text(type(self))
 
     @property
     def default_surrogate(self) -> str:

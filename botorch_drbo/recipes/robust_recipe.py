@@ -18,7 +18,9 @@ from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
+from botorch_drbo.recipes.help_text import wrapped
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recipes.options import part_name, parts_of
 from botorch_drbo.recipes.outcome_model import check_ensemble
 
 
@@ -72,6 +74,22 @@ class RobustRecipe(ModelBasedRecipe):
                 "information gain is that of the recipe's own kernel and inputs. Leave "
                 "`data_free` out: then the width is that of the model's data."
             )
+
+    def _method(self) -> str:
+        """Sentence, formula, remarks, source, parts."""
+        said = self.description
+        parts = " and ".join(
+            f"the {key} ``{part_name(key, part)}`` (``{type(part).__name__}``)"
+            for key, part in parts_of(self).items()
+        )
+        told = (
+            wrapped(said.summary),
+            f".. math:: {said.formula}" if said.formula else "",
+            wrapped(said.remarks),
+            f"Source: {said.source}." if said.source else "",
+            wrapped(f"It is made of {parts}."),
+        )
+        return "\n\n".join(filter(None, told))
 
     @property
     def default_surrogate(self) -> str:
