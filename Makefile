@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 SMALL := $(VENV)/.demo
 STAMP := $(VENV)/.installed
 JOBS ?= 2
-PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+# pip says what it collects, and draws a bar in a terminal; PIP_QUIET=1 makes it silent.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 # One thread a process: the tests run in JOBS processes, and torch's small matrices gain
 # nothing from more threads.
@@ -72,13 +73,12 @@ tutorials: $(TUTORIALS:tutorials/%.py=build/tutorials/%.ipynb)  ## run every tut
 
 build/tutorials/%.ipynb: tutorials/%.py $(STAMP) FORCE
 	@mkdir -p $(@D)
-	SMOKE_TEST=1 $(BIN)/jupytext --quiet --to notebook --set-kernel python3 --execute \
-		--run-path tutorials --output $@ $<
+	SMOKE_TEST=1 $(BIN)/python .ci/notebook $< $@
 
 notebooks: $(TUTORIALS:.py=.ipynb)  ## run every tutorial in full, into the committed notebooks
 
 tutorials/%.ipynb: tutorials/%.py $(STAMP) FORCE
-	$(BIN)/jupytext --quiet --to notebook --set-kernel python3 --execute --output $@ $<
+	$(BIN)/python .ci/notebook $< $@
 
 packages: $(STAMP)  ## wheel and sdist: built, installed into new environments, used
 	.ci/packages $(BIN)/python

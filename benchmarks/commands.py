@@ -25,6 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 # Seeds and decisions. BOCU has 10 seeds; its text does not say how many decisions.
 BOCU_SIZES = {"smoke": (1, 2), "laptop": (3, 30), "paper": (10, 200)}
 MISSPECIFIED_SIZES = {"smoke": (1, 5), "laptop": (5, 100), "paper": (10, 300)}
+BOUNDS_SIZES = {"smoke": (1, 5), "laptop": (5, 200), "paper": (10, 1000)}
 ACTION_SETS_SIZES = {"smoke": (1, 5), "laptop": (3, 300), "paper": (10, 1000)}
 SPEED = {
     "posterior": "speed.md",
@@ -229,6 +230,19 @@ def misspecified(options: argparse.Namespace) -> int:
     )
 
 
+def bounds(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.bounds import run_bounds
+
+    seeds, iterations = _seeds_and_iterations(options, BOUNDS_SIZES)
+    out = LOCAL / "bounds" / options.size if options.out is None else options.out
+    return run_bounds(
+        writable(out, folder=True),
+        seeds=seeds,
+        iterations=iterations,
+        workers=options.workers,
+    )
+
+
 def action_sets(options: argparse.Namespace) -> int:
     from benchmarks.experiments.action_sets import run_action_sets
 
@@ -276,6 +290,15 @@ def claims(options: argparse.Namespace) -> int:
         workers=options.workers,
         report_only=options.report,
     )
+
+
+def papers(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.papers.report import make_report
+
+    out = RESULTS / "papers.md" if options.out is None else options.out
+    page = make_report().write(writable(out))
+    print(f"Report: {page}")
+    return 0
 
 
 def development(options: argparse.Namespace) -> int:

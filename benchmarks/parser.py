@@ -226,6 +226,18 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_workers(wrong)
 
+    bounds = kinds.add_parser(
+        "bounds",
+        help="the bound of a theorem beside the regret that it bounds",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    bounds.set_defaults(command=commands.bounds)
+    _add_size(bounds, commands.BOUNDS_SIZES)
+    bounds.add_argument(
+        "--out", type=Path, help="results folder (results-local/bounds/SIZE)"
+    )
+    _add_workers(bounds)
+
     offers = kinds.add_parser(
         "action_sets",
         help="regret balancing where each round offers other decisions",
@@ -263,6 +275,12 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_claims(kinds)
     _add_development(kinds)
+
+    papers = kinds.add_parser(
+        "papers", help="what the papers' texts say, against the committed results"
+    )
+    papers.set_defaults(command=commands.papers)
+    papers.add_argument("--out", type=Path, help="report file (results/papers.md)")
 
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)

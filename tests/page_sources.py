@@ -126,17 +126,6 @@ def less_erbo(table: pd.DataFrame, method: str) -> Row:
     return [difference.mean().mean(), error]
 
 
-def tournament() -> list[Row]:
-    shown = ("sbo_kde", "wdrbo_exact", "drbo_kde", "ei_wdrbo", "stable_opt", "random")
-    tables = tournament_losses()
-    worlds = ("settled", "moved", "drifted", "rare", "worst 2")
-    return [
-        [loss(tables[w], "erbo")]
-        + [x for method in shown for x in less_erbo(tables[w], method)]
-        for w in worlds
-    ]
-
-
 def tournament_ten() -> list[Row]:
     tables = tournament_losses()
     return [[100, *(loss(tables[w], "erbo") for w in ("settled, few", "worst 1, few"))]]
@@ -256,6 +245,39 @@ def claims() -> list[Row]:
     row += [15, *claims_cells(few, saves_costs)]
     row += [30, *claims_cells(many, [("robust", 3, both), ("robust", 4, both)])]
     return [[abs(value) for value in row]]
+
+
+def which_method() -> list[Row]:
+    """README: claims 2 and 3, random decisions, and claims 4, 5 and 1."""
+    many = "## Common data: 30 random decisions"
+    row = claims_cells("## The claims", [("2", 2, 2)])
+    row += claims_cells(many, [("expected", 1, 1), ("robust", 0, 2)])
+    first = [30, *row, *claims_cells("## The claims", [("3", 2, 2)])]
+    verdicts = [claims_cells("## The claims", [(n, 2, 2)]) for n in "45"]
+    last = claims_cells("## The claims", [("1", 2, 2), ("1", 6, 1), ("1", 1, 1)])
+    shown = claims_cells("### 15 outcomes", [("`random`", 0, 2)])
+    return [first[1:], shown, *verdicts, last]
+
+
+def without_tension() -> list[Row]:
+    many = "## Common data: 30 random decisions"
+    row = claims_cells(many, [("robust", 4, 2), ("robust", 3, 2)])
+    return [[30, *(abs(value) for value in row)]]
+
+
+def newsvendor() -> list[Row]:
+    title = "## Case by case"
+    row = [("newsvendor", i, n) for i, n in ((1, 1), (2, 2), (3, 1))]
+    shifted = [("newsvendor", i, n) for i, n in ((4, 1), (5, 2), (6, 1))]
+    return [claims_cells(title, cells) for cells in (row, shifted)]
+
+
+def methods() -> list[Row]:
+    """Blocks of a method, and how many show five points if nothing shifts."""
+    table = committed_table("tournament/methods.md")
+    blocks = max(numbers(row[3])[0].value for row in table.values())
+    needed = [numbers(row[4])[0].value for row in table.values()]
+    return [[blocks, min(needed), max(needed)]]
 
 
 def claims_ignorance() -> list[Row]:
@@ -461,7 +483,6 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "demo/shops.csv": demo,
     _RESULTS + "demo/shops.csv, paired": lambda: [demo_differences()],
     _RESULTS + "demo/*.csv": demo_gain,
-    _RESULTS + "tournament/losses.parquet": tournament,
     _RESULTS + "tournament/losses.parquet, ten contexts": tournament_ten,
     _RESULTS + "*/results.parquet": measured,
     _RESULTS + "*/results.parquet, paired": measured_less_erbo,
@@ -483,6 +504,10 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "development/calibration.md, promises": promises,
     _RESULTS + "development/report.md": second_claim,
     _RESULTS + "tournament/claims.md": claims,
+    _RESULTS + "tournament/claims.md, which method": which_method,
+    _RESULTS + "tournament/claims.md, without tension": without_tension,
+    _RESULTS + "tournament/claims.md, newsvendor": newsvendor,
+    _RESULTS + "tournament/methods.md": methods,
     _RESULTS + "tournament/claims.md, ignorance": claims_ignorance,
     _RESULTS + "tournament/claims.md, half B": claims_half_b,
     _RESULTS + "tournament/claims.md, own rows": claims_own_rows,

@@ -40,6 +40,7 @@ DEFAULTS = {
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",
     "Surrogate.is_refitted": "yes: it fits hyper-parameters, quickly",
+    "View.coarse": "the view itself: no cheaper variances",
     "PosteriorAcquisitionFunction._contexts": "those of the context set",
     "PosteriorAcquisitionFunction._over_models": "the mean",
     "PosteriorAcquisitionFunction._paid_by_all": "nothing",

@@ -25,7 +25,7 @@ def no_window():
 def a_slice(values: list[float], allowed: list[bool] | None = None) -> Slice:
     v = torch.tensor(values, dtype=torch.double)
     kept = torch.tensor(allowed or [True] * len(values))
-    return Slice(0, v, 2 * v, 2 * v - 1, 2 * v + 1, kept, place=1, level=0.9)
+    return Slice(0, v, 2 * v, 2 * v - 1, 2 * v + 1, kept, index=1, level=0.9)
 
 
 def test_the_line_leaves_out_what_is_forbidden() -> None:

@@ -61,6 +61,7 @@ HEAVY = ("cvxpy", "cvxpylayers", "matplotlib", "pandas", "ax", "optuna", "xopt")
 MOST_NAMES = 150
 # Of use to the library alone: its modules are imported one by one.
 NO_NAMES = (
+    "botorch_drbo.execution",
     "botorch_drbo.kernels",
     "botorch_drbo.search",
     f"{HOSTS}.input_constructors",

@@ -25,10 +25,20 @@ from botorch_drbo.test_functions import RobustTestFunction
 
 MEANING = {
     "wdrbo_exact": "robust: prepares for every demand pattern near the days it saw",
-    "erbo": "trusts the days it saw",
-    "gp_ucb": "looks at profits, never at demand",
+    "erbo": "trusts the past: demand stays as on the days it saw",
+    "gp_ucb": "ignores demand: it looks at profits alone",
 }
-WORLDS = {"stays as it was": 1.0, "falls by a third": 2 / 3, "halves": 1 / 2}
+SHORT = {
+    "wdrbo_exact": "robust",
+    "erbo": "trusts the past",
+    "gp_ucb": "ignores demand",
+}  # in the picture
+WORLDS = {
+    "rises by a third": 4 / 3,
+    "stays as it was": 1.0,
+    "falls by a third": 2 / 3,
+    "halves": 1 / 2,
+}
 SCALE = 1000.0  # the problem counts in thousands of copies and of coins
 SHOPS = "shops.csv"
 
@@ -78,12 +88,12 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     console.print(difference_table(shops, config.baseline))
     console.print(
         "Mean ± standard error over the shops. In the second table each shop is "
-        f"compared with itself under {config.baseline}: the first column is what "
-        "robustness costs if nothing happens, the others are what it saves. No method "
-        "was told of any fall."
+        f"compared with itself under {config.baseline}: the first two columns are what "
+        "robustness costs if demand rises or stays, the others what it saves if demand "
+        "falls. No method was told of any change."
     )
     picture = out / "demo.png"
-    draw_demo(problem, advice, picture)
+    draw_demo(problem, shops, config.baseline, picture)
     console.print(f"Picture: {picture}; each shop: {out / SHOPS}", soft_wrap=True)
     return 0
 
@@ -169,74 +179,88 @@ def paired_differences(
 
 
 def draw_demo(
-    problem: RobustTestFunction, advice: Mapping[str, Tensor], path: Path
+    problem: RobustTestFunction, shops: pd.DataFrame, baseline: str, path: Path
 ) -> None:
-    """Save what the orders earn in each world beside the reason for it."""
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(12.0, 4.6), layout="constrained"
+    """Save what each method earns more than the baseline, and the reason for it.
+
+    Args:
+        problem: The shop.
+        shops: What ``profits_of_shops`` returns.
+        baseline: The method that the others are compared with.
+        path: A file that matplotlib can write.
+    """
+    figure, axes = plt.subplot_mosaic(
+        [["gain", "reason"], ["gain", "orders"]],
+        height_ratios=(3, 1),
+        figsize=(12.0, 5.0),
+        layout="constrained",
     )
-    _draw_worlds(problem, advice, left)
-    _draw_orders(problem, advice, right)
+    _draw_differences(shops, baseline, axes["gain"])
+    _draw_worlds(problem, float(shops.copies.max()), axes["reason"])
+    _draw_orders(shops, axes["orders"])
+    axes["reason"].sharex(axes["orders"])
+    axes["reason"].tick_params(labelbottom=False)
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
 
-def _draw_worlds(
-    problem: RobustTestFunction, advice: Mapping[str, Tensor], axes: Axes
-) -> None:
-    """For each world a mark per method, with its standard error."""
-    for i, (label, orders) in enumerate(advice.items()):
-        found = [
-            estimate(profits(problem, orders, factor).tolist())
-            for factor in WORLDS.values()
-        ]
-        places = torch.arange(len(WORLDS)) + 0.16 * (i - (len(advice) - 1) / 2)
+def _short(method: str) -> str:
+    return SHORT.get(method, method)
+
+
+def _style(shops: pd.DataFrame, method: str) -> dict[str, str]:
+    """The colour and marker of a method, the same in all panels."""
+    i = list(shops.method.unique()).index(method)
+    return {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
+
+
+def _draw_differences(shops: pd.DataFrame, baseline: str, axes: Axes) -> None:
+    """For each world a mark per method: coins less the baseline's, shop by shop."""
+    differences = paired_differences(shops, baseline)
+    for i, (label, found) in enumerate(differences.items()):
         axes.errorbar(
-            places,
-            [each.mean for each in found],
-            yerr=[each.error or 0.0 for each in found],
-            fmt=MARKERS[i],
-            color=COLOURS[i],
+            [k + 0.2 * (i - (len(differences) - 1) / 2) for k in range(len(found))],
+            [each.mean for each in found.values()],
+            yerr=[each.error or 0.0 for each in found.values()],
             markersize=9,
-            capsize=3,
-            label=label,
+            capsize=4,
+            label=_short(label),
+            **_style(shops, label),
         )
-    axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(WORLDS)), list(WORLDS))
-    axes.set_ylabel("coins a day, mean ± standard error")
-    axes.set_title("What the recommended orders earn, if demand ...")
-    axes.legend(frameon=False)
-
-
-def _draw_orders(
-    problem: RobustTestFunction, advice: Mapping[str, Tensor], axes: Axes
-) -> None:
-    """Profit against order in each world, the orders of each method as a row below."""
-    largest = 1.1 * max(orders.max().item() for orders in advice.values())
-    grid = torch.linspace(0.0, largest, 201, dtype=torch.double).unsqueeze(-1)
-    lowest = 0.0
-    for dash, (world, factor) in zip(DASHES, WORLDS.items(), strict=False):
-        earned = profits(problem, grid, factor)
-        lowest = min(lowest, earned.min().item())
-        axes.plot(SCALE * grid, earned, color="0.25", linestyle=dash, label=world)
-    for i, (label, orders) in enumerate(advice.items()):
-        row = torch.full_like(orders, lowest - 90 * (i + 1))
-        axes.plot(
-            SCALE * orders,
-            row,
-            MARKERS[i],
-            color=COLOURS[i],
-            alpha=0.6,
-            linestyle="none",
-        )
-        place = (-0.03 * SCALE * largest, row[0].item())
-        axes.annotate(label, place, ha="right", va="center", color=COLOURS[i])
-    axes.set_xlim(left=-0.3 * SCALE * largest)  # room for the names
-    axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_xlabel("order (copies)")
-    axes.set_ylabel("coins a day")
-    axes.set_title("Why: too large an order costs most when demand falls")
-    below = (0.0, 0.5)
-    axes.legend(
-        frameon=False, title="demand ...", loc="upper left", bbox_to_anchor=below
+    axes.axhline(0.0, color="black", linewidth=1.0)
+    axes.annotate(
+        _short(baseline),
+        (-0.47, 0.0),
+        xytext=(0, 3),
+        textcoords="offset points",
     )
+    axes.set_xticks(range(len(WORLDS)), list(WORLDS))
+    axes.set_xlim(-0.5, len(WORLDS) - 0.5)
+    axes.set_ylabel(f'coins a day more than "{_short(baseline)}"')
+    axes.set_title("If demand ... (shop by shop, mean ± standard error)")
+    axes.legend(frameon=False, loc="upper left")
+
+
+def _draw_worlds(problem: RobustTestFunction, largest: float, axes: Axes) -> None:
+    """Profit against order in each world."""
+    grid = torch.linspace(0.0, 1.1 * largest / SCALE, 201, dtype=torch.double)
+    for dash, (world, factor) in zip(DASHES, WORLDS.items(), strict=False):
+        earned = profits(problem, grid.unsqueeze(-1), factor)
+        axes.plot(SCALE * grid, earned, color="0.25", linestyle=dash, label=world)
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.set_ylabel("coins a day")
+    axes.set_title("Why: too large an order costs most if demand falls")
+    axes.legend(frameon=False, title="demand ...", loc="lower left")
+
+
+def _draw_orders(shops: pd.DataFrame, axes: Axes) -> None:
+    """The recommended orders, a row for each method."""
+    methods = list(shops.method.unique())
+    for row, method in enumerate(methods):
+        copies = shops.copies[shops.method == method]
+        style = _style(shops, method)
+        axes.plot(copies, [row] * len(copies), alpha=0.6, **style)
+    axes.set_yticks(range(len(methods)), [_short(method) for method in methods])
+    axes.set_ylim(len(methods) - 0.5, -0.5)
+    axes.set_xlim(left=0.0)
+    axes.set_xlabel("recommended order (copies), one mark for each shop")

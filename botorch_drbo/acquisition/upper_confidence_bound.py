@@ -16,6 +16,7 @@ from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior.view import LocalMoments
 
 
 @final
@@ -111,15 +112,15 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
 
     def values(self, X: Tensor) -> Tensor:
         r"""The objective of the confidence bound."""
-        return self.objective(self._scores(X), self.weights.to(X))
+        return self.objective(self._scores(self._view.at(X)), self.weights.to(X))
 
     def _ranking(self, X: Tensor) -> Tensor:
-        scores = self._scores(X, COARSER)
+        scores = self._scores(self._view.coarse().at(X), COARSER)
         return self.objective.lower_bound(scores, self.weights.to(X))
 
-    def _scores(self, X: Tensor, step: int = 1) -> Tensor:
+    def _scores(self, here: LocalMoments, step: int = 1) -> Tensor:
         """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""
-        here, n = self._view.at(X), self.context_set.num_points
+        n = self.context_set.num_points
         scores = self._bound(*here.moments(slice(n)))  # ... x n
         if self.outside_contexts is None:
             return scores
@@ -139,4 +140,4 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         """
         self._refresh()
         ball = self.objective.ambiguity_set
-        return ball.worst_case(self._scores(X), self.weights.to(X))
+        return ball.worst_case(self._scores(self._view.at(X)), self.weights.to(X))

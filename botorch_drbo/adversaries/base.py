@@ -106,12 +106,17 @@ class FittedRound:
 
         Args:
             rule: A number, a rule in the contexts or their number, or its name; of a
-                radius by column the ball has the radius one.
+                radius by column the ball has the radius one, or zero where no column
+                may move.
 
         Raises:
             InputDataError: A rule, and no context yet.
         """
         found = as_radius(rule)
+        columns = self.column_radii(rule)
+        if columns is not None:
+            known = self.space.known_columns
+            return float(any(r > 0 for j, r in enumerate(columns) if j not in known))
         if isinstance(found, Constant):  # also where the world has shown nothing yet
             return found.value
         return found.of(*self._seen(found))

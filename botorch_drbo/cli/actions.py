@@ -23,6 +23,7 @@ from botorch_drbo.cli.answers import (
 from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.digits import as_values, in_digits
+from botorch_drbo.cli.groups import check_workers, suggested_by_group
 from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import NAME, Options
 from botorch_drbo.cli.picture import draw
@@ -74,11 +75,22 @@ def suggest(
     known: list[str] | None,
     q: int,
     dry_run: bool,
+    group: str | None,
+    workers: int | None,
+    dask: str | None,
 ) -> None:
     """Append decisions to the file."""
     data = options.data
+    check_workers(group, workers, dask)
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
+        if group is not None:
+            this_round = problem.this_round(forecast, radius, known)
+            found = suggested_by_group(problem, group, q, this_round, workers, dask)
+            if not dry_run:
+                problem.file.append(found.rows)
+            found.answer(None if dry_run else data, as_json=options.json)
+            return
         opt = problem.optimizer()
         pending = opt.pending
         x = opt.ask(q, **problem.this_round(forecast, radius, known))

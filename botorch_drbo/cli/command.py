@@ -31,6 +31,7 @@ _LISTS = (
 _IN_SHELL = {
     "algorithm": "--algorithm",
     "clip": "--clip",
+    "group": "--group",
     "context_set": "--forecast",
     "feasibility": "--feasibility",
     "half_life": "--half-life",

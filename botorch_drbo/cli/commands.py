@@ -16,9 +16,11 @@ from botorch_drbo.cli.command import command
 from botorch_drbo.cli.options import (
     NAME,
     Contexts,
+    Dask,
     Data,
     Decisions,
     Forecast,
+    Group,
     Json,
     Known,
     Level,
@@ -28,6 +30,7 @@ from botorch_drbo.cli.options import (
     Outcome,
     Overwrite,
     Radius,
+    Workers,
 )
 
 app = typer.Typer(
@@ -72,12 +75,18 @@ def suggest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show them, and leave the file alone.")
     ] = False,
+    group: Group = None,
+    workers: Workers = None,
+    dask: Dask = None,
 ) -> None:
     """Append the next decisions to the file, contexts and outcomes empty.
 
     Fill in what happened. Rows without an outcome are pending: the next suggestions
     keep apart from them. A row that says `failed` in the column `status` will never
     have one.
+
+    With --group each group of rows is a problem of its own and gets its own decisions.
+    Groups for which none can be found are listed; then the exit status is 1.
     """
 
 

@@ -91,6 +91,26 @@ Known = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file if there is one already.")
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        help="The column that says to which group a row belongs, such as a product: "
+        "each group is a problem of its own.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, help="With --group: processes of this machine; 1 if not."
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", help="With --group: the address of a dask scheduler, tcp://HOST:PORT."
+    ),
+]
 Level = Annotated[
     float | None,
     typer.Option(

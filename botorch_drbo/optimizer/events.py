@@ -79,45 +79,50 @@ class CheckedTell:
 
     Attributes:
         x: The executed decisions, ``m x d_x``.
-        c: The contexts, ``m x d_c``.
+        c: The contexts, ``m x d_c``; None if the trials failed before one was seen.
         y: The outcomes, ``m``; None if they are still out, or never come.
         y_variance: The variances of their noise, ``m``; None if not known.
         constraints: What was measured of the outcome constraints, ``m x k``, or None.
         failed: Whether there will be no outcomes.
         closes_pending: False for data from elsewhere.
+        error: Why there will be none, if that is known.
     """
 
     x: Tensor
-    c: Tensor
+    c: Tensor | None
     y: Tensor | None = None
     y_variance: Tensor | None = None
     constraints: Tensor | None = None
     failed: bool = False
     closes_pending: bool = True
+    error: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tell:
-    """What somebody tells, not checked yet: see ``Told``, and ``RobustOptimizer.tell``.
+    """What somebody tells, not checked yet: see ``RobustOptimizer.tell``.
 
     Attributes:
         x: The executed decisions, ``d_x`` or ``m x d_x``.
-        c: The contexts, ``d_c`` or ``m x d_c``.
+        c: The contexts, ``d_c`` or ``m x d_c``; None if the trials failed before one
+            was seen.
         y: The outcomes, a number, ``m`` or ``m x 1``, or None.
         y_variance: The variances of their noise, the same, or None.
         constraints: Values of the outcome constraints, or None.
         failed: Whether there will be no outcomes.
         closes_pending: False for data from elsewhere.
+        error: Why there will be no outcomes, if that is known.
         outcome: How the user knows the outcome, for error messages.
     """
 
     x: Tensor
-    c: Tensor
+    c: Tensor | None
     y: Tensor | float | None = None
     y_variance: Tensor | float | None = None
     constraints: Tensor | float | None = None
     failed: bool = False
     closes_pending: bool = True
+    error: str | None = None
     outcome: str = "y"
 
     def within(
@@ -137,15 +142,20 @@ class Tell:
         """
         self._check_together()
         space, box = configuration.space, configuration.space.context_bounds
+        like = space.bounds
         x = as_rows(self.x, space.bounds, "x", "bounds")
-        c = as_rows(self.c, configuration.context_bounds, "c", "context_bounds")
         check_values(x, space.bounds, space.values, "x")
-        check_values(c, box, space.context_values, "c")
-        if len(x) != len(c):
-            raise BotorchTensorDimensionError(
-                f"`x` and `c` must have one row per trial, got {len(x)} and {len(c)}."
-            )
-        num, like = len(x), space.bounds
+        c = None
+        if self.c is not None:
+            c = as_rows(self.c, configuration.context_bounds, "c", "context_bounds")
+            check_values(c, box, space.context_values, "c")
+            if len(x) != len(c):
+                raise BotorchTensorDimensionError(
+                    f"`x` and `c` must have one row per trial, got {len(x)} and "
+                    f"{len(c)}."
+                )
+            c = space.snap_contexts(c.to(like).clamp(*box))
+        num = len(x)
         y = None if self.y is None else as_outcomes(self.y, num)
         if y is not None and earlier is not None:
             check_can_be_modelled(y, like.dtype, earlier, self.outcome)
@@ -161,12 +171,13 @@ class Tell:
             configuration.algorithm.check_takes_constraints()
         return CheckedTell(
             x=space.snap(x.to(like).clamp(*like)),
-            c=space.snap_contexts(c.to(like).clamp(*box)),
+            c=c,
             y=_copied(y, like),
             y_variance=_copied(variance, like),
             constraints=_copied(constraints, like),
             failed=self.failed,
             closes_pending=self.closes_pending,
+            error=self.error,
         )
 
     def _check_together(self) -> None:
@@ -177,6 +188,17 @@ class Tell:
             raise InputDataError(
                 "Got `y` and `failed=True`: a failed trial has no outcome. Leave one "
                 "out."
+            )
+        if self.error is not None and not (self.failed and isinstance(self.error, str)):
+            raise InputDataError(
+                "`error` must be a text that says why trials have failed, together "
+                f"with `failed=True`, got {self.error!r:.80}."
+            )
+        if self.c is None and (not self.failed or self.constraints is not None):
+            raise InputDataError(
+                "Got no `c`: only a trial that failed before its context was seen has "
+                "none, and nothing was measured of it. Tell the context, or pass "
+                "`failed=True` without `constraints`."
             )
         if self.y is None and self.y_variance is not None:
             raise InputDataError(

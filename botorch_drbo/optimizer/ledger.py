@@ -179,9 +179,9 @@ class Ledger:
                 trial = now.trials[number]
                 x = _unrounded(self._action(x, trial), trial.x)
                 trial = replace(trial, x=x)
-            if trial.c is None:
+            if trial.c is None and event.c is not None:
                 trial = replace(trial, c=event.c[i])
-            trial = replace(trial, status=status)
+            trial = replace(trial, status=status, error=event.error)
             if y is not None:
                 trial = replace(trial, y=y[i].item(), y_variance=None)
             if event.y_variance is not None:
@@ -222,7 +222,8 @@ class Ledger:
         trial = trials[number]
         if trial.status == "withdrawn":
             raise InputDataError(f"Trial {number} has been withdrawn already.")
-        if trial.asked is None or trial.c is None:
+        never_told = trial.status == "pending" and trial.c is None
+        if trial.asked is None or never_told:
             return replace(trial, status="withdrawn")
         return replace(
             trial,
@@ -232,6 +233,7 @@ class Ledger:
             y_variance=None,
             constraints=None,
             status="pending",
+            error=None,
         )
 
 

@@ -23,7 +23,8 @@ def match(
     1. if the rows bring outcomes, or say that there will be none: a pending
        trial with this decision and context;
     2. a pending decision, its context not told, that equals the row; last those that
-       had another context before them, known or chosen;
+       had another context before them, known or chosen; if no context was seen, then
+       one whose context is told;
     3. a decision taken back that equals the row: it was executed after all;
     4. the nearest pending decision whose context is not told.
 
@@ -42,7 +43,8 @@ def match(
     if not trials:
         return matches
     x = torch.stack([t.x for t in trials])  # p x d_x
-    unknown = torch.full_like(tell.c[0], torch.nan)  # nothing equals it
+    unknown = torch.full_like(space.context_bounds[0], torch.nan)  # nothing equals it
+    told = unknown.expand(len(tell.x), -1) if tell.c is None else tell.c  # m x d_c
     c = torch.stack([unknown if t.c is None else t.c for t in trials])  # p x d_c
     expected = torch.stack([_expected(t, unknown) for t in trials])  # p x d_c
     x_slack, c_slack = decision_slack(space), context_slack(space)
@@ -63,9 +65,9 @@ def match(
             if equal:
                 fits = fits & (gap.abs() <= x_slack).all(-1)
             if context:
-                fits = fits & ((tell.c[i] - c).abs() <= c_slack).all(-1)
+                fits = fits & ((told[i] - c).abs() <= c_slack).all(-1)
             if agrees:  # no gap to what is not known is too large
-                fits = fits & ~((tell.c[i] - expected).abs() > c_slack).any(-1)
+                fits = fits & ~((told[i] - expected).abs() > c_slack).any(-1)
             if not fits.any():
                 continue
             distance = space.gaps(tell.x[i], x).norm(dim=-1)
@@ -84,6 +86,8 @@ def match(
     if tell.closes_pending:
         serve(is_open, equal=True, agrees=True)
         serve(is_open, equal=True)
+        if tell.c is None:
+            serve(pending & known & asked, equal=True)
         serve(~pending, equal=True)
         serve(is_open, equal=False)
     return matches

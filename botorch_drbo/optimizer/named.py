@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
@@ -16,9 +17,13 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.execution.engine import Executor
 from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.evaluation import Names
+from botorch_drbo.optimizer.evaluations import Evaluations
+from botorch_drbo.optimizer.groups import Groups
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
@@ -313,24 +318,27 @@ class NamedOptimizer:
     def tell(
         self,
         x: Table,
-        c: Table,
+        c: Table | None,
         y: Outcomes | None = None,
         *,
         y_variance: Outcomes | None = None,
         constraints: Outcomes | None = None,
         failed: bool = False,
         closes_pending: bool = True,
+        error: str | None = None,
     ) -> None:
         r"""Report what happened; see ``RobustOptimizer.tell``.
 
         Args:
             x: The executed decisions.
-            c: The contexts that occurred, a row for each.
+            c: The contexts that occurred, a row for each; None if the trials failed
+                before a context was seen.
             y: The outcomes, a number for each; None if not known yet.
             y_variance: The variances of their noise; None if they are not known.
             constraints: Values of the outcome constraints, a column for each.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
+            error: Why the trials have failed, kept in ``trials``; None if not known.
 
         Raises:
             InputDataError: As for ``RobustOptimizer.tell``, or a value that its
@@ -341,13 +349,75 @@ class NamedOptimizer:
         tables = self._tables
         self._tensors.tell(
             tables.read_decisions(x, "x"),
-            tables.read_contexts(c, "c"),
+            None if c is None else tables.read_contexts(c, "c"),
             tables.read_outcomes(y, "y"),
             y_variance=tables.read_outcomes(y_variance, "y_variance"),
             constraints=tables.read_constraints(constraints),
             failed=failed,
             closes_pending=closes_pending,
+            error=error,
         )
+
+    def run(
+        self,
+        evaluate: Callable[..., object],
+        num: int | None = None,
+        *,
+        total: int | None = None,
+        parallel: int = 1,
+        executor: Executor | None = None,
+        choose_context: bool = False,
+        retries: int = 3,
+        callback: Callable[[Trial], object] | None = None,
+        progress: bool = False,
+    ) -> None:
+        r"""Evaluate decisions in parallel; see ``RobustOptimizer.run``.
+
+        Args:
+            evaluate: Called with one decision, a dictionary; with ``choose_context``
+                with a decision and a context. It returns ``(c, y)`` or
+                ``(c, y, constraints)``, the context as a dictionary; of a chosen
+                context also ``y`` alone.
+            num: How many evaluations end in this call, completed or failed.
+            total: Instead of ``num``, how many trials of the run are over in the end,
+                completed or failed, with those told before. Nothing is done if there
+                are as many already.
+            parallel: How many evaluations are under way at once.
+            executor: What evaluates; None for processes of this machine.
+            choose_context: Whether the contexts are chosen too, as in ``ask``.
+            retries: How often a decision is submitted again whose worker died.
+            callback: Called with each ``Trial`` that is over. An error in it ends the
+                call as Ctrl-C does.
+            progress: Whether to show a bar; needs ``rich``.
+
+        Raises:
+            InputDataError: A wrong argument; a function that cannot be sent to a
+                process; an executor that is closed or broken; no worker that ever
+                answers; pending decisions with a chosen context in a run without, or
+                the other way around; or as ``ask``. No outcome is lost.
+            UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
+
+        Example:
+            >>> from concurrent.futures import ThreadPoolExecutor
+            >>> opt = NamedOptimizer("random", Space({"x": (0, 1)}, {"c": (0, 1)}))
+            >>> def evaluate(x):
+            ...     return {"c": 0.5}, x["x"] - 0.5
+            >>> with ThreadPoolExecutor() as threads:
+            ...     opt.run(evaluate, num=4, parallel=2, executor=threads)
+            >>> opt
+            NamedOptimizer('random', outcomes=4, pending=0)
+        """
+        Evaluations(
+            evaluate=evaluate,
+            num=num,
+            total=total,
+            parallel=parallel,
+            executor=executor,
+            choose_context=choose_context,
+            retries=retries,
+            callback=callback,
+            progress=progress,
+        ).carry_out(self._run, Names(self._tables))
 
     def withdraw(self, trial: int) -> None:
         r"""Remove what was told about a trial, or cancel a proposed decision.
@@ -646,6 +716,7 @@ class NamedOptimizer:
         )
         return cls._of_run(run)
 
+    @overload
     @classmethod
     def from_dataframe(
         cls,
@@ -658,13 +729,57 @@ class NamedOptimizer:
         constraints: Sequence[Constraint] = (),
         outcome_constraints: Limits | None = None,
         status: str | None = None,
+        group: None = None,
         maximize: bool = True,
         seed: int = 0,
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
         **options: object,
-    ) -> NamedOptimizer:
+    ) -> NamedOptimizer: ...
+
+    @overload
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        group: str,
+        algorithm: str | Recipe = "wdrbo_exact",
+        constraints: Sequence[Constraint] = (),
+        outcome_constraints: Limits | None = None,
+        status: str | None = None,
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        perturbation: bool = False,
+        **options: object,
+    ) -> Groups[NamedOptimizer]: ...
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: pd.DataFrame,
+        *,
+        decisions: Mapping[str, Variable | tuple[float, float]],
+        contexts: Mapping[str, Variable | tuple[float, float]],
+        outcome: str,
+        algorithm: str | Recipe = "wdrbo_exact",
+        constraints: Sequence[Constraint] = (),
+        outcome_constraints: Limits | None = None,
+        status: str | None = None,
+        group: str | None = None,
+        maximize: bool = True,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        num_initial: int | None = None,
+        perturbation: bool = False,
+        **options: object,
+    ) -> NamedOptimizer | Groups[NamedOptimizer]:
         r"""Start from a table of previous trials.
 
         Rows are told in the order of the table: the last one has the newest context,
@@ -696,15 +811,18 @@ class NamedOptimizer:
                 them.
             outcome_constraints: The limits of measured columns, ``(lower, upper)``.
             status: The column that says which trials have failed; None for none.
+            group: The column that says to which group a row belongs, where each group
+                is a problem of its own, such as a product; None if all rows are one.
             maximize: False to minimise (minimize) the outcome.
             seed: Determines all random draws.
-            journal: A new file for the run, or None.
+            journal: A new file for the run, or None; not with ``group``.
             num_initial: Size of the initial design; the rows of the table count.
             perturbation: True if the context is an execution error.
             options: Options of the named recipe.
 
         Returns:
-            The optimizer, after all rows have been told.
+            The optimizer, after all rows have been told; with ``group`` one for each
+            group, whose ``ask`` and ``recommend`` serve them all.
 
         Raises:
             InputDataError: A missing column, or a value that is missing or that its
@@ -724,6 +842,30 @@ class NamedOptimizer:
             >>> opt.ask().columns.tolist()
             ['price']
         """
+        if group is not None:
+            if journal is not None:
+                raise InputDataError(
+                    "Got `journal` and `group`: a journal is of one run, and each "
+                    "group is one. Leave one out."
+                )
+            make = partial(
+                cls.from_dataframe,
+                decisions=decisions,
+                contexts=contexts,
+                outcome=outcome,
+                algorithm=algorithm,
+                constraints=constraints,
+                outcome_constraints=outcome_constraints,
+                status=status,
+                maximize=maximize,
+                seed=seed,
+                num_initial=num_initial,
+                perturbation=perturbation,
+                **options,
+            )
+            groups = Groups[NamedOptimizer](df, group, make)
+            make(df[:0])  # what is wrong with all of them is said at once
+            return groups
         space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
         events = read_events(df, space, outcome_constraints, status)
         configuration = Configuration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, final, overload
 
 import torch
@@ -18,6 +18,7 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.execution.engine import Executor
 from botorch_drbo.optimizer.checks import as_algorithm, as_rows
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shifts, compared
 from botorch_drbo.optimizer.configuration import Configuration
@@ -31,6 +32,8 @@ from botorch_drbo.optimizer.decisions import (
     recommended,
 )
 from botorch_drbo.optimizer.environment import environment
+from botorch_drbo.optimizer.evaluation import Numbers
+from botorch_drbo.optimizer.evaluations import Evaluations
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
 from botorch_drbo.optimizer.restore import begun, of_state, resumed
 from botorch_drbo.optimizer.run import Run
@@ -438,13 +441,14 @@ class RobustOptimizer:
     def tell(
         self,
         x: Tensor,
-        c: Tensor,
+        c: Tensor | None,
         y: Tensor | float | None = None,
         *,
         y_variance: Tensor | float | None = None,
         constraints: Tensor | float | None = None,
         failed: bool = False,
         closes_pending: bool = True,
+        error: str | None = None,
     ) -> None:
         r"""Report what happened.
 
@@ -454,8 +458,8 @@ class RobustOptimizer:
         without ``y`` records the context, which is used at once for the distribution of
         the context. The trial stays pending until a later call with equal ``x`` and
         ``c`` gives the outcome. If the outcome will never come, pass ``failed=True``:
-        the context is used, nothing is learnt about the outcome, and the decision is
-        avoided as pending ones are.
+        the context is used (``c=None`` if none was seen), nothing is learnt about the
+        outcome, and the decision is avoided as pending ones are.
 
         ``y_variance`` is the variance of the noise in each outcome (a squared standard
         error), if it is known; the model uses exactly this value. Pass it with every
@@ -472,7 +476,8 @@ class RobustOptimizer:
 
         Args:
             x: The executed decision, ``d_x`` or ``m x d_x``.
-            c: The contexts that occurred, ``d_c`` or ``m x d_c``.
+            c: The contexts that occurred, ``d_c`` or ``m x d_c``; None if the trials
+                failed before a context was seen.
             y: The outcomes, a number, ``m`` or ``m x 1``; None if not known yet.
             y_variance: The variances of their noise, a number for all, ``m`` or
                 ``m x 1``; None if they are not known.
@@ -480,6 +485,7 @@ class RobustOptimizer:
                 ``k`` numbers, for one constraint also ``m``. None if not measured.
             failed: True if these trials will never have an outcome.
             closes_pending: False for data from elsewhere, which no ``ask`` proposed.
+            error: Why the trials have failed, kept in ``trials``; None if not known.
 
         Raises:
             InputDataError: NaN or infinite entries, integers, rows out of bounds, a
@@ -510,8 +516,97 @@ class RobustOptimizer:
                 constraints=constraints,
                 failed=failed,
                 closes_pending=closes_pending,
+                error=error,
             )
         )
+
+    def run(
+        self,
+        evaluate: Callable[..., object],
+        num: int | None = None,
+        *,
+        total: int | None = None,
+        parallel: int = 1,
+        executor: Executor | None = None,
+        choose_context: bool = False,
+        retries: int = 3,
+        callback: Callable[[Trial], object] | None = None,
+        progress: bool = False,
+    ) -> None:
+        r"""Evaluate decisions with a function: ask, evaluate and tell, in parallel.
+
+        Decisions are evaluated elsewhere, ``parallel`` at once: whenever one
+        evaluation ends, its outcome is told and the next decision is asked, with the
+        others pending. Decisions that are pending when the call begins are evaluated
+        first (those whose context has been told already wait for their outcome).
+
+        **Where.** Without ``executor``, in processes of this machine; a script then
+        has to start its work under ``if __name__ == "__main__":``. With one, wherever
+        it makes calls: a ``concurrent.futures.Executor``, a
+        ``dask.distributed.Client``, or another object with
+        ``submit(function, *arguments)`` that returns futures with ``done()`` and
+        ``result()``. It stays yours: this call does not close it.
+
+        **What may go wrong.** If ``evaluate`` raises an error, or returns something
+        that cannot be told (a wrong shape, NaN), the trial is told as failed, with a
+        warning; ``trials[k].error`` has the traceback. If its worker dies, the decision
+        is submitted again, up to ``retries`` times, and then told as failed. An
+        error of the executor itself ends the call.
+
+        **Interrupted.** Ctrl-C ends the call with ``KeyboardInterrupt``: outcomes that
+        have come back are told, the other decisions stay pending. With a journal the
+        same holds after the process was killed: ``resume`` the run and call ``run``
+        again, and what was pending is evaluated first. Use ``total`` in a script that
+        may be restarted.
+
+        Args:
+            evaluate: Called with one decision, ``d_x``, on the CPU; with
+                ``choose_context`` with a decision and a context, ``d_c``. It returns
+                ``(c, y)`` or ``(c, y, constraints)``: the context that occurred, the
+                outcome, and the measured constraints; of a chosen context also ``y``
+                alone.
+            num: How many evaluations end in this call, completed or failed.
+            total: Instead of ``num``, how many trials of the run are over in the end,
+                completed or failed, with those told before. Nothing is done if there
+                are as many already.
+            parallel: How many evaluations are under way at once.
+            executor: What evaluates; None for processes of this machine.
+            choose_context: Whether the contexts are chosen too, as in ``ask``.
+            retries: How often a decision is submitted again whose worker died.
+            callback: Called with each ``Trial`` that is over. An error in it ends the
+                call as Ctrl-C does.
+            progress: Whether to show a bar; needs ``rich``.
+
+        Raises:
+            InputDataError: A wrong argument; a function that cannot be sent to a
+                process; an executor that is closed or broken; no worker that ever
+                answers; pending decisions with a chosen context in a run without, or
+                the other way around; or as ``ask``. No outcome is lost.
+            UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
+
+        Example:
+            >>> from concurrent.futures import ThreadPoolExecutor
+            >>> def evaluate(x):
+            ...     c = torch.rand(1)  # the world
+            ...     return c, -(x - c).square().sum()
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> opt = RobustOptimizer("random", unit, unit)
+            >>> with ThreadPoolExecutor() as threads:
+            ...     opt.run(evaluate, num=6, parallel=2, executor=threads)
+            >>> opt
+            RobustOptimizer('random', outcomes=6, pending=0)
+        """
+        Evaluations(
+            evaluate=evaluate,
+            num=num,
+            total=total,
+            parallel=parallel,
+            executor=executor,
+            choose_context=choose_context,
+            retries=retries,
+            callback=callback,
+            progress=progress,
+        ).carry_out(self._run, Numbers(self.space.bounds.dtype))
 
     def withdraw(self, trial: int) -> None:
         r"""Remove what was told about a trial, or cancel a proposed decision.

@@ -15,6 +15,7 @@ from botorch_drbo.optimizer.events import Ask, Event, Tell, Withdraw
 from botorch_drbo.optimizer.journal import Journal
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.stored_events import read_event, write_event
+from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.space import Space
 
@@ -69,7 +70,7 @@ class Run:
                 if dtypes and isinstance(event, Tell):
                     event.within(run.configuration)  # else there may be no such rows
                     event = _as_matched_then(event, dtypes, run.ledger)
-                run._accept(event.within(run.configuration))
+                run.accept(event.within(run.configuration))
             except BotorchError as error:
                 line = f" (line {number + 1})" if in_lines else ""
                 raise InputDataError(
@@ -93,18 +94,38 @@ class Run:
             BotorchTensorDimensionError: Shapes that do not match.
             UnsupportedError: The recipe can make nothing of what was told.
         """
+        self.accept(self.checked(event))
+
+    def checked(self, event: Ask | Tell | Withdraw) -> Event:
+        """The event as the run would keep it; nothing is recorded.
+
+        Raises:
+            InputDataError: It does not fit the run.
+            BotorchTensorDimensionError: Shapes that do not match.
+            UnsupportedError: The recipe can make nothing of what was told.
+        """
         if isinstance(event, Tell):
             outcomes = self.ledger.standing.outcomes
-            self._accept(event.within(self.configuration, outcomes))
+            kept: Event = event.within(self.configuration, outcomes)
         else:
-            self._accept(event.within(self.configuration))
+            kept = event.within(self.configuration)
+        self.ledger.change(kept)
+        return kept
 
-    def _accept(self, event: Event) -> None:
-        """First on the disk, then in memory, both or neither."""
+    def accept(self, event: Event) -> tuple[Trial, ...]:
+        """First on the disk, then in memory, both or neither.
+
+        Args:
+            event: An event that is checked.
+
+        Returns:
+            What the trials have become that it is about.
+        """
         change = self.ledger.change(event)
         if self.journal is not None:
             self.journal.append(write_event(event, self.ledger.num_events + 1))
         self.ledger.accept(change)
+        return change.trials
 
 
 def _as_matched_then(event: Tell, dtypes: dict[str, str], ledger: Ledger) -> Tell:
@@ -113,10 +134,12 @@ def _as_matched_then(event: Tell, dtypes: dict[str, str], ledger: Ledger) -> Tel
     They matched up to the rounding of the dtype in which a row was told, also of
     float16 and bfloat16; today such a row is what was executed.
     """
-    space, X, C = ledger.space, event.x.clone(), event.c.clone()
     eps = {name: torch.finfo(getattr(torch, of)).eps for name, of in dtypes.items()}
     if max(eps.values()) <= torch.finfo(torch.float32).eps:
         return event  # as today
+    if event.c is None:
+        raise InputDataError("A trial without a context has no dtype of one.")
+    space, X, C = ledger.space, event.x.clone(), event.c.clone()
     x_slack = rounding(space.bounds.to(X), eps.get("x", 0.0))
     c_slack = rounding(space.context_bounds.to(C), eps.get("c", 0.0))
     trials = ledger.standing.open_trials()

@@ -63,7 +63,7 @@ def _write_ask(event: Ask) -> dict[str, Any]:
 def _write_tell(event: CheckedTell) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "x": event.x.tolist(),
-        "c": event.c.tolist(),
+        "c": None if event.c is None else event.c.tolist(),
         "closes_pending": event.closes_pending,
     }
     if not event.failed:
@@ -72,6 +72,8 @@ def _write_tell(event: CheckedTell) -> dict[str, Any]:
         value: Tensor | None = getattr(event, name)
         if value is not None:
             fields[name] = value.tolist()
+    if event.error is not None:
+        fields["error"] = event.error
     return fields
 
 
@@ -212,6 +214,13 @@ def _flag(value: object, name: str) -> bool:
     return value
 
 
+def _text(value: object, name: str) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise InputDataError(f"`{name}` must be a text, got {_brief(value)}.")
+    return value
+
+
 def _trial(value: object, name: str) -> int:
     """The number of a trial."""
     if type(value) is not int:
@@ -265,7 +274,11 @@ _KINDS: dict[str, dict[str, _Field]] = {
         "y": _Field(_vector, nullable=True),
         "y_variance": _Field(_vector, required=False),
     },
-    "fail": _TELL_ENTRIES,
+    "fail": {
+        **_TELL_ENTRIES,
+        "c": _Field(_matrix, nullable=True),
+        "error": _Field(_text, required=False),
+    },
     "withdraw": {"trial": _Field(_trial)},
 }
 """The fields of each kind of event, beside ``event`` and ``number``."""

@@ -69,6 +69,7 @@ def read_events(
     limits = check_limits(limits or {}, space)
     _check_columns(df, space, [*limits, *([] if status is None else [status])])
     words = _statuses(df, space, status)
+    _check_failed(df, space, limits, words)
     kept = [i for i, word in enumerate(words) if word != "withdrawn"]
     _check_contexts(df, space, kept)
     kinds = _kinds(df, space, limits, words)
@@ -139,7 +140,7 @@ def _statuses(df: pd.DataFrame, space: Space, column: str | None) -> list[str]:
         str(word).strip().lower() if filled else ""
         for word, filled in zip(df[column], _filled(df, [column])[column], strict=True)
     ]
-    filled = _filled(df, [space.outcome, *space.contexts])
+    filled = _filled(df, [space.outcome])
     for i, (word, told) in enumerate(zip(words, filled[space.outcome], strict=True)):
         place = cell("df", row_names(df), i, column)
         if told and word in ("pending", "failed"):
@@ -153,14 +154,23 @@ def _statuses(df: pd.DataFrame, space: Space, column: str | None) -> list[str]:
                 f"{place} is {word!r}, and the row has no outcome. Then it is empty or "
                 f"one of {list(_WITHOUT_OUTCOME)}.{near}"
             )
-        empty = next((name for name in space.contexts if not filled[name][i]), None)
-        if word == "failed" and empty is not None:
-            raise InputDataError(
-                f"{cell('df', row_names(df), i, empty)} is empty, but the row has "
-                "failed. Fill in the contexts that it met; write 'withdrawn' in place "
-                "of 'failed' if it was never tried."
-            )
     return words
+
+
+def _check_failed(
+    df: pd.DataFrame, space: Space, limits: Limits, words: Sequence[str]
+) -> None:
+    """What was measured of a failed row belongs to a context."""
+    filled = _filled(df, [*space.contexts, *limits])
+    for i, word in enumerate(words):
+        empty = next((name for name in space.contexts if not filled[name][i]), None)
+        measured = any(filled[name][i] for name in limits)
+        if word == "failed" and empty is not None and measured:
+            raise InputDataError(
+                f"{cell('df', row_names(df), i, empty)} is empty, but limits of the "
+                "row were measured before it failed. Fill in the contexts that it met; "
+                "write 'withdrawn' in place of 'failed' if it was never tried."
+            )
 
 
 def _check_contexts(df: pd.DataFrame, space: Space, kept: Sequence[int]) -> None:
@@ -222,14 +232,14 @@ def _events(
     x = to_tensor(df, space.decisions, "df")
     asked = not kind.has_outcome
     events: list[Ask | Tell] = [Ask(x=x)] if asked else []
-    if not kind.has_contexts:
+    if not kind.has_contexts and not kind.failed:
         return events
     y, outcome = None, space.outcome
     if kind.has_outcome:
         y = to_outcomes(df[outcome], outcome, "df")
     told = Tell(
         x=x,
-        c=to_tensor(df, space.contexts, "df"),
+        c=to_tensor(df, space.contexts, "df") if kind.has_contexts else None,
         y=y,
         constraints=_room(df, limits) if kind.is_measured else None,
         failed=kind.failed,

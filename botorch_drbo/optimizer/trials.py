@@ -32,6 +32,8 @@ class Trial:
             laboratory, ``d_c``; None where the world decides.
         actions: The round's set, of which the executed decision must be a row,
             ``m x d_x``; None for the whole box.
+        error: Why a failed trial has failed, for example a traceback; None if that was
+            not told.
     """
 
     number: int
@@ -45,6 +47,7 @@ class Trial:
     known_context: Tensor | None = None
     chosen_context: Tensor | None = None
     actions: Tensor | None = None
+    error: str | None = None
 
     @property
     def is_open(self) -> bool:

@@ -27,7 +27,7 @@ def plot_slice(
     Args:
         found: From ``recommendation.slices.slice_through``.
         variable: What the variable is: a logarithmic one has a logarithmic axis, and a
-            category bars in place of a line.
+            category bars instead of a line.
         ax: Where to draw; a new figure if None.
         name: The label of the horizontal axis, with its unit.
         outcome: What the outcome is, with its unit.
@@ -40,7 +40,7 @@ def plot_slice(
         >>> from botorch_drbo.plotting.slices import plot_slice
         >>> from botorch_drbo.space import Continuous
         >>> v = torch.linspace(0, 1, 5)
-        >>> found = Slice(0, v, v, v - 1, v + 1, v >= 0, place=2, level=0.9)
+        >>> found = Slice(0, v, v, v - 1, v + 1, v >= 0, index=2, level=0.9)
         >>> plot_slice(found, Continuous(0, 1), name="price (EUR)").get_xlabel()
         'price (EUR)'
     """
@@ -50,14 +50,14 @@ def plot_slice(
     mean, lower, upper = (np.where(allowed, v, np.nan) for v in (mean, lower, upper))
     band = f"{found.level:.0%} interval"
     if isinstance(variable, Category):
-        places = np.arange(len(mean))
+        positions = np.arange(len(mean))
         ends = (mean - lower, upper - mean)
         ax.errorbar(
-            places, mean, ends, fmt="o", color=COLOURS[0], capsize=4, label=band
+            positions, mean, ends, fmt="o", color=COLOURS[0], capsize=4, label=band
         )
-        ax.set_xticks(places, variable.choices)
+        ax.set_xticks(positions, variable.choices)
         ax.margins(x=0.2)
-        own = float(found.place)
+        own = float(found.index)
     else:
         values = np.array(variable.decode(found.values), dtype=float)
         ax.plot(values, mean, color=COLOURS[0], lw=2.0, label="expected")
@@ -67,10 +67,10 @@ def plot_slice(
         if variable.logarithmic:
             _plain_log_scale(ax)
         ax.margins(x=0.02)
-        own = values[found.place]
+        own = values[found.index]
     ax.plot(
         [own],
-        [mean[found.place]],
+        [mean[found.index]],
         "s",
         color=COLOURS[1],
         markersize=7,

@@ -87,19 +87,6 @@ def columns_from(sources: Sequence[int], columns: Sequence[int]) -> list[int]:
     ]
 
 
-def is_columnwise(transform: Module | None, num_columns: int) -> bool:
-    r"""Whether each column is known to be transformed by itself, and to stay in place.
-
-    Args:
-        transform: An input transform, or None.
-        num_columns: Columns of its inputs.
-
-    Returns:
-        False also for transforms that this package does not know.
-    """
-    return column_sources(transform, num_columns) == list(range(num_columns))
-
-
 def keeps_differences(transform: Module | None, num_columns: int) -> bool:
     r"""Whether two contexts are known to differ by the same for every decision.
 

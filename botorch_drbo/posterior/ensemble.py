@@ -247,6 +247,10 @@ class EnsembleView(View):
         super().__init__(views[0].contexts)
         self.views = tuple(views)
 
+    def coarse(self) -> View:
+        r"""That of each member."""
+        return EnsembleView([view.coarse() for view in self.views])
+
     def _at(self, X: Tensor) -> LocalMoments:
         return _EnsembleMoments(self, X)
 

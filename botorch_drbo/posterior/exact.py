@@ -24,6 +24,7 @@ from torch import Tensor
 
 from botorch_drbo.kernels.components import KernelComponent, kernel_components
 from botorch_drbo.kernels.correlations import is_smooth
+from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
@@ -38,7 +39,7 @@ from botorch_drbo.posterior.stationary_moments import (
     stationary_moments,
     stationary_slopes,
 )
-from botorch_drbo.posterior.training import outcome_map, training_system
+from botorch_drbo.posterior.training import conditioned_system, outcome_map
 from botorch_drbo.posterior.view import (
     Integral,
     LocalMoments,
@@ -116,32 +117,35 @@ class ExactPosterior(MarginalPosterior):
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
         self.gp = model
+        self.kernel = prior_kernel(cast(Kernel, model.covar_module))
         with torch.no_grad():
-            training = training_system(model)
-            Z, alpha, root = training.inputs, training.alpha, training.root
+            known = conditioned_system(model)
+            Z, alpha, inverse_root = known.inputs, known.alpha, known.inverse_root
             if pending is not None:
-                # Hallucinated outcomes: pending inputs enter the factor of
-                # [[K + noise, k], [k', k_PP + noise]], and alpha is zero there.
+                # Hallucinated outcomes: pending inputs enter the factor, and alpha is
+                # zero there.
                 P = model.transform_inputs(pending.to(Z))
-                cross = self.covariance(Z, P).double()
+                cross = inverse_root @ self.covariance(Z, P).double()  # R k(Z, P)
                 K_PP = self.covariance(P, P).double()
                 # Not less than the rounding of the model's dtype.
                 min_noise = (
                     _ROUNDING * torch.finfo(Z.dtype).eps * K_PP.diagonal().mean()
                 )
-                noise = (pending_noise * training.noise.mean()).clamp_min(min_noise)
+                noise = (pending_noise * known.noise.mean()).clamp_min(min_noise)
                 K_PP = K_PP + noise * torch.eye(len(P)).to(K_PP)
-                covariance = torch.cat(
-                    [
-                        torch.cat([training.covariance, cross], dim=-1),
-                        torch.cat([cross.mT, K_PP], dim=-1),
-                    ]
+                # [[L, 0], [k L^-T, root]]^-1, for R in place of L^-1
+                root = psd_safe_cholesky(K_PP - cross.mT @ cross)
+                below = torch.linalg.solve_triangular(
+                    root,
+                    torch.cat(
+                        [-cross.mT @ inverse_root, torch.eye(len(P)).to(K_PP)], -1
+                    ),
+                    upper=False,
                 )
-                root = psd_safe_cholesky(covariance)
+                above = torch.nn.functional.pad(inverse_root, (0, len(P)))
+                inverse_root = torch.cat([above, below])
                 Z = torch.cat([Z, P])
                 alpha = torch.cat([alpha, alpha.new_zeros(len(P), 1)])
-            identity = torch.eye(len(root)).to(root)
-            inverse_root = torch.linalg.solve_triangular(root, identity, upper=False)
             scale, offset = outcome_map(model, posterior_transform)
             prior = Z.new_zeros(())
             if isinstance(model.mean_module, ConstantMean):
@@ -288,7 +292,7 @@ class ExactPosterior(MarginalPosterior):
 
     def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
         K = self.covariance(Z, self.train_inputs)  # N x t
-        prior = cast(Callable[..., Tensor], self.gp.covar_module)(Z, diag=True)
+        prior = cast(Tensor, self.kernel(Z, diag=True))
         explained = (K @ self.inverse_root.mT).square().sum(-1)
         return (K @ self.alpha).squeeze(-1), prior - explained
 
@@ -303,8 +307,7 @@ class ExactPosterior(MarginalPosterior):
             ``... x k x n``.
         """
         with SmoothDistances():
-            kernel = cast(Callable[..., Any], self.gp.covar_module)
-            return kernel(left, right).to_dense()
+            return cast(Any, self.kernel)(left, right).to_dense()
 
 
 class RowsIntegral(Integral, ABC):
@@ -358,7 +361,7 @@ class RowsIntegral(Integral, ABC):
     def _prior_of_all(self) -> Tensor | None:
         """The prior's variance where it is the same for all decisions, a scalar."""
         exact = self.posterior
-        kernel = cast(Kernel, exact.gp.covar_module)
+        kernel = exact.kernel
         transform = getattr(exact.gp, "input_transform", None)
         if not is_stationary(kernel) or not keeps_differences(
             transform, exact.num_columns
@@ -428,6 +431,6 @@ class _ExactMoments(LocalMoments):
 def _components(model: SingleTaskGP, d: int) -> list[KernelComponent] | None:
     """The summands of a kernel that is a sum of products of stationary factors."""
     try:
-        return kernel_components(cast(Kernel, model.covar_module), d)
+        return kernel_components(prior_kernel(cast(Kernel, model.covar_module)), d)
     except UnsupportedError:  # GPyTorch evaluates it
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import cast
 
@@ -18,12 +19,14 @@ from torch import Tensor
 
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
+from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
 from botorch_drbo.posterior.separable import (
     SeparableKernel,
     SkeletonSystem,
+    coarse_moments,
     separable_moments,
     separable_slopes,
 )
@@ -104,7 +107,7 @@ class ProductPosterior(MarginalPosterior):
         sources = _sources(model)
         if type(model.mean_module) not in (ConstantMean, ZeroMean) or sources is None:
             return None
-        kernel = cast(Kernel, model.covar_module)
+        kernel = prior_kernel(cast(Kernel, model.covar_module))
         columns = columns_from(sources, context_indices)
         return context_components(kernel, len(sources), columns)
 
@@ -460,7 +463,14 @@ class SeparableView(View):
         self.posterior = posterior
         inside, _ = posterior.contexts_inside(contexts)
         self.system = posterior.system_at(inside.to(contexts))
+        self.moments = separable_moments
         self._sides: tuple[Tensor, Tensor] | None = None
+
+    def coarse(self) -> View:
+        r"""The variances of a float32 product, which takes half of the time."""
+        same = copy(self)
+        same.moments = coarse_moments
+        return same
 
     def _at(self, X: Tensor) -> LocalMoments:
         return _SeparableMoments(self, X)
@@ -499,7 +509,7 @@ class _SeparableMoments(LocalMoments):
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         system = self.view.system
         system = system._replace(context_side=system.context_side[:, part])
-        mean, variance = separable_moments(self.side, system).unbind()
+        mean, variance = self.view.moments(self.side, system).unbind()
         return mean, variance
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import hardshrink
 
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.split_kernel import SplitComponent
@@ -14,6 +15,7 @@ from botorch_drbo.kernels.split_kernel import SplitComponent
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS
 _TEMPORARIES = 4
+_TINY = 1e-9  # of the largest: in squares still a number of float32
 
 
 class SeparableKernel:
@@ -205,6 +207,37 @@ def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
         Means and variances, ``2 x b x r``; twice differentiable in ``A``.
     """
     return SeparableMoments.apply(decision_side, system)
+
+
+def coarse_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
+    r"""Evaluate the same without a gradient: means, and variances of few digits.
+
+    The product with the ``t x t`` matrix is one of float32 numbers. Of the variance
+    that the data explain, about four digits are right.
+
+    Args:
+        decision_side: ``A``, ``m x b x t``.
+        system: The other side, and the training data.
+
+    Returns:
+        Means and variances, ``2 x b x r``.
+    """
+    b, r = decision_side.shape[1], system.context_side.shape[1]
+    weighted = system.context_side * system.alpha.mT  # m x r x t
+    mean = (decision_side @ weighted.mT).sum(0)  # b x r
+    # Sums of subnormal numbers are slow, and squares of tiny ones are subnormal.
+    root = system.inverse_root
+    root = hardshrink(root, _TINY * root.abs().amax().item()).float().mT
+    sides, context_side = decision_side.float(), system.context_side.float()
+    rows, _ = system.blocks(b)
+    explained = []
+    for block in sides.split(rows, dim=1):
+        K = _kernel_rows(block, context_side)  # b r x t
+        V = hardshrink(K, _TINY * system.variance) @ root
+        explained.append(torch.linalg.vecdot(V, V))
+    variance = system.variance - torch.cat(explained).reshape(b, r).to(mean)
+    mean = system.offset + system.scale * mean
+    return torch.stack([mean, system.scale**2 * variance.clamp_min(0.0)])
 
 
 class SeparableMoments(torch.autograd.Function):

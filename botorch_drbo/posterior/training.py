@@ -9,12 +9,16 @@ from botorch.acquisition.objective import (
     PosteriorTransform,
     ScalarizedPosteriorTransform,
 )
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import InducingPointKernel, Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
+
+_BLOCK_ELEMENTS = 2**21  # of the kernel between inducing points and rows
 
 
 class TrainingSystem(NamedTuple):
@@ -39,6 +43,85 @@ class TrainingSystem(NamedTuple):
         """``(K + noise)^-1 (y - m)``, ``t x 1``."""
         return torch.cholesky_solve(self.residual, self.root)
 
+    @property
+    def inverse_root(self) -> Tensor:
+        """``L^-1``, ``t x t``."""
+        identity = torch.eye(len(self.root)).to(self.root)
+        return torch.linalg.solve_triangular(self.root, identity, upper=False)
+
+    def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
+        r"""By Matheron's rule: ``(K + noise)^-1 (y - m - g - eps)`` of each path.
+
+        Args:
+            prior: Paths of the prior at ``inputs``, ``P x t``, less their mean.
+            draws: Standard normal, ``P x t``.
+
+        Returns:
+            What kernel rows are multiplied by and added to the prior's, ``P x t``.
+        """
+        noise = self.noise.clamp_min(0.0).sqrt() * draws
+        return torch.cholesky_solve((self.residual.mT - prior - noise).mT, self.root).mT
+
+
+class InducingSystem(NamedTuple):
+    r"""What the rows of a model of inducing points say, at the inducing points.
+
+    With ``u`` the inducing points, ``Q = K_{zu} K_uu^-1 K_{uz}`` and ``D`` the noise
+    and what ``Q`` leaves out of the variance of each row, as GPyTorch predicts from
+    an ``InducingPointKernel`` [SnelsonGhahramani2006]_:
+
+    .. math:: \alpha = \Sigma^{-1} K_{uz} D^{-1} (y - m), \qquad
+        R' R = K_{uu}^{-1} - \Sigma^{-1}, \qquad
+        \Sigma = K_{uu} + K_{uz} D^{-1} K_{zu}
+
+    so that :math:`m + k_u(x) \alpha` and :math:`k(x, x) - \lVert R k_u(x) \rVert^2`
+    are the moments: those of an exact model with ``m`` rows.
+
+    Args:
+        inputs: The inducing points, transformed, ``m x d``, in the model's dtype.
+        noise: Noise variances of the rows, ``t``, float64.
+        alpha: ``m x 1``, float64.
+        inverse_root: ``R``, ``m x m``, float64.
+        spread: A root of ``Sigma^-1``, ``m x m``, float64.
+        root: The lower Cholesky factor of ``K_uu``, ``m x m``, float64.
+    """
+
+    inputs: Tensor
+    noise: Tensor
+    alpha: Tensor
+    inverse_root: Tensor
+    spread: Tensor
+    root: Tensor
+
+    def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
+        r"""By Matheron's rule: ``K_uu^-1 (f_u - m - g)``, with ``f_u`` drawn.
+
+        Args:
+            prior: Paths of the prior at ``inputs``, ``P x m``, less their mean.
+            draws: Standard normal, ``P x m``.
+
+        Returns:
+            What kernel rows are multiplied by and added to the prior's, ``P x m``.
+        """
+        known = torch.cholesky_solve(prior.mT, self.root).mT
+        return self.alpha.mT + draws @ self.spread.mT - known
+
+
+def conditioned_system(model: SingleTaskGP) -> TrainingSystem | InducingSystem:
+    r"""What a model's data say: of all rows, or summed up at inducing points.
+
+    Args:
+        model: A ``SingleTaskGP`` of one output with a Gaussian likelihood. It goes to
+            eval mode.
+
+    Returns:
+        The system, without a graph. It has ``inputs``, ``alpha``, ``inverse_root`` and
+        ``path_weights`` in either case.
+    """
+    if isinstance(model.covar_module, InducingPointKernel):
+        return _inducing_system(model, model.covar_module)
+    return training_system(model)
+
 
 def training_system(model: SingleTaskGP) -> TrainingSystem:
     r"""Factor a model's training covariance in float64; the model goes to eval mode.
@@ -48,7 +131,16 @@ def training_system(model: SingleTaskGP) -> TrainingSystem:
 
     Returns:
         The system, without a graph.
+
+    Raises:
+        UnsupportedError: A model of inducing points: it keeps no such matrix.
     """
+    if isinstance(model.covar_module, InducingPointKernel):
+        raise UnsupportedError(
+            f"This needs the covariance of all {len(model.train_targets):,} rows, and "
+            "the model sums them up at inducing points. Take a surrogate with a larger "
+            "`max_exact`, or fewer rows."
+        )
     model.eval()
     with torch.no_grad():
         Z = get_train_inputs(model, transformed=True)[0]  # t x d
@@ -60,6 +152,46 @@ def training_system(model: SingleTaskGP) -> TrainingSystem:
         residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
         root = psd_safe_cholesky(covariance)
     return TrainingSystem(Z, noise, covariance, root, residual)
+
+
+def _inducing_system(
+    model: SingleTaskGP, kernel: InducingPointKernel
+) -> InducingSystem:
+    """In one pass over blocks of rows: memory does not grow with their number."""
+    model.eval()
+    base = cast(Kernel, kernel.base_kernel)
+    with torch.no_grad():
+        Z = get_train_inputs(model, transformed=True)[0]  # t x d
+        U = cast(Tensor, kernel.inducing_points).detach()  # m x d
+        likelihood, targets = model.likelihood, cast(Tensor, model.train_targets)
+        noise = cast(Tensor, likelihood.noise).double().expand(targets.shape)
+        root = psd_safe_cholesky(base(U, U).to_dense().double())
+        identity = torch.eye(len(root)).to(root)
+        inverse = torch.linalg.solve_triangular(root, identity, upper=False)
+        gram, weighted = torch.zeros_like(root), root.new_zeros(len(root), 1)
+        for rows in torch.arange(len(Z)).split(max(1, _BLOCK_ELEMENTS // len(U))):
+            part = Z[rows]
+            whitened = inverse @ base(U, part).to_dense().double()  # m x k
+            missed = base(part, diag=True).double() - whitened.square().sum(0)
+            scale = (noise[rows] + missed.clamp_min(0.0)).rsqrt()
+            mean = cast(Tensor, model.mean_module(part))
+            residual = scale * (targets[rows] - mean).double()
+            whitened = whitened * scale
+            gram += whitened @ whitened.mT
+            weighted += whitened @ residual.unsqueeze(-1)
+        # Sigma = L (I + G) L': all in the eigenvectors of G.
+        values, vectors = torch.linalg.eigh(gram)
+        values = values.clamp_min(0.0)
+        spread = inverse.mT @ (vectors / (1.0 + values).sqrt())
+        explained = (values / (1.0 + values)).sqrt().unsqueeze(-1)
+        return InducingSystem(
+            inputs=U,
+            noise=noise,
+            alpha=spread @ (spread.mT @ (root @ weighted)),
+            inverse_root=explained * (vectors.mT @ inverse),
+            spread=spread,
+            root=root,
+        )
 
 
 def outcome_map(

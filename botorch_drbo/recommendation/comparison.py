@@ -118,7 +118,7 @@ class Comparison:
             i = int(self.gains.mean[:, 0].argmax())
             gain = _plus_minus(self.gains, i, 0)
             if i == 0 or self.better[i, 0] < SURE:
-                return f"No method is surely better than {first} as things are."
+                return f"No method is significantly better than {first} as things are."
             return f"{self.methods[i]} gains {gain} over {first} as things are."
         j = 1 + int(self.costs.mean[1:].argmax())
         cost, error = self.costs.mean[j].item(), self.values.deviation[0, j].item()

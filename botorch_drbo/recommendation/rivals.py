@@ -107,8 +107,7 @@ def against_rivals(
     best = _most_dangerous(values[1:], weights)
     total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
     compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
-    others = values[1:][best].double()
-    stability = overtaken(ball, weights, values[0], others, rivals[best])
+    stability = overtaken(ball, weights, values[0], values[1:][best], rivals[best])
     return replace(stability, compared=compared, by_column=problem.by_column)
 
 

@@ -25,13 +25,13 @@ class Slice:
     r"""What is believed of the expected outcome along one decision variable.
 
     Attributes:
-        column: Which variable, by its place.
+        column: Which variable, by its column number.
         values: Its values as the model sees them, ``k``, ascending.
         mean: The expected outcome at each, ``k``.
         lower: The lower end of its interval, ``k``.
         upper: The upper end, ``k``.
         allowed: Whether the constraints of the decisions allow it, ``k``.
-        place: Which of the values is that of the decision itself.
+        index: Which of the values is that of the decision itself.
         level: Of the intervals.
     """
 
@@ -41,7 +41,7 @@ class Slice:
     lower: Tensor
     upper: Tensor
     allowed: Tensor
-    place: int
+    index: int
     level: float
 
     def mirrored(self) -> Slice:
@@ -53,7 +53,7 @@ class Slice:
             -self.upper,
             -self.lower,
             self.allowed,
-            self.place,
+            self.index,
             self.level,
         )
 
@@ -97,7 +97,7 @@ def slice_through(
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
         >>> space = SearchSpace(unit, unit)
         >>> found = slice_through(model, space, Z[0, :1], ContextSet(Z[:, 1:]), 0)
-        >>> found.mean.shape, found.values[found.place].item() == Z[0, 0].item()
+        >>> found.mean.shape, found.values[found.index].item() == Z[0, 0].item()
         (torch.Size([26]), True)
     """
     rest = 0.5 * (1.0 - check_level(level))
@@ -119,7 +119,7 @@ def slice_through(
         lower=lower,
         upper=upper,
         allowed=feasible(space, moved),
-        place=int((values == x[column]).nonzero()[0]),
+        index=int((values == x[column]).nonzero()[0]),
         level=level,
     )
 
@@ -132,8 +132,8 @@ def _values(space: SearchSpace, column: int, x: Tensor) -> Tensor:
     listed = space.discrete.get(column)
     if listed is not None:
         steps = torch.linspace(0, len(listed) - 1, min(_NUM_VALUES, len(listed)))
-        places = steps.round().long().tolist()
-        grid = torch.tensor([float(listed[i]) for i in places]).to(x)
+        indices = steps.round().long().tolist()
+        grid = torch.tensor([float(listed[i]) for i in indices]).to(x)
     else:
         lower, upper = space.bounds[:, column].tolist()
         grid = torch.linspace(lower, upper, _NUM_VALUES).to(x)

@@ -13,7 +13,8 @@ from botorch_drbo.ambiguity import AmbiguitySet
 _TIMES = 4.0  # the recipe's own radius: as far as the default of a profile
 _NUM_RADII = 7
 _BISECTIONS = 8  # to two thousandths of the recipe's own radius
-_ROUNDING = 1e-9  # of the range of the values: a smaller difference is none
+_ALIKE = 1e-6  # of the range of the values: what solvers and searches leave undecided
+_ROUNDING = 16.0  # units in the last place of the largest value
 
 
 _Row = TypeVar("_Row")
@@ -65,7 +66,7 @@ class Stability(Generic[_Row]):
         if self.until is None:
             return f"beyond {beyond}"
         if self.until == self.radius:
-            return f"not at {now} itself: {rival} has it better"
+            return f"not at {now} itself: {rival} has a better worst case"
         return f"up to {until}, then {rival}"
 
 
@@ -81,17 +82,19 @@ def overtaken(
     Args:
         ball: The set on these contexts, with the recipe's own radius.
         weights: Of the reference, ``n``.
-        values: The decision's outcome in each context, ``n``.
-        rival_values: Those of the others, ``m x n``.
+        values: The decision's outcome in each context, ``n``; of the dtype that they
+            were computed in, whose rounding makes nobody better.
+        rival_values: Those of the others, ``m x n``, of the same dtype.
         rivals: The others, ``m x d_x``.
 
     Returns:
         Where and by which.
     """
+    everything = torch.cat([values.unsqueeze(0), rival_values])
+    rounding = _ROUNDING * torch.finfo(everything.dtype).eps * everything.abs().max()
+    slack = _ALIKE * (everything.max() - everything.min()).double() + rounding
     weights, values = weights.double(), values.double()
     rival_values = rival_values.double()
-    everything = torch.cat([values.unsqueeze(0), rival_values])
-    slack = _ROUNDING * (everything.max() - everything.min())
 
     def gains(rows: Tensor, radius: float) -> Tensor:
         """By how much each row has the better worst case, ``k``."""

@@ -18,11 +18,12 @@ from torch.nn import Module, ModuleList
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.models import settle
-from botorch_drbo.posterior.training import outcome_map, training_system
+from botorch_drbo.posterior.training import conditioned_system, outcome_map
 from botorch_drbo.posterior.view import join_columns
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 from botorch_drbo.sample_paths.support import supports_paths
@@ -125,7 +126,7 @@ class PosteriorPaths(Module):
         self.memory_budget = memory_budget
         generator = Generator().manual_seed(check_count(seed, "seed", 0))
         settle(model)
-        system = training_system(model)
+        system = conditioned_system(model)
         raw = get_train_inputs(model, transformed=False)[0]
         self.context_indices = tuple(context_indices)
         decisions = _decision_columns(self.context_indices, raw.shape[-1])
@@ -154,7 +155,9 @@ class PosteriorPaths(Module):
                     for factor in component.factors
                 )
             )
-            for component in kernel_components(cast(Kernel, model.covar_module), d)
+            for component in kernel_components(
+                prior_kernel(cast(Kernel, model.covar_module)), d
+            )
         ]
         check_count(num_features, "num_features", len(components))
         self.features = RandomFourierFeatures(
@@ -180,12 +183,9 @@ class PosteriorPaths(Module):
         self.components = ModuleList(
             SplitComponent(component, centred, self.split) for component in components
         )
-        noise_draws = noise_draws.to(Z) * system.noise.clamp_min(0.0).sqrt()
-        # Matheron's rule: weights (K + noise)^-1 (y - m(Z) - g(Z) - eps) of each path.
-        residual = (
-            system.residual.mT - self.features.at(centred, memory_budget) - noise_draws
+        weights = system.path_weights(
+            self.features.at(centred, memory_budget), noise_draws.to(Z)
         )  # P x t
-        weights = torch.cholesky_solve(residual.mT, system.root).mT
         self.register_buffer("weights", weights.contiguous(), persistent=False)
         self._cache: tuple[Tensor, int, Tensor, _ContextSide] | None = None
 

@@ -17,6 +17,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_drbo.kernels.components import kernel_components
+from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior
 
@@ -71,7 +72,7 @@ def supports_paths(
         )
     try:
         kernel_components(
-            cast(Kernel, model.covar_module),
+            prior_kernel(cast(Kernel, model.covar_module)),
             get_train_inputs(model, transformed=True)[0].shape[-1],
         )
     except UnsupportedError as error:

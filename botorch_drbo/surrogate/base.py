@@ -29,6 +29,7 @@ class ModelData:
         categories: Inputs that are categories, and how many there are.
         num_joint: How many decision and context variables there are; None for ``d``.
         noun: What the outcomes are, for messages.
+        given_units: See ``units``; None for mean and deviation of these outcomes.
     """
 
     inputs: Tensor
@@ -38,11 +39,12 @@ class ModelData:
     categories: Categories = field(default_factory=dict)
     num_joint: int | None = None
     noun: str = "outcomes"
+    given_units: tuple[Tensor, Tensor] | None = None
 
     @cached_property
     def units(self) -> tuple[Tensor, Tensor]:
         """What becomes zero and what becomes one in a model, scalars."""
-        return level_and_unit(self.outcomes, self.noun)
+        return self.given_units or level_and_unit(self.outcomes, self.noun)
 
     @cached_property
     def scaled_outcomes(self) -> Tensor:
@@ -65,13 +67,19 @@ class ModelData:
         first, second = torch.triu_indices(len(self.inputs), len(self.inputs), 1)
         return (columns[:, first] - columns[:, second]).square()
 
-    def of_rows(self, rows: Tensor) -> ModelData:
-        """Some of the rows, ``t`` truth values, and the same of all else."""
+    def of_rows(self, rows: Tensor, *, keep_units: bool = False) -> ModelData:
+        r"""Some of the rows, and the same of all else.
+
+        Args:
+            rows: Which, ``t`` truth values.
+            keep_units: Whether zero and one stay those of all rows.
+        """
         return replace(
             self,
             inputs=self.inputs[rows],
             outcomes=self.outcomes[rows],
             Yvar=None if self.Yvar is None else self.Yvar[rows],
+            given_units=self.units if keep_units else self.given_units,
         )
 
     @property

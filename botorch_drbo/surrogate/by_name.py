@@ -36,7 +36,7 @@ def as_surrogate(given: Surrogate | str | ModelMaker) -> Surrogate:
 
     Example:
         >>> as_surrogate("matern")
-        GaussianProcess(kernel='matern52')
+        GaussianProcess(kernel='matern52', max_exact=3000)
     """
     if isinstance(given, Surrogate):
         return given

@@ -9,6 +9,7 @@ from typing import final
 
 import torch
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from botorch.optim.core import torch_minimize
 from botorch.optim.stopping import ExpMAStoppingCriterion
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch.nn.functional import softplus
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import CyclicLR
 
-from botorch_drbo._validation import check_choice
+from botorch_drbo._validation import check_choice, check_count
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import (
     RBF,
@@ -28,6 +29,7 @@ from botorch_drbo.surrogate.correlations import (
 from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.gaussian_process import model_with
 from botorch_drbo.surrogate.hyperpriors import Flat, LogNormal
+from botorch_drbo.surrogate.inducing_points import MAX_EXACT, fit_rows
 
 KERNELS: dict[str, Correlation] = {
     "rbf": RBF(),
@@ -52,23 +54,30 @@ class EdrboKernel(Surrogate):
 
     Args:
         kernel: "rbf", "rational_quadratic", "matern32" or "matern52", radial.
+        max_exact: With more outcomes the model is one of inducing points: see
+            ``inducing_points.fit_rows``.
 
     Raises:
-        InputDataError: Another kernel.
+        InputDataError: Another kernel, or a ``max_exact`` that is no count.
 
     Example:
         >>> EdrboKernel("rational_quadratic")
-        EdrboKernel(kernel='rational_quadratic')
+        EdrboKernel(kernel='rational_quadratic', max_exact=3000)
     """
 
     kernel: str = "rbf"
+    max_exact: int = MAX_EXACT
 
     def __post_init__(self) -> None:
-        """Check the name."""
+        """Check the options."""
         check_choice(self.kernel, "kernel", sorted(KERNELS))
+        check_count(self.max_exact, "max_exact")
 
-    def fit(self, data: ModelData) -> SingleTaskGP:
+    def fit(self, data: ModelData) -> Model:
         r"""Take the steps."""
+        return fit_rows(data, self.max_exact, self._fit)
+
+    def _fit(self, data: ModelData) -> SingleTaskGP:
         family = Family(
             KERNELS[self.kernel], Flat(), None, _NOISE, shape=Flat(), has_mean=False
         )

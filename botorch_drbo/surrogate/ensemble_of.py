@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from typing import final
 
 from botorch.exceptions.errors import InputDataError
@@ -23,18 +23,22 @@ class EnsembleOf(Surrogate):
 
     Args:
         members: Surrogates, at least one; or their names, if ``SURROGATES`` knows them.
+        max_exact: That of each member: with more outcomes it is a model of inducing
+            points. None for what each has by itself.
 
     Raises:
-        InputDataError: No members, or what is neither a surrogate nor the name of one.
+        InputDataError: No members, what is neither a surrogate nor the name of one, or
+            a ``max_exact`` for a member that has no such option.
 
     Example:
         >>> from botorch_drbo.surrogate import GaussianProcess
-        >>> both = EnsembleOf(["botorch", GaussianProcess("matern32")])
-        >>> both.members
-        (BoTorchDefault(), GaussianProcess(kernel='matern32'))
+        >>> both = EnsembleOf(["botorch", GaussianProcess("matern32")], max_exact=500)
+        >>> both.members[0]
+        BoTorchDefault(max_exact=500)
     """
 
     members: Sequence[Surrogate | str]
+    max_exact: int | None = None
 
     def __post_init__(self) -> None:
         """Check the members."""
@@ -50,7 +54,18 @@ class EnsembleOf(Surrogate):
                 "`EnsembleOf(['botorch', 'matern'])`."
             )
         members = tuple(as_surrogate(member) for member in self.members)
+        if self.max_exact is not None:
+            members = tuple(map(self._with_max_exact, members))
         object.__setattr__(self, "members", members)
+
+    def _with_max_exact(self, member: Surrogate) -> Surrogate:
+        if not is_dataclass(member) or not hasattr(member, "max_exact"):
+            raise InputDataError(
+                f"`max_exact` is an option of Gaussian processes, and the member "
+                f"{member!r} has none. Leave `max_exact` out, and give it to the "
+                "members that have it."
+            )
+        return replace(member, max_exact=self.max_exact)
 
     @property
     def is_ensemble(self) -> bool:

@@ -9,17 +9,19 @@ from typing import final
 import numpy as np
 import torch
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
 from gpytorch.constraints import Positive
 from gpytorch.kernels import ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from scipy.optimize import minimize
 
-from botorch_drbo._validation import check_choice
+from botorch_drbo._validation import check_choice, check_count
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import RBF, Array, Correlation, ProductMatern
 from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.hyperpriors import Gamma, LogNormal
+from botorch_drbo.surrogate.inducing_points import MAX_EXACT, fit_rows
 
 KERNELS: dict[str, Correlation] = {
     "rbf": RBF(),
@@ -52,20 +54,24 @@ class GaussianProcess(Surrogate):
 
     Args:
         kernel: "matern52" and "matern32", products over the columns; or "rbf".
+        max_exact: With more outcomes the model is one of inducing points: see
+            ``inducing_points.fit_rows``.
 
     Raises:
-        InputDataError: Another kernel.
+        InputDataError: Another kernel, or a ``max_exact`` that is no count.
 
     Example:
         >>> GaussianProcess("rbf")
-        GaussianProcess(kernel='rbf')
+        GaussianProcess(kernel='rbf', max_exact=3000)
     """
 
     kernel: str = "matern52"
+    max_exact: int = MAX_EXACT
 
     def __post_init__(self) -> None:
-        """Check the name."""
+        """Check the options."""
         check_choice(self.kernel, "kernel", sorted(KERNELS))
+        check_count(self.max_exact, "max_exact")
 
     def family(self, num_variables: int) -> Family:
         r"""The processes and their priors, for so many decisions and contexts."""
@@ -81,8 +87,11 @@ class GaussianProcess(Surrogate):
             LogNormal(-6.0, 1.5),
         )
 
-    def fit(self, data: ModelData) -> SingleTaskGP:
+    def fit(self, data: ModelData) -> Model:
         r"""Keep the higher of two maxima."""
+        return fit_rows(data, self.max_exact, self._fit)
+
+    def _fit(self, data: ModelData) -> SingleTaskGP:
         num_variables = data.inputs.shape[-1]
         posterior = LogPosterior(self.family(num_variables), data)
         best, _ = maxima(posterior, usual_lengthscale(num_variables))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
+from botorch.models.model import Model
 from scipy.special import logsumexp
 
 from botorch_drbo._validation import check_count
@@ -21,6 +22,7 @@ from botorch_drbo.surrogate.gaussian_process import (
     ranges,
     usual_lengthscale,
 )
+from botorch_drbo.surrogate.inducing_points import MAX_EXACT, fit_rows
 
 _DEGREES = 5.0  # of freedom of the proposals: with tails heavier than the posterior's
 _STEP = 1e-3  # of the differences that make a Hessian, in logarithms
@@ -47,6 +49,8 @@ class HyperparameterDraws(Surrogate):
         num_draws: The models, ``K``.
         num_proposals: The candidates among which these are drawn.
         seed: Decides the draws.
+        max_exact: With more outcomes the model is one of inducing points: see
+            ``inducing_points.fit_rows``.
 
     Raises:
         InputDataError: Another kernel, or a number that is no count.
@@ -60,6 +64,7 @@ class HyperparameterDraws(Surrogate):
     num_draws: int = 8
     num_proposals: int = 256
     seed: int = 0
+    max_exact: int = MAX_EXACT
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -67,14 +72,18 @@ class HyperparameterDraws(Surrogate):
         check_count(self.num_draws, "num_draws")
         check_count(self.num_proposals, "num_proposals")
         check_count(self.seed, "seed", minimum=0)
+        check_count(self.max_exact, "max_exact")
 
     @property
     def is_ensemble(self) -> bool:
         """It is one."""
         return True
 
-    def fit(self, data: ModelData) -> ModelEnsemble:
+    def fit(self, data: ModelData) -> Model:
         r"""Draw the hyper-parameters."""
+        return fit_rows(data, self.max_exact, self._fit)
+
+    def _fit(self, data: ModelData) -> ModelEnsemble:
         generator = np.random.default_rng(self.seed)
         d = data.inputs.shape[-1]
         family = GaussianProcess(self.kernel).family(d)

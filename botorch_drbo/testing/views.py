@@ -53,6 +53,17 @@ class PosteriorViewContract:
         expected = under.expected(under.X, under.contexts)
         under.assert_moments(view.at(under.X).moments(), expected)
 
+    def test_a_coarse_view_is_nearly_the_same(self, case: PosteriorViewCase) -> None:
+        """Means are the same, variances nearly; slopes are still there."""
+        under = ViewUnderTest(case)
+        exact, coarse = under.view().at(under.X), under.view().coarse().at(under.X)
+        (mean, variance), (same, near) = exact.moments(), coarse.moments()
+        assert near.dtype == variance.dtype
+        torch.testing.assert_close(same, mean, rtol=1e-9, atol=1e-9 * under.scales[0])
+        assert (near - variance).abs().max() <= 1e-3 * under.scales[1]
+        for a, b in zip(coarse.slopes()[2:], exact.slopes()[2:], strict=True):
+            torch.testing.assert_close(a, b)
+
     def test_a_part_is_a_slice_of_the_whole(self, case: PosteriorViewCase) -> None:
         """Of moments and of slopes."""
         under = ViewUnderTest(case)

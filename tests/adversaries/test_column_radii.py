@@ -246,6 +246,23 @@ def test_a_radius_of_one_column_does_less_than_of_two() -> None:
     assert none.worst_case_value == pytest.approx(none.expected_value, abs=1e-4)
 
 
+@pytest.mark.parametrize("radius", [{"temp": 0}, {"temp": 0, "weather": 0.0}])
+def test_where_no_column_may_move_nothing_is_said_of_multiples(radius: Any) -> None:
+    opt = optimizer()
+    found = opt.recommend(radius=radius)
+    assert found.stability is None and "times that radius" not in str(found)
+    assert found.worst_case_value == found.expected_value
+    assert "none: the worst case is the reference" in str(found)
+    with pytest.raises(InputDataError, match="radius of the set is zero"):
+        opt.robustness_profile({"stock": 15.0}, radius=radius)
+
+
+def test_nothing_may_move_where_the_only_column_of_the_radius_is_known() -> None:
+    found = optimizer().recommend(radius={"weather": 0.2}, context={"weather": "sun"})
+    assert found.stability is None
+    assert found.worst_case_value == found.expected_value
+
+
 def test_every_question_takes_it() -> None:
     opt = optimizer()
     radius = {"temp": 6, "weather": 0.1}

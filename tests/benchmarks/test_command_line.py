@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from matplotlib import pyplot as plt
 from rich.console import Console
 
 from benchmarks.__main__ import main
@@ -18,6 +19,7 @@ from benchmarks.accuracy import lipschitz, search
 from benchmarks.experiments import demo
 from benchmarks.experiments.demo import (
     MEANING,
+    SHORT,
     WORLDS,
     paired_differences,
     profits,
@@ -218,7 +220,34 @@ def test_demo_compares_each_shop_with_itself():
 
 def test_demo_explains_each_of_its_methods():
     config = from_toml("demo")
-    assert {a.name for a in config.algorithms} == set(MEANING)
+    assert {a.name for a in config.algorithms} == set(MEANING) == set(SHORT)
+
+
+def test_picture_of_the_demo_has_paired_bars_and_orders_of_their_own(
+    monkeypatch, tmp_path: Path
+):
+    monkeypatch.setattr(plt, "close", lambda figure: None)
+    earned = {"erbo": (0.0, 200.0), "wdrbo_exact": (-2.0, 204.0)}
+    shops = pd.DataFrame(
+        [
+            {"method": method, "shop": i, "copies": 100.0 + i}
+            | dict.fromkeys(WORLDS, coins)
+            for method, both in earned.items()
+            for i, coins in enumerate(both)
+        ]
+    )
+    problem = make_problem(from_toml("demo").problems[0])
+    demo.draw_demo(problem, shops, "erbo", tmp_path / "demo.png")
+    gain, reason, orders = plt.gcf().axes
+    (bars,) = gain.containers
+    # Gains of -2 and 4: mean 1, standard error 3. Unpaired it would be 143.
+    ends = [segment[:, 1].tolist() for segment in bars[2][0].get_segments()]
+    assert ends == [pytest.approx([-2.0, 4.0])] * len(WORLDS)
+    assert [text.get_text() for text in gain.get_xticklabels()] == list(WORLDS)
+    labels = [text.get_text() for text in orders.get_yticklabels()]
+    assert labels == ["trusts the past", "robust"]
+    assert len(reason.lines) == len(WORLDS) + 1  # and zero
+    plt.gcf().clear()
 
 
 def test_profits_of_the_demo_by_hand():

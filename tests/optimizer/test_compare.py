@@ -411,7 +411,7 @@ def by_hand(
             [0.0],
             50.0,
             9.0,
-            "No method is surely better than erbo as things are.",
+            "No method is significantly better than erbo as things are.",
         ),
         (
             [[0.0], [30.0]],

@@ -97,7 +97,11 @@ def test_a_row_with_some_of_its_limits_measured_is_named() -> None:
         ({}, {"status": "stat"}, "Did you mean `state`"),
         ({"state": ["failed", *ROWS["state"][1:]]}, {}, "row 0, column `state`.*Empty"),
         ({"state": [*ROWS["state"][:4], "faild", None]}, {}, "Did you mean `failed`"),
-        ({"state": [*ROWS["state"][:5], "failed"]}, {}, "row 5, column `rain`.*withdr"),
+        (
+            {"state": [*ROWS["state"][:5], "failed"], "runoff": [1.0] * 6},
+            {},
+            "row 5, column `rain`.*withdr",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(

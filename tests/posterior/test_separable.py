@@ -7,7 +7,11 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.posterior import separable
-from botorch_drbo.posterior.separable import SkeletonSystem, separable_moments
+from botorch_drbo.posterior.separable import (
+    SkeletonSystem,
+    coarse_moments,
+    separable_moments,
+)
 from tests.models import uniform
 
 B, R, T = 4, 3, 5
@@ -81,3 +85,19 @@ def test_jacobian_in_one_sweep(budget: int) -> None:
     )
     expected = torch.autograd.functional.jacobian(plain_moments, A)
     torch.testing.assert_close(found, expected)
+
+
+def test_coarse_moments_have_exact_means_and_four_digits_of_what_is_explained() -> None:
+    (mean, variance), plain = coarse_moments(A, system()), plain_moments(A)
+    torch.testing.assert_close(mean, plain[0], rtol=1e-13, atol=1e-13)
+    assert variance.dtype == torch.double
+    torch.testing.assert_close(variance, plain[1], rtol=0.0, atol=1e-4 * 0.35 * 1.2**2)
+    assert not torch.equal(variance, plain[1])  # float32 products
+
+
+def test_coarse_variances_far_from_the_data_keep_their_order() -> None:
+    # Of 1 - 1e-10 and the like: float32 would see ones only.
+    shares = torch.logspace(-5, -3, 30, dtype=torch.double)
+    sides = A[:, :1] * shares[:, None].unsqueeze(0)
+    variance = coarse_moments(sides, system())[1]
+    assert (variance.diff(dim=0) < 0.0).all()

@@ -32,8 +32,8 @@ def test_each_value_is_the_expectation_under_the_joint_posterior(
     gp, x = model(), torch.tensor([0.35, 0.6], dtype=torch.double)
     space = SearchSpace(box(2), box(1))
     found = slice_through(gp, space, x, CONTEXTS, 1, widening=widening, level=0.8)
-    assert found.values[found.place] == x[1] and len(found.values) == 26
-    for i in (0, 7, found.place, 25):
+    assert found.values[found.index] == x[1] and len(found.values) == 26
+    for i in (0, 7, found.index, 25):
         rows = torch.tensor(
             [[0.35, found.values[i].item(), c] for c in (0.1, 0.4, 0.9)]
         ).double()
@@ -57,7 +57,7 @@ def test_values_are_those_that_the_variable_may_take() -> None:
     )
     x = torch.tensor([1.0, 37.0], dtype=torch.double)
     category = slice_through(model(), space, x, CONTEXTS, 0)
-    assert category.values.tolist() == [0.0, 1.0, 2.0] and category.place == 1
+    assert category.values.tolist() == [0.0, 1.0, 2.0] and category.index == 1
     whole = slice_through(model(), space, x, CONTEXTS, 1).values
     assert torch.equal(whole, whole.round()) and 37.0 in whole
     assert whole[0] == 10 and whole[-1] == 1000 and (whole.diff() > 0).all()

@@ -47,7 +47,9 @@ def test_two_lines_cross_where_they_cross():
 def test_a_rival_that_is_ahead_already_is_named():
     at = overtaken(TotalVariation(0.2), HALF, BOLD, SAFE.unsqueeze(0), RIVALS[1:])
     assert at.until == at.radius == 0.2
-    assert at.words("x1 = 0.7") == "not at radius 0.2 itself: x1 = 0.7 has it better"
+    assert at.words("x1 = 0.7") == (
+        "not at radius 0.2 itself: x1 = 0.7 has a better worst case"
+    )
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -69,6 +71,24 @@ def test_a_rival_that_is_the_same_but_for_rounding_does_not_overtake():
     twin = (BOLD + 1e-11).unsqueeze(0)
     at = overtaken(TotalVariation(0.1), HALF, BOLD, twin, RIVALS[1:])
     assert at.until is None
+
+
+@pytest.mark.parametrize(
+    ("values", "twin"),
+    [
+        (BOLD, BOLD + 1e-6),  # what a solver leaves undecided
+        (BOLD + 1e9, BOLD + 1e9 + 1e-6),  # eight units in the last place
+        (BOLD.float() + 1e6, BOLD.float() + 1e6 + 0.125),  # the same in float32
+    ],
+)
+def test_a_tie_is_no_overtaking_whatever_the_units_and_the_dtype(values, twin):
+    assert (twin > values).all()
+    rows = twin.unsqueeze(0)
+    at = overtaken(TotalVariation(0.1), HALF, values, rows, RIVALS[1:])
+    assert at.until is None
+    better = rows + 0.01 if values.dtype == torch.double else rows + 10.0
+    at = overtaken(TotalVariation(0.1), HALF, values, better, RIVALS[1:])
+    assert at.until == at.radius
 
 
 def test_none_overtakes_up_to_four_times_the_radius():

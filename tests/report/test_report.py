@@ -182,7 +182,7 @@ def test_its_numbers_are_those_of_the_optimizer(mixed: Findings) -> None:
     best = opt.recommend()
     assert best.expected_interval is not None
     for part, name in zip(mixed.slices, opt.named_space.decisions, strict=True):
-        at = part.place
+        at = part.index
         low, high = best.expected_interval
         assert part.mean[at].item() == pytest.approx(best.expected_value, rel=1e-6)
         assert part.lower[at].item() == pytest.approx(low, rel=1e-6)

@@ -85,12 +85,15 @@ def _claims(table: pd.DataFrame) -> Table:
     rows = []
     for number, v in enumerate(verdicts(table), start=1):
         claim, found = v.claim, v.found
-        cells = ["", "", "", ""]
+        cells, needed = ["", "", "", ""], ""
         if found is not None:
+            if v.verdict == "not decided":
+                needed = f"{found.blocks_for(found.difference)} blocks"
             cells = [_blocks(found), _number(found), _p(found.p), _p(v.p)]
             cells[0] += f", {found.wins} lower"
-        rows.append([str(number), claim.text, *cells, f"**{v.verdict}**"])
+        rows.append([str(number), claim.text, *cells, f"**{v.verdict}**", needed])
     head = ["", "claim", "blocks", "difference", "p", "Holm", "verdict"]
+    head += ["would show it, if it is as large"]
     return Table(head, rows, left=2)
 
 

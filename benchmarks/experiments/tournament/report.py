@@ -21,7 +21,9 @@ from benchmarks.experiments.tournament.compare import (
 from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import rank
 
-_BY_CASE = (SETTLED, "mean moves 2 sd, badly", "worst within 1 sd", WHILE_LEARNING)
+_POINTS = 5.0  # that are worth to be told
+_MOVED = "mean moves 2 sd, badly"
+_BY_CASE = (SETTLED, _MOVED, "worst within 1 sd", WHILE_LEARNING)
 _ADVICE = {
     SETTLED: "stays as it was",
     "nothing shifts, 10 contexts": "stays as it was, and you have 10 contexts only",
@@ -38,6 +40,15 @@ _ADVICE = {
     "worst within 1 sd": "does its worst within 1 sd (W1)",
     "worst within 1 sd, 10 contexts": "does so, and you have 10 contexts only",
     "worst within 2 sd": "does its worst within 2 sd (W1)",
+}
+
+# Of the picture of prices: color, and where the name stands.
+_NAMED = {
+    "sbo_kde": ("C0", (-5, 5)),
+    "wdrbo_exact": ("C3", (-5, -14)),
+    "drbo_kde": ("C2", (-5, 5)),
+    "stable_opt": ("C1", (5, 5)),
+    "random": ("black", (5, -13)),
 }
 
 Results = Mapping[str, Mapping[str, Comparison]]
@@ -70,7 +81,10 @@ def make_report(losses: pd.DataFrame, steps: pd.DataFrame, command: str) -> Repo
             "differences.png": _differences(results),
             "price.png": _price(results),
         },
-        texts={"advice.md": f"{advice}\n"},
+        texts={
+            "advice.md": f"{advice}\n",
+            "methods.md": f"{methods_table(results)}\n",
+        },
     )
 
 
@@ -87,8 +101,8 @@ def advice_table(results: Results) -> Table:
         best = min(whole, key=lambda method: whole[method].loss)
         c, base = whole[best], whole[BASELINE]
         take = f"`{best}`"
-        if best != BASELINE and not c.sure:
-            take = f"`{BASELINE}` (`{best}` is not surely better)"
+        if best != BASELINE and not c.significant:
+            take = f"`{BASELINE}` (`{best}` is not significantly better)"
         saves, price = ["", ""], ""
         if best != BASELINE:
             saves = [f"{-c.difference:.1f} ± {c.error:.1f}", _p(c.p)]
@@ -97,6 +111,34 @@ def advice_table(results: Results) -> Table:
     head = ["after the data, your world ...", "take", "its loss (erbo's)", "it saves"]
     head += ["p", "price if nothing shifts"]
     return Table(head, rows, left=2)
+
+
+def methods_table(results: Results) -> Table:
+    """Every method: what surely helps first, then what is not decided, then harm.
+
+    The last column has how many blocks show five points (``Comparison.blocks_for``),
+    if nothing shifts and if the mean moves badly by two standard deviations.
+    """
+    groups: dict[int, list[list[str]]] = {-1: [], 0: [], 1: []}
+    for method in (m for m in results[SETTLED] if m != BASELINE):
+        rows = {name: c[method] for name, c in results.items() if method in c}
+        found = {name: c for name, c in rows.items() if c.significant}
+        sides = {1 if c.difference > 0 else -1 for c in found.values()}
+        sign = sides.pop() if len(sides) == 1 else 0
+        verdict = "**not decided**"
+        if found:
+            verdict = "; ".join(
+                f"**significantly {'worse' if c.difference > 0 else 'better'}**, {name}"
+                for name, c in found.items()
+            )
+        two = [rows[SETTLED], rows[_MOVED]]
+        cells = [f"{c.difference:+.1f} ± {c.error:.1f}" for c in two]
+        need = " and ".join(str(c.blocks_for(_POINTS)) for c in two)
+        blocks = str(two[0].blocks)
+        groups[sign].append([f"`{method}`", *cells, verdict, blocks, need])
+    head = ["method", SETTLED, _MOVED, f"against `{BASELINE}`", "blocks"]
+    head += [f"blocks that show {_POINTS:.0f} points"]
+    return Table(head, [row for rows in groups.values() for row in rows])
 
 
 def difference_table(results: Results, seconds: Mapping[str, float]) -> Table:
@@ -114,7 +156,7 @@ def difference_table(results: Results, seconds: Mapping[str, float]) -> Table:
                 cells.append(f"loss {c.loss:.1f}")
             else:
                 text = f"{c.difference:+.1f} ± {c.error:.1f}"
-                cells.append(f"**{text}**" if c.sure else text)
+                cells.append(f"**{text}**" if c.significant else text)
         rows.append([*cells, f"{seconds[method]:.2g}"])
     return Table(head, rows)
 
@@ -207,7 +249,7 @@ def _differences(results: Results) -> Figure:
         for j, comparisons in enumerate(results.values()):
             c = comparisons.get(method)
             if c is not None:
-                weight = "bold" if c.sure else "normal"
+                weight = "bold" if c.significant else "normal"
                 strong = abs(c.difference) > 0.6 * limit
                 ax.text(
                     j,
@@ -224,39 +266,45 @@ def _differences(results: Results) -> Figure:
 
 
 def _price(results: Results) -> Figure:
-    """What each method costs if nothing shifts, against what it saves if it does."""
+    """What each method costs if nothing shifts, against what it saves if it does.
+
+    Some methods have a name and their errors; the others are grey.
+    """
     names = ("mean moves 2 sd, badly", "worst within 1 sd", "worst within 2 sd")
-    figure, axes = plt.subplots(
-        1,
-        len(names),
-        figsize=(5 * len(names), 4.5),
-        layout="constrained",
-        squeeze=False,
-    )
+    size = (5 * len(names), 4.5)
+    figure, axes = plt.subplots(1, len(names), figsize=size, layout="constrained")
     for ax, name in zip(axes.flat, names, strict=True):
         for method, price in results[SETTLED].items():
             saved = results[name].get(method)
-            if saved is None:
+            if saved is None or method == BASELINE:
                 continue
+            at = (price.difference, -saved.difference)
+            if method not in _NAMED:
+                ax.plot(*at, "o", color="0.75", markersize=4, zorder=1)
+                continue
+            color, offset = _NAMED[method]
             ax.errorbar(
-                price.difference,
-                -saved.difference,
+                *at,
                 xerr=price.error,
                 yerr=saved.error,
                 fmt="o",
-                markersize=4,
+                color=color,
+                markersize=5,
                 linewidth=0.8,
             )
             ax.annotate(
                 method,
-                (price.difference, -saved.difference),
-                xytext=(4, 4),
+                at,
+                xytext=offset,
                 textcoords="offset points",
-                fontsize=8,
+                ha="left" if offset[0] > 0 else "right",
+                color=color,
+                fontsize=10,
             )
+        ax.margins(x=0.15)
         ax.axhline(0, color="grey", linewidth=0.6)
         ax.axvline(0, color="grey", linewidth=0.6)
         ax.set_title(name)
-        ax.set_xlabel("price: loss if nothing shifts, less erbo's")
-    axes[0, 0].set_ylabel("saved: erbo's loss, less its own")
+        ax.set_xlabel(f"price: loss if nothing shifts, less that of {BASELINE}")
+    axes[0].set_ylabel(f"saved: loss of {BASELINE}, less its own")
     return figure

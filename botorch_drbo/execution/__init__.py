@@ -1,0 +1,1 @@
+"""Calls of a function elsewhere: in processes of this machine, or by an executor."""

@@ -1,0 +1,199 @@
+"""Calls under way, by whatever executor; a call whose worker died is made again."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+import uuid
+from collections.abc import Callable, Hashable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.execution.attempt import Outcome, Raised, Returned, attempt, summary
+from botorch_drbo.execution.processes import Processes
+
+Key = TypeVar("Key", bound=Hashable)
+_SHORTEST, _LONGEST = 1e-3, 0.1  # seconds between two looks at what is under way
+
+
+class Future(Protocol):
+    """A call under way."""
+
+    def done(self) -> bool:
+        """Whether it is over."""
+        ...
+
+    def result(self) -> object:
+        """What it returned; raises if its worker died."""
+        ...
+
+
+@runtime_checkable
+class _Cancellable(Protocol):
+    """A future that can be cancelled."""
+
+    def cancel(self) -> object:
+        """Give the call up."""
+        ...
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """What makes calls elsewhere: of ``concurrent.futures``, dask, or another."""
+
+    def submit(self, fn: Callable[..., object], /, *args: object) -> Future:
+        """Begin a call."""
+        ...
+
+
+class Engine(Generic[Key]):
+    r"""Calls of one function, each under a key, and what came of them.
+
+    Use as ``with Engine(...) as engine``: it cancels what is under way at the end.
+    Futures are looked at, again and again, rather than called back: that is what all
+    executors have in common.
+
+    Args:
+        function: What is called.
+        executor: What calls it; None for processes of this machine.
+        retries: How often a call is made again whose worker died.
+
+    Raises:
+        InputDataError: No executor, or a function that it cannot send to its processes.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        executor: Executor | None = None,
+        *,
+        retries: int = 3,
+    ) -> None:
+        self._retries = retries
+        self._answered = False  # whether any worker has ever answered
+        self._calls: dict[Key, tuple[Future, tuple[object, ...], int]] = {}
+        self.ready: dict[Key, Outcome] = {}
+        """What is over and not dropped yet, as it was found."""
+        self._processes = Processes(function) if executor is None else None
+        self._executor, self._function = executor, function
+        if executor is not None:
+            _check_executor(executor, function)
+
+    @property
+    def num_running(self) -> int:
+        """How many calls are under way."""
+        return len(self._calls)
+
+    @property
+    def running(self) -> list[Key]:
+        """The keys of the calls under way."""
+        return list(self._calls)
+
+    def start(self, key: Key, *arguments: object) -> None:
+        r"""Begin a call.
+
+        Args:
+            key: How `ready` names it.
+            arguments: Those of the function.
+
+        Raises:
+            InputDataError: The executor takes no call.
+        """
+        self._start(key, arguments, 0)
+
+    def _start(self, key: Key, arguments: tuple[object, ...], tried: int) -> None:
+        if self._processes is not None:
+            future: Future = self._processes.start(arguments)
+        else:
+            assert self._executor is not None
+            try:
+                future = self._executor.submit(
+                    attempt, self._function, arguments, uuid.uuid4().hex
+                )
+            except Exception as error:
+                raise InputDataError(
+                    f"`executor` takes no further call: {summary(error)}. It is closed "
+                    "or broken, or cannot send the call. Go on with another one."
+                ) from error
+        self._calls[key] = future, arguments, tried + 1
+
+    def wait(self) -> None:
+        """Wait until something is ready, if anything is under way."""
+        pause = _SHORTEST
+        self.look()
+        while self._calls and not self.ready:
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST)
+            self.look()
+
+    def look(self) -> None:
+        """Note what is over by now.
+
+        Raises:
+            InputDataError: A call was lost as often as it may be before any worker has
+                ever answered: then it is not the call that is to blame.
+        """
+        for key, (future, arguments, tried) in list(self._calls.items()):
+            if not future.done():
+                continue
+            try:
+                found = future.result()
+            except (Exception, asyncio.CancelledError) as error:
+                if tried <= self._retries:
+                    self._start(key, arguments, tried)
+                    continue
+                outcome: Outcome = self._lost(error, tried)
+            else:
+                self._answered = True
+                outcome = found if isinstance(found, Outcome) else Returned(found)
+            self.ready[key] = outcome
+            del self._calls[key]  # last: an interrupt loses none
+
+    def _lost(self, error: BaseException, tried: int) -> Raised:
+        times = "once" if tried == 1 else f"{tried} times"
+        text = f"The call was lost {times}, the last time by {summary(error)}"
+        if self._answered:
+            return Raised(text, text)
+        raise InputDataError(
+            f"{text} No call has come back from any worker yet. See what the workers "
+            "print: with processes, a script must start its work under "
+            '`if __name__ == "__main__":`; workers of a cluster need the same packages '
+            "as this process."
+        ) from error
+
+    def close(self) -> None:
+        """Cancel what is under way; the processes of this machine end at once."""
+        for future, _, _ in self._calls.values():
+            if isinstance(future, _Cancellable):
+                future.cancel()
+        self._calls.clear()
+        if self._processes is not None:
+            self._processes.close()
+
+    def __enter__(self) -> Engine[Key]:
+        """Nothing is begun yet."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End all."""
+        self.close()
+
+
+def _check_executor(executor: object, function: Callable[..., object]) -> None:
+    if isinstance(executor, type) or not isinstance(executor, Executor):
+        raise InputDataError(
+            "`executor` must be a concurrent.futures.Executor, a dask "
+            f"Client, or another object with `submit`, got {executor!r:.80}."
+        )
+    if not isinstance(executor, ProcessPoolExecutor):
+        return
+    try:
+        pickle.dumps(function)
+    except Exception as error:
+        raise InputDataError(
+            f"`evaluate` cannot be sent to a process: {summary(error)}. Define it at "
+            "the top of a module or script, or leave out `executor`."
+        ) from error

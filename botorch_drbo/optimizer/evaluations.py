@@ -1,0 +1,240 @@
+"""The loop of ``run``: ask, have it evaluated elsewhere, tell; several at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from botorch.exceptions.errors import (
+    BotorchError,
+    BotorchTensorDimensionError,
+    InputDataError,
+)
+from botorch.exceptions.warnings import BotorchWarning
+from torch import Tensor
+
+from botorch_drbo._validation import check_count, check_flag
+from botorch_drbo.execution.attempt import Outcome, Raised, Returned, summary
+from botorch_drbo.execution.engine import Engine, Executor
+from botorch_drbo.optimizer.decisions import next_decisions
+from botorch_drbo.optimizer.evaluation import Words, as_tell
+from botorch_drbo.optimizer.events import Ask, Tell
+from botorch_drbo.optimizer.progress import Progress, shown_progress
+from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import Round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluations:
+    r"""What ``run`` was asked to do; see ``RobustOptimizer.run``.
+
+    Attributes:
+        evaluate: The user's function.
+        num: How many evaluations end in this call; None with ``total``.
+        total: How many trials of the run are over at the end; None with ``num``.
+        parallel: How many are under way at once.
+        executor: Who evaluates; None for processes of this machine.
+        choose_context: Whether the contexts are chosen too.
+        retries: How often an evaluation is submitted again whose worker died.
+        callback: Called with each trial that is over.
+        progress: Whether a bar is shown.
+
+    Raises:
+        InputDataError: One of them is wrong.
+    """
+
+    evaluate: Callable[..., object]
+    num: int | None = None
+    total: int | None = None
+    parallel: int = 1
+    executor: Executor | None = None
+    choose_context: bool = False
+    retries: int = 3
+    callback: Callable[[Trial], object] | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what needs no run."""
+        if not callable(self.evaluate):
+            raise InputDataError(
+                "`evaluate` must be a function of one decision that returns (c, y), "
+                f"got {self.evaluate!r:.80}."
+            )
+        if (self.num is None) is (self.total is None):
+            raise InputDataError(
+                "Say either `num`, how many evaluations end in this call, or `total`, "
+                "how many trials the run shall have at its end."
+            )
+        for name in ("num", "total", "parallel"):
+            if (value := getattr(self, name)) is not None:
+                check_count(value, name)
+        check_count(self.retries, "retries", 0)
+        check_flag(self.choose_context, "choose_context")
+        check_flag(self.progress, "progress")
+        if self.callback is not None and not callable(self.callback):
+            raise InputDataError(
+                f"`callback` must be a function of a trial, got {self.callback!r:.80}."
+            )
+
+    def carry_out(self, run: Run, words: Words) -> None:
+        """Evaluate until as many are over as was asked.
+
+        Args:
+            run: The run.
+            words: How the function knows decisions and contexts.
+        """
+        now = run.ledger.standing
+        todo = self.num
+        if self.total is not None:
+            todo = max(self.total - len(now.complete) - len(now.failed), 0)
+        assert todo is not None
+        waiting = self._waiting(run)
+        if not todo:
+            return
+        with (
+            shown_progress(self.progress, todo, "evaluations") as progress,
+            Engine[int](
+                words.function(self.evaluate), self.executor, retries=self.retries
+            ) as engine,
+        ):
+            loop = _Loop(self, run, words, engine, progress, waiting, todo)
+            try:
+                loop.go()
+            except BaseException:
+                loop.stop()
+                raise
+
+    def _waiting(self, run: Run) -> deque[int]:
+        """The decisions that were asked before and wait for an evaluation."""
+        if run.configuration.initial_design == "sobol_joint" and (
+            not self.choose_context
+        ):
+            raise InputDataError(
+                "With `initial_design='sobol_joint'` the contexts of the design are "
+                "chosen: pass `choose_context=True`, and `evaluate` gets them."
+            )
+        waiting = [t for t in run.ledger.pending if t.c is None]
+        for trial in waiting:
+            if (trial.chosen_context is not None) is not self.choose_context:
+                what = "without" if self.choose_context else "with"
+                raise InputDataError(
+                    f"Trial {trial.number} is pending and was asked {what} "
+                    f"`choose_context=True`, and this is a run with "
+                    f"`choose_context={self.choose_context}`. Tell or withdraw it."
+                )
+        return deque(t.number for t in waiting)
+
+
+@dataclass
+class _Loop:
+    """A run that is being carried out."""
+
+    given: Evaluations
+    run: Run
+    words: Words
+    engine: Engine[int]
+    progress: Progress
+    waiting: deque[int]
+    todo: int
+    telling: tuple[int, int] | None = field(default=None)
+
+    def go(self) -> None:
+        """Keep as many under way as is asked, until all are over."""
+        while self.todo:
+            while self.engine.num_running < min(self.given.parallel, self.todo):
+                self._submit()
+            self.engine.wait()
+            for number in list(self.engine.ready):
+                told = self._tell(number)
+                if self.given.callback is not None:
+                    self.given.callback(told)
+
+    def _submit(self) -> None:
+        """Have the next decision evaluated: one that waits, or else a new one."""
+        if self.waiting:
+            number = self.waiting[0]
+        else:
+            x, chosen = next_decisions(
+                self.run, 1, None, Round(), choose_context=self.given.choose_context
+            )
+            self.run.record(Ask(x=x, chosen_contexts=chosen))
+            number = len(self.run.ledger.trials) - 1
+            self.waiting.append(number)
+        trial = self.run.ledger.trials[number]
+        arguments = self.words.arguments(trial.x, trial.chosen_context)
+        self.engine.start(number, *arguments)
+        self.waiting.popleft()
+
+    def _tell(self, number: int) -> Trial:
+        """Tell what came of an evaluation."""
+        trial = self.run.ledger.trials[number]
+        outcome = self.engine.ready[number]
+        event, failure = self._event(trial, outcome)
+        checked = self.run.checked(event)
+        # After an interrupt this says whether the event counts already.
+        self.telling = number, self.run.ledger.num_events
+        (told,) = self.run.accept(checked)
+        del self.engine.ready[number]
+        self.todo -= 1
+        self.progress.advance(failed=failure is not None)
+        if failure is not None:
+            warnings.warn(
+                f"Trial {told.number} failed: {failure.summary.rstrip('.')}. See "
+                f"`trials[{told.number}].error`.",
+                BotorchWarning,
+                stacklevel=6,
+            )
+        return told
+
+    def _event(self, trial: Trial, outcome: Outcome) -> tuple[Tell, Raised | None]:
+        """What is told of a trial, and why it failed if it did."""
+        chosen = trial.chosen_context
+        if isinstance(outcome, Raised):
+            return self._failed(trial, chosen, outcome), outcome
+        event = None
+        try:
+            event = as_tell(outcome.value, trial.x, chosen, self.words)
+            self.run.checked(event)
+            return event, None
+        except (InputDataError, BotorchTensorDimensionError) as error:
+            failure = Raised(summary(error), f"{summary(error)}\n")
+            c = chosen if event is None else event.c
+            return self._failed(trial, c, failure), failure
+
+    def _failed(self, trial: Trial, c: Tensor | None, failure: Raised) -> Tell:
+        """That a trial failed; its context too, if that is one."""
+        event = Tell(x=trial.x, c=c, failed=True, error=failure.details)
+        try:
+            self.run.checked(event)
+        except (InputDataError, BotorchTensorDimensionError):
+            return Tell(x=trial.x, c=None, failed=True, error=failure.details)
+        return event
+
+    def stop(self) -> None:
+        """Tell what has come back and say what is still pending.
+
+        What raised stays pending: Ctrl-C may have been the reason.
+        """
+        if self.telling is not None and self.telling[1] < self.run.ledger.num_events:
+            self.engine.ready.pop(self.telling[0], None)
+        running = self.engine.running
+        for number, outcome in list(self.engine.ready.items()):
+            if isinstance(outcome, Returned):
+                # The error that ends the run may be one of telling: it is on its way.
+                with suppress(BotorchError):
+                    self._tell(number)
+        left = sorted({*running, *self.engine.ready, *self.waiting})
+        if left:
+            journal = self.run.journal
+            place = "" if journal is None else f" in {journal.path}"
+            shown = ", ".join(map(str, left[:20])) + ", ..." * (len(left) > 20)
+            warnings.warn(
+                f"The run was stopped. Pending{place}: trials {shown}. The next `run` "
+                "submits them first; `withdraw` those that it should not.",
+                BotorchWarning,
+                stacklevel=5,
+            )

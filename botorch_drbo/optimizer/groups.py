@@ -1,0 +1,334 @@
+"""Many problems in one table, one in each group of rows: nothing is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
+
+import torch
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo._validation import check_count, did_you_mean
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.execution.attempt import Outcome, Raised
+from botorch_drbo.execution.engine import Executor
+from botorch_drbo.execution.parallel import in_parallel
+from botorch_drbo.optimizer.tables import Table
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.space import NamedRecommendation
+from botorch_drbo.space.table import cell, row_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Asked(Protocol):
+    """What a group needs of its optimizer, which is a ``NamedOptimizer``."""
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The observations, the outcome last."""
+        ...
+
+    def ask(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+        context: Table | None = None,
+    ) -> pd.DataFrame:
+        """Propose the next decisions."""
+        ...
+
+    def recommend(
+        self,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+        context: Table | None = None,
+    ) -> NamedRecommendation:
+        """The decision to implement now."""
+        ...
+
+
+Optimizer = TypeVar("Optimizer", bound=Asked)
+_FEWEST = 2  # rows with an outcome: one says nothing of what makes a difference
+
+
+@dataclass(frozen=True)
+class GroupDecisions:
+    """What was found for each group.
+
+    Attributes:
+        table: The groups in the order of the table, in a column with their name, and
+            what was found: one row for each group, or several.
+        failures: The groups for which nothing was found, and why.
+    """
+
+    table: pd.DataFrame
+    failures: Mapping[Hashable, str] = field(default_factory=dict)
+
+
+@final
+class Groups(Generic[Optimizer]):
+    r"""The problems of a table that has one in each group of rows.
+
+    ``NamedOptimizer.from_dataframe(..., group="sku")`` makes it. Each group has its own
+    optimizer, with its own model: ``groups["A12"]`` is that of one. A group whose rows
+    are wrong, or that has fewer than two outcomes, fails by itself.
+
+    Args:
+        df: The table.
+        column: The column that says to which group a row belongs.
+        make: Makes the optimizer of the rows of a group.
+
+    Raises:
+        InputDataError: No table, no such column, an empty cell in it, or no row.
+    """
+
+    def __init__(
+        self, df: pd.DataFrame, column: str, make: Callable[[pd.DataFrame], Optimizer]
+    ) -> None:
+        if not hasattr(df, "columns") or not hasattr(df, "loc"):
+            raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
+        if column not in df.columns:
+            near = did_you_mean(column, map(str, df.columns))
+            raise InputDataError(
+                f"`df` has no column `{column}`, which `group` names.{near}"
+            )
+        positions: dict[Hashable, list[int]] = {}
+        filled = df[column].notna().tolist()
+        for i, name in enumerate(df[column].tolist()):
+            if not filled[i]:
+                raise InputDataError(
+                    f"{cell('df', row_names(df), i, column)} is empty. Say to which "
+                    "group the row belongs, or leave it out."
+                )
+            positions.setdefault(name, []).append(i)
+        for name in getattr(df[column].dtype, "categories", ()):
+            positions.setdefault(name, [])  # a group without rows
+        if not positions:
+            raise InputDataError("`df` has no row, and so no group.")
+        self._column, self._make = column, make
+        self._rows = {name: df.iloc[rows] for name, rows in positions.items()}
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Their names, in the order of the table."""
+        return iter(self._rows)
+
+    def __getitem__(self, name: Hashable) -> Optimizer:
+        """A new optimizer that knows the rows of one group.
+
+        Raises:
+            InputDataError: There is no such group, or its rows are wrong.
+        """
+        if name not in self._rows:
+            near = did_you_mean(str(name), map(str, self._rows))
+            raise InputDataError(
+                f"There is no group {name!r} in `{self._column}`.{near}"
+            )
+        return self._make(self._rows[name])
+
+    def ask(
+        self,
+        q: int = 1,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+        context: Table | None = None,
+        parallel: int = 1,
+        executor: Executor | None = None,
+        callback: Callable[[Hashable], object] | None = None,
+    ) -> GroupDecisions:
+        r"""The next decisions of each group; see ``NamedOptimizer.ask``.
+
+        Args:
+            q: How many for each group.
+            context_set: The distribution of this round's context.
+            radius: The radius of this round's ambiguity set.
+            context: What is known about this round's context, by name.
+            parallel: How many groups are worked on at once; with more than one and
+                no ``executor``, in as many processes of this machine.
+            executor: Who works on them, as for ``NamedOptimizer.run``.
+            callback: Called with the name of each group that is done.
+
+        Returns:
+            A table with the group and its decisions, ``q`` rows for each group, and
+            the groups that failed.
+
+        Raises:
+            InputDataError: A wrong argument, or workers that never answer.
+
+        Example:
+            >>> import pandas as pd
+            >>> from botorch_drbo import NamedOptimizer
+            >>> df = pd.DataFrame(
+            ...     {
+            ...         "sku": ["A", "A", "B"],
+            ...         "price": [1.0, 2.0, 1.5],
+            ...         "demand": [5.0, 3.0, 4.0],
+            ...         "profit": [1.0, 2.0, 1.0],
+            ...     }
+            ... )
+            >>> groups = NamedOptimizer.from_dataframe(
+            ...     df,
+            ...     decisions={"price": (1, 3)},
+            ...     contexts={"demand": (0, 9)},
+            ...     outcome="profit",
+            ...     group="sku",
+            ... )
+            >>> found = groups.ask()
+            >>> found.table["sku"].tolist()
+            ['A']
+            >>> found.failures
+            {'B': 'The group has 1 row and 1 outcome: at least 2 outcomes are needed.'}
+        """
+        check_count(q, "q")
+        answer = partial(
+            _asked, q=q, context_set=context_set, radius=radius, context=context
+        )
+        return self._each(answer, parallel, executor, callback)
+
+    def recommend(
+        self,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+        context: Table | None = None,
+        parallel: int = 1,
+        executor: Executor | None = None,
+        callback: Callable[[Hashable], object] | None = None,
+    ) -> GroupDecisions:
+        r"""The decision to implement in each group; see ``NamedOptimizer.recommend``.
+
+        Args:
+            context_set: The distribution of the context.
+            radius: The radius of the ambiguity set.
+            context: What is known about the context, by name.
+            parallel: As for ``ask``.
+            executor: As for ``ask``.
+            callback: As for ``ask``.
+
+        Returns:
+            A table with the group, its decision, its ``expected_value`` and its
+            ``worst_case_value``; and the groups that failed.
+
+        Raises:
+            InputDataError: As for ``ask``.
+        """
+        answer = partial(
+            _recommended, context_set=context_set, radius=radius, context=context
+        )
+        return self._each(answer, parallel, executor, callback)
+
+    def _each(
+        self,
+        answer: Callable[[Optimizer], pd.DataFrame],
+        parallel: int,
+        executor: Executor | None,
+        callback: Callable[[Hashable], object] | None,
+    ) -> GroupDecisions:
+        import pandas as pd
+
+        check_count(parallel, "parallel")
+        in_processes = executor is None and parallel > 1
+        work = _Work(self._make, answer, one_thread=in_processes)
+        found: dict[Hashable, Outcome] = {}
+        for name, outcome in in_parallel(
+            work, self._rows, parallel=parallel, executor=executor
+        ):
+            found[name] = outcome
+            if callback is not None:
+                callback(name)
+        tables: list[pd.DataFrame] = []
+        failures: dict[Hashable, str] = {}
+        for name in self._rows:
+            outcome = found[name]
+            if isinstance(outcome, Raised):
+                failures[name] = reason(outcome)
+            else:
+                table = outcome.value
+                assert isinstance(table, pd.DataFrame)
+                label = self._column + "_" * (self._column in table.columns)
+                table.insert(0, label, [name] * len(table))
+                tables.append(table)
+        empty = pd.DataFrame({self._column: []})
+        joined = pd.concat(tables, ignore_index=True) if tables else empty
+        return GroupDecisions(joined, failures)
+
+
+@dataclass(frozen=True)
+class _Work(Generic[Optimizer]):
+    """What is done with the rows of a group, in whichever process.
+
+    Attributes:
+        make: Makes the optimizer of rows.
+        answer: What is asked of it.
+        one_thread: Whether it shares the machine with others like it.
+    """
+
+    make: Callable[[pd.DataFrame], Optimizer]
+    answer: Callable[[Optimizer], pd.DataFrame]
+    one_thread: bool
+
+    def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The decisions."""
+        if self.one_thread:
+            torch.set_num_threads(1)
+        opt = self.make(rows)
+        check_outcomes(opt, len(rows))
+        return self.answer(opt)
+
+
+def check_outcomes(opt: Asked, num_rows: int) -> None:
+    """Refuse a group of which a model would learn nothing.
+
+    Raises:
+        InputDataError: It has no row, or fewer than two outcomes.
+    """
+    num = int(opt.history.iloc[:, -1].notna().sum())
+    if num < _FEWEST:
+        rows = "no row" if not num_rows else f"{num_rows} row" + "s" * (num_rows > 1)
+        raise InputDataError(
+            f"The group has {rows} and {num or 'no'} outcome"
+            f"{'' if num == 1 else 's'}: at least {_FEWEST} outcomes are needed."
+        )
+
+
+def reason(failure: Raised) -> str:
+    """Why a group failed; the kind of an error in what the user wrote does not help."""
+    return failure.summary.removeprefix("InputDataError: ")
+
+
+def _asked(
+    opt: Asked,
+    q: int,
+    context_set: ContextSet | None,
+    radius: RoundRadius | None,
+    context: Table | None,
+) -> pd.DataFrame:
+    return opt.ask(q, context_set=context_set, radius=radius, context=context)
+
+
+def _recommended(
+    opt: Asked,
+    context_set: ContextSet | None,
+    radius: RoundRadius | None,
+    context: Table | None,
+) -> pd.DataFrame:
+    best = opt.recommend(context_set=context_set, radius=radius, context=context)
+    values = {
+        "expected_value": best.expected_value,
+        "worst_case_value": best.worst_case_value,
+    }
+    table = best.x.copy()
+    for name, value in values.items():
+        table[name + "_" * (name in table.columns)] = value
+    return table

@@ -1,0 +1,102 @@
+"""Many outcomes: hyper-parameters from some, and what all say at inducing points."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from botorch.exceptions.warnings import InputDataWarning
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
+from botorch.sampling.pathwise.utils import get_train_inputs
+from gpytorch.kernels import InducingPointKernel, Kernel
+from gpytorch.likelihoods import GaussianLikelihood
+from torch import Tensor
+
+from botorch_drbo.posterior.ensemble import each_member
+from botorch_drbo.surrogate.base import ModelData
+
+MAX_EXACT = 3000
+"""So many outcomes are modelled exactly, if nothing else is said."""
+NUM_FITTED = 1000
+"""Rows to which hyper-parameters are fitted where there are more than ``max_exact``."""
+NUM_INDUCING = 512
+"""Inducing points, at most."""
+
+
+def fit_rows(
+    data: ModelData, max_exact: int, fit: Callable[[ModelData], Model]
+) -> Model:
+    r"""Fit a model to any number of rows; from ``max_exact`` on with inducing points.
+
+    With more than ``max_exact`` rows hyper-parameters are fitted to 1,000 of them
+    (fewer, if ``max_exact`` is less), drawn at random under a fixed seed. Up to 512 of
+    these become inducing points: one after the other that of the largest variance
+    given those before it [Burt2020convergence]_. Then *all* rows are conditioned on,
+    through these points: GPyTorch's ``InducingPointKernel``, in time ``O(t m^2)``, with
+    memory that grows with the data alone.
+
+    Args:
+        data: The rows.
+        max_exact: How many are modelled exactly, at most.
+        fit: From rows to an exact model, or to an ensemble of them.
+
+    Returns:
+        The model.
+
+    Warns:
+        InputDataWarning: There are more rows than ``max_exact``.
+    """
+    t = len(data.inputs)
+    if t <= max_exact:
+        return fit(data)
+    num = min(NUM_FITTED, max_exact)
+    warnings.warn(
+        f"There are more than {max_exact:,} {data.noun} (`max_exact`): "
+        f"hyper-parameters are fitted to {num:,} of them, and all are summed up at "
+        f"{min(NUM_INDUCING, num)} inducing points at most, which is less accurate and "
+        "far faster. Give the surrogate a larger `max_exact` for the exact model, for "
+        f"instance `EnsembleOf(['botorch', 'matern'], max_exact={10 * max_exact})`.",
+        InputDataWarning,
+        stacklevel=3,
+    )
+    rows = torch.zeros(t, dtype=torch.bool)
+    rows[torch.randperm(t, generator=torch.Generator().manual_seed(0))[:num]] = True
+    few = data.of_rows(rows.to(data.inputs.device), keep_units=True)
+    return each_member(
+        fit(few), lambda member: _of_all_rows(cast(SingleTaskGP, member), data)
+    )
+
+
+def _of_all_rows(fitted: SingleTaskGP, data: ModelData) -> SingleTaskGP:
+    """The same hyper-parameters, and all rows, summed up at inducing points."""
+    kernel = cast(Kernel, fitted.covar_module)
+    likelihood = fitted.likelihood
+    points = _inducing_points(fitted)
+    with torch.no_grad():
+        model = data.model(
+            mean_module=fitted.mean_module,
+            covar_module=InducingPointKernel(kernel, points, likelihood),
+            likelihood=likelihood
+            if isinstance(likelihood, GaussianLikelihood)
+            else None,
+        )
+    # That of known noise knows it row by row, and is made by the model.
+    cast(InducingPointKernel, model.covar_module).likelihood = model.likelihood
+    return model.to(data.inputs).eval()
+
+
+def _inducing_points(model: SingleTaskGP) -> Tensor:
+    """Some training inputs of a model as its kernel sees them, ``m x d``."""
+    model.eval()
+    with torch.no_grad():
+        inputs = get_train_inputs(model, transformed=True)[0]
+        return GreedyVarianceReduction().allocate_inducing_points(
+            inputs=inputs,
+            covar_module=cast(Kernel, model.covar_module),
+            num_inducing=min(NUM_INDUCING, len(inputs)),
+            input_batch_shape=torch.Size(),
+        )

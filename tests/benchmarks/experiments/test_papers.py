@@ -1,0 +1,41 @@
+"""Claims of papers are judged by the rule that their page states."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from benchmarks.experiments.papers.judge import before, verdict
+from benchmarks.experiments.papers.report import make_report
+from benchmarks.experiments.tournament.compare import Comparison
+from benchmarks.run.storage import load
+from tests.page_sources import RESULTS
+
+
+def test_a_verdict_needs_enough_blocks():
+    assert verdict([-1.0, -2.0]).startswith("cannot be decided (p 0.50)")  # 2 / 2^2
+    assert verdict([-float(i) for i in range(1, 6)]).startswith("cannot be decided")
+    assert verdict([-float(i) for i in range(1, 7)]) == "holds (p 0.031)"  # 2 / 2^6
+    assert verdict([float(i) for i in range(1, 7)]) == "does not hold (p 0.031)"
+
+
+def test_ranks_of_two_groups():
+    ranks = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0], "c": [3.0, 3.0]})
+    assert before(ranks, ["a", "b"], ["c"]).tolist() == [-1.5, -1.5]
+
+
+def test_the_page_and_the_commits_are_those_of_the_files():
+    report = make_report()
+    assert str(report) == (RESULTS / "papers.md").read_text(encoding="utf-8")
+    commits = (RESULTS / "commits.md").read_text(encoding="utf-8")
+    assert report.texts["commits.md"] == commits
+    for path in RESULTS.rglob("results.parquet"):
+        _, about = load(path)
+        assert all(f"`{each}`" in commits for each in about["commit"])
+
+
+def test_blocks_that_show_a_difference():
+    """By hand: deviation 24, 4 points: (2.8016 * 24 / 4)^2 = 282.6."""
+    found = Comparison(0.0, -4.0, error=2.4, wins=0, blocks=100, p=0.2)
+    assert found.deviation == 24.0
+    assert found.blocks_for(-4.0) == 283
+    assert found.blocks_for(8.0) == 71
