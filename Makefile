@@ -87,4 +87,4 @@ floors: $(STAMP)  ## the lowest versions that pyproject.toml allows: installed, 
 	.ci/floors $(BIN)/python
 
 clean:  ## remove what was built; .venv stays
-	rm -rf build dist docs/tutorials .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/tutorials docs/api/classes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis

@@ -74,7 +74,9 @@ def copy_notebooks() -> None:
     target.mkdir()
     notebooks = sorted((ROOT / "tutorials").glob("*.ipynb"))
     for notebook in notebooks:
-        shutil.copy(notebook, target)
+        # On GitHub a tutorial links the sources of the pages, `../docs/radius.md`.
+        text = notebook.read_text().replace("](../docs/", "](../")
+        (target / notebook.name).write_text(text)
     if not notebooks:
         (target / "none.md").write_text(
             "# No notebooks here\n\n`make notebooks` makes them.\n"

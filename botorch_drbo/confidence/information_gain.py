@@ -103,8 +103,8 @@ def model_information_gain(model: SingleTaskGP) -> Tensor:
 
     Example:
         >>> Z = torch.rand(8, 2, dtype=torch.double)
-        >>> bool(model_information_gain(SingleTaskGP(Z, Z.sum(-1, True))) > 0)
-        True
+        >>> print(f"{model_information_gain(SingleTaskGP(Z, Z.sum(-1, True))):.2f}")
+        GOT
     """
     if not ExactPosterior.supports(model, None):
         raise UnsupportedError(
@@ -174,8 +174,8 @@ def maximum_information_gain(
         >>> found = maximum_information_gain(RBFKernel(), line, 3, 0.01)
         >>> found.indices
         tensor([0, 4, 2])
-        >>> bool((found.gains.diff() > 0).all())
-        True
+        >>> found.gains
+        GOT
     """
     check_count(num, "num")
     if isinstance(candidates, Tensor) and len(candidates) == 0:

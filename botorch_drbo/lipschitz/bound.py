@@ -108,8 +108,8 @@ def lipschitz_upper_bound(
         >>> Z = torch.rand(8, 2, dtype=torch.double)
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-        >>> bool(lipschitz_upper_bound(model, 2.25, [1], unit) > 0)
-        True
+        >>> print(f"{lipschitz_upper_bound(model, 2.25, [1], unit).item():.2f}")
+        GOT
 
     [Micheli2025wdrbo]_, Lemma 3.
     """

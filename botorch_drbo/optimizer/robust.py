@@ -402,8 +402,8 @@ class RobustOptimizer:
         Example:
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("erbo", unit, unit)
-            >>> torch.equal(opt.preview(), opt.ask())
-            True
+            >>> opt.preview(), opt.ask()
+            GOT
         """
         check_count(q, "q")
         this_round = Round(context_set, radius)

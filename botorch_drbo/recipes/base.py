@@ -72,7 +72,7 @@ _ROUNDED_UP = 1.0 + 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe(ABC):
-    r"""A recipe of one published method; its dataclass fields are its options.
+    r"""A published method: from a history to the next decision; its fields are options.
 
     Both methods are deterministic in their arguments and ``seed``, and leave the
     caller's random number generators as they were.
@@ -118,7 +118,7 @@ class Recipe(ABC):
 
     @property
     def default_surrogate(self) -> str:
-        """What outcomes are modelled by, if no option says it."""
+        """The name of the surrogate if no option chooses one."""
         return DEFAULT_SURROGATE
 
     @property
@@ -290,7 +290,7 @@ class Recipe(ABC):
         seed: int = 0,
         this_round: Round | None = None,
     ) -> Tensor:
-        r"""Recommend a decision by a model that was fitted already.
+        r"""Recommend a decision from a model that is already fitted.
 
         Args:
             model: Of ``[x, c]``, as ``fitted_model`` returns it. A recipe that models
@@ -360,7 +360,7 @@ class Recipe(ABC):
     def fitted_model(
         self, history: History, space: SearchSpace, *, seed: int = 0
     ) -> Model:
-        r"""The model of ``[x, c]`` by which recommendations are judged.
+        r"""The fitted model of ``[x, c]`` that evaluates recommendations.
 
         Args:
             history: What has been observed, to be maximised.
@@ -383,7 +383,7 @@ class Recipe(ABC):
     def condition_on_round(
         self, this_round: Round | None, observed: ObservedRound, *, decides: bool
     ) -> tuple[Self, ObservedRound]:
-        r"""Turn what is known about a round into a recipe and a problem without it.
+        r"""The recipe and the problem of a round, with what is known about it.
 
         A reference and a radius are options of the recipe. Known columns of the context
         are put into every context seen and into the reference, are out of the
@@ -433,7 +433,7 @@ class Recipe(ABC):
         return recipe, replace(observed, history=history, space=space)
 
     def check_uses_contexts(self, argument: str) -> None:
-        r"""Refuse an argument that makes sense only where the context has a say.
+        r"""Raise if the recipe ignores contexts and an argument needs them.
 
         Args:
             argument: What the user calls it.
@@ -466,7 +466,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def judging_surrogate(self) -> Surrogate:
-        r"""What fits the model of ``[x, c]`` by which recommendations are judged."""
+        r"""The surrogate of the model that evaluates recommendations."""
 
     @abstractmethod
     def _fit(self, observed: ObservedRound) -> Model:
@@ -487,7 +487,7 @@ class Recipe(ABC):
         """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
 
     def check_space(self, space: SearchSpace) -> None:
-        r"""Refuse a space that the recipe cannot search.
+        r"""Raise if the recipe cannot search a space.
 
         Args:
             space: The decisions and the contexts.
@@ -531,7 +531,7 @@ class Recipe(ABC):
         return adversary.diameter(space)
 
     def check_radius(self, space: SearchSpace) -> None:
-        r"""Warn of a radius beyond which there is nothing, if it is known.
+        r"""Warn if the radius exceeds the largest possible distance.
 
         Args:
             space: The decisions and the contexts.
@@ -546,7 +546,7 @@ class Recipe(ABC):
             warn_beyond(radius, self.diameter(space), self.adversary.unit)
 
     def check_takes_constraints(self) -> None:
-        r"""Refuse outcome constraints where they would not be heeded.
+        r"""Raise if the recipe does not support outcome constraints.
 
         Raises:
             UnsupportedError: The recipe knows nothing of them.

@@ -169,7 +169,7 @@ class ModelBasedRecipe(Recipe):
 
     @abstractmethod
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""What the worst case of a recommendation is a minimum over.
+        r"""The distributions over which a recommendation's worst case is a minimum.
 
         Args:
             state: The round, with a model of ``[x, c]``.
@@ -182,7 +182,7 @@ class ModelBasedRecipe(Recipe):
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound
     ) -> WorstCaseProblem:
-        r"""What the worst case over another set is a minimum over.
+        r"""The same for another ambiguity set.
 
         Args:
             ambiguity_set: The set, around the contexts seen or the reference.

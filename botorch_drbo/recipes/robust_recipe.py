@@ -27,7 +27,7 @@ from botorch_drbo.recipes.outcome_model import check_ensemble
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RobustRecipe(ModelBasedRecipe):
-    r"""An adversary, and the policy that seeks decisions which are good against it.
+    r"""A recipe made of an adversary and a policy.
 
     .. math:: x_{t+1} = \arg\max_x\, \mathrm{policy}\big( s(x, \cdot), \;
         \mathrm{adversary}(c_1, \dots, c_t) \big)
@@ -93,7 +93,7 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def default_surrogate(self) -> str:
-        """That of the policy, if it needs one of its own."""
+        """The surrogate of the policy if it needs a particular one."""
         return self.policy.default_surrogate or super().default_surrogate
 
     @property
@@ -103,7 +103,7 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def context_order(self) -> str | None:
-        """What needs contexts that are numbers, in words; None if nothing does."""
+        """What requires numerical contexts, in words; None if nothing does."""
         return self.policy.context_order or self.adversary.context_order
 
     @property

@@ -47,7 +47,7 @@ def write_report(
     source: str = "",
     rounded: Rounded | None = None,
 ) -> None:
-    r"""Write one HTML page that says what to do and how far to believe it.
+    r"""Write one HTML page with the decision, its intervals, and checks of the model.
 
     It needs no server and no network: styles and pictures are part of it. Nothing is
     asked of the optimizer that it would record.
