@@ -103,10 +103,29 @@ def writable(out: Path, *, folder: bool = False) -> Path:
     return out
 
 
+def sweep_folder(out: Path, options: argparse.Namespace) -> Path:
+    """The folder of the runs of a sweep, once it is sure that they may be added to it.
+
+    Args:
+        out: The folder.
+        options: With ``any_commit``, runs of other commits may be there.
+
+    Raises:
+        ConfigError: It cannot be written, or holds runs of another commit.
+    """
+    folder = writable(out, folder=True)
+    if not options.any_commit and not getattr(options, "report", False):
+        from benchmarks.run.provenance import commit
+        from benchmarks.run.storage import refuse_other_commits
+
+        refuse_other_commits(folder, commit())
+    return folder
+
+
 def run(options: argparse.Namespace) -> int:
     config = config_from_options(options)
     out = LOCAL / config.name / config.size if options.out is None else options.out
-    out = writable(out, folder=True)
+    out = sweep_folder(out, options)
     from benchmarks.run.display import run_config
 
     return run_config(config, out, workers=options.workers, dask=options.dask)
@@ -128,7 +147,7 @@ def demo(options: argparse.Namespace) -> int:
     from benchmarks.experiments.demo import run_demo
 
     out = LOCAL / "demo" if options.out is None else options.out
-    out = writable(out, folder=True)
+    out = sweep_folder(out, options)
     seeds = tuple(range(options.first, options.first + options.shops))
     config = replace(from_toml("demo"), seeds=seeds)
     return run_demo(config, out, workers=options.workers)
@@ -206,7 +225,7 @@ def bocu(options: argparse.Namespace) -> int:
     seeds, iterations = _seeds_and_iterations(options, BOCU_SIZES)
     out = LOCAL / "bocu" / options.size if options.out is None else options.out
     return run_bocu(
-        writable(out, folder=True),
+        sweep_folder(out, options),
         seeds=seeds,
         iterations=iterations,
         problems=options.problems,
@@ -223,7 +242,7 @@ def misspecified(options: argparse.Namespace) -> int:
     seeds, iterations = _seeds_and_iterations(options, MISSPECIFIED_SIZES)
     out = LOCAL / "misspecified" / options.size if options.out is None else options.out
     return run_misspecified(
-        writable(out, folder=True),
+        sweep_folder(out, options),
         seeds=seeds,
         iterations=iterations,
         workers=options.workers,
@@ -236,7 +255,7 @@ def bounds(options: argparse.Namespace) -> int:
     seeds, iterations = _seeds_and_iterations(options, BOUNDS_SIZES)
     out = LOCAL / "bounds" / options.size if options.out is None else options.out
     return run_bounds(
-        writable(out, folder=True),
+        sweep_folder(out, options),
         seeds=seeds,
         iterations=iterations,
         workers=options.workers,
@@ -249,7 +268,7 @@ def action_sets(options: argparse.Namespace) -> int:
     seeds, rounds = _seeds_and_iterations(options, ACTION_SETS_SIZES)
     out = LOCAL / "action_sets" / options.size if options.out is None else options.out
     return run_action_sets(
-        writable(out, folder=True),
+        sweep_folder(out, options),
         seeds=seeds,
         rounds=rounds,
         workers=options.workers,
@@ -261,7 +280,7 @@ def tournament(options: argparse.Namespace) -> int:
 
     out = LOCAL / "tournament" / options.size if options.out is None else options.out
     return play(
-        writable(out, folder=True),
+        sweep_folder(out, options),
         size=options.size,
         workers=options.workers,
         methods=options.methods,
@@ -285,7 +304,7 @@ def claims(options: argparse.Namespace) -> int:
     )
     return play(
         tasks,
-        work=writable(work, folder=True),
+        work=sweep_folder(work, options),
         out=writable(out, folder=True),
         workers=options.workers,
         report_only=options.report,
@@ -317,7 +336,7 @@ def development(options: argparse.Namespace) -> int:
     return play(
         tasks,
         options.rounds,
-        work=writable(work, folder=True),
+        work=sweep_folder(work, options),
         out=writable(out, folder=True),
         workers=options.workers,
         command="python -m benchmarks development",
@@ -331,7 +350,7 @@ def calibration(options: argparse.Namespace) -> int:
     out = RESULTS / "development" if options.out is None else options.out
     work = LOCAL / "development" if options.work is None else options.work
     about = {
-        "work": writable(work, folder=True),
+        "work": sweep_folder(work, options),
         "out": writable(out, folder=True),
         "halves": ["A", "B"] if options.half is None else [options.half],
         "seeds": options.seeds,

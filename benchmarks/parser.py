@@ -398,3 +398,8 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
         default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
         help="processes, each on one thread (the cores)",
     )
+    parser.add_argument(
+        "--any-commit",
+        action="store_true",
+        help="go on in a results folder that has runs of another commit",
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -16,6 +15,7 @@ from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
     api_pages,
     both_spellings,
     figure_texts,
+    gallery,
     inventories,
     name_links,
     recipe_page,
@@ -63,31 +63,11 @@ bibtex_default_style = "alpha"
 bibtex_reference_style = "author_year"
 
 
-def copy_notebooks() -> None:
-    """Copy tutorials/*.ipynb next to the pages; the copy is ignored by git.
-
-    Sphinx reads only what lies under its own folder. Without a notebook a page that
-    says so takes their place, because an empty list of pages is an error.
-    """
-    target = DOCS / "tutorials"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
-    notebooks = sorted((ROOT / "tutorials").glob("*.ipynb"))
-    for notebook in notebooks:
-        # On GitHub a tutorial links the sources of the pages, `../docs/radius.md`.
-        text = notebook.read_text().replace("](../docs/", "](../")
-        (target / notebook.name).write_text(text)
-    if not notebooks:
-        (target / "none.md").write_text(
-            "# No notebooks here\n\n`make notebooks` makes them.\n"
-        )
-
-
 (DOCS / "api" / "recipes.md").write_text(recipe_page.page())
 api_pages.write()
 root_pages.write()
+gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git
 intersphinx_mapping = inventories.write(DOCS / "inventories")
-copy_notebooks()
 
 CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
 

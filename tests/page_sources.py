@@ -228,6 +228,24 @@ def second_claim() -> list[Row]:
     ]
 
 
+def later_questions() -> list[Row]:
+    """Of claims_third.md: outcomes, runs, loss less botorch's, p, regret less its."""
+    asked = (
+        [("wdrbo_exact", "four", told) for told in (10, 15, 30)]
+        + [("erbo", "four", 60)]
+        + [("erbo", "hyperparameters", told) for told in (10, 15, 30)]
+    )
+    rows = []
+    for method, surrogate, told in asked:
+        title = f"## `{method}`, {told} outcomes, both halves"
+        cells = committed_table("development/report.md", title)[surrogate]
+        runs, _, loss, p, *others = cells
+        regret = others[-5]  # before beyond 1, beyond 2, NLPD and s/ask
+        parts = (runs, loss, p, regret)
+        rows.append([float(told), *(x.value for part in parts for x in numbers(part))])
+    return rows
+
+
 def claims_cells(table: str, cells: Sequence[tuple[str, int, int]]) -> Row:
     """Numbers of the claims' report: row, column, and how many of the cell."""
     rows = committed_table("tournament/claims.md", table)
@@ -278,6 +296,19 @@ def methods() -> list[Row]:
     blocks = max(numbers(row[3])[0].value for row in table.values())
     needed = [numbers(row[4])[0].value for row in table.values()]
     return [[blocks, min(needed), max(needed)]]
+
+
+def drift() -> list[Row]:
+    """15 rounds; the regrets of a ball of one deviation and of ``erbo``."""
+    table = committed_table("tournament/report.md", "## The regret while the law moves")
+    robust, plain = table["`wdrbo_exact_1sd`"], table["`erbo`"]
+    seeds = results_of_tournament()["seed"].nunique()
+    less = [x.value for x in numbers(robust[3])]
+    return [[15, float(robust[0]), float(plain[0]), *less, seeds]]
+
+
+def results_of_tournament() -> pd.DataFrame:
+    return pd.read_parquet(RESULTS / "tournament" / "steps.parquet")
 
 
 def claims_ignorance() -> list[Row]:
@@ -503,11 +534,13 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "development/calibration.md": beyond,
     _RESULTS + "development/calibration.md, promises": promises,
     _RESULTS + "development/report.md": second_claim,
+    _RESULTS + "development/report.md, later": later_questions,
     _RESULTS + "tournament/claims.md": claims,
     _RESULTS + "tournament/claims.md, which method": which_method,
     _RESULTS + "tournament/claims.md, without tension": without_tension,
     _RESULTS + "tournament/claims.md, newsvendor": newsvendor,
     _RESULTS + "tournament/methods.md": methods,
+    _RESULTS + "tournament/report.md, drift": drift,
     _RESULTS + "tournament/claims.md, ignorance": claims_ignorance,
     _RESULTS + "tournament/claims.md, half B": claims_half_b,
     _RESULTS + "tournament/claims.md, own rows": claims_own_rows,

@@ -15,7 +15,7 @@
 # %% [markdown]
 # # A newsvendor in five minutes
 #
-# *Five minutes; for beginners: no knowledge of Gaussian processes is needed.*
+# *Beginner, five minutes: no knowledge of Gaussian processes is needed.*
 #
 # After this page you know what a *robust* decision is, and you can run the library's
 # loop: `ask`, `tell`, `recommend`. You have also seen in numbers what robustness costs
@@ -222,7 +222,7 @@ found.round().astype(int)
 # its top the profit falls slowly; on the right side it falls steeply as soon as fewer
 # people come.
 
-# %%
+# %% tags=["thumbnail"]
 grid = torch.linspace(0, 0.3, 121).double().unsqueeze(-1)  # 121 x 1
 fig, (curves, marks) = plt.subplots(
     2,

@@ -14,14 +14,14 @@
 # %% [markdown]
 # # Batches: several experiments at once
 #
-# *Ten minutes; the second half is for users of BoTorch.*
+# *Intermediate, ten minutes: the second half is for users of BoTorch.*
 #
 # Often experiments run in parallel: four ovens, four test fields, four shops. Then four
 # decisions are made before any of their outcomes is known, and before any of their
 # contexts is known. After this page you can ask for a batch, report contexts and
 # outcomes in whatever order they arrive, ask again while some are missing, and choose
-# batches in a loop of your own. And you know what we measured: whether it pays to
-# optimise a batch as a whole.
+# batches in a loop of your own. And you know what was measured: whether it pays
+# to optimise a batch as a whole.
 
 # %%
 import os
@@ -63,7 +63,8 @@ warnings.filterwarnings("ignore", message="Optimization failed")  # flat starts
 # A newspaper company has four alike shops. Every evening each gets an order of papers
 # (the *decision*); the next day shows each its own demand (the *context*) and its own
 # profit. So the company learns from four experiments a day. Orders and demands are
-# counted in thousands; the first tutorial has the story.
+# counted in thousands; [the first tutorial](01_newsvendor_in_five_minutes.ipynb) has
+# the story.
 
 # %%
 shop = make_test_function("newsvendor")
@@ -73,8 +74,9 @@ demands = shop.sample_contexts(Q * (ROUNDS + 2), seed=1).split(Q)  # one row per
 # %% [markdown]
 # ## The loop
 #
-# `ask(q=4)` gives four different orders. With `ts_bocu` (tutorial 05) each order is the
-# best one for a guess of its own, a sample path of the model: a batch spreads exactly
+# `ask(q=4)` gives four different orders. With `ts_bocu`
+# ([Thompson sampling](05_thompson_sampling_any_objective.ipynb)) each order is the best
+# one for a guess of its own, a sample path of the model: a batch spreads exactly
 # as much as the model is unsure.
 
 # %%
@@ -305,5 +307,10 @@ print("to be added: ", [round(1000 * x) for x in rest.flatten().tolist()])
 # - Thompson sampling: as many paths as decisions, and no other setting.
 # - The q acquisition functions and Thompson sampling draw sample paths: they want a
 #   `SingleTaskGP` with RBF or Matern kernels. `DistributionallyRobustUCB` takes more
-#   models of one outcome, ensembles and variational ones among them; the page *I use
-#   BoTorch* of the documentation has the table.
+#   models of one outcome, ensembles and variational ones among them;
+#   [I use BoTorch](../docs/botorch.md) has the table.
+# - A simulator that runs by itself: [a simulator on many
+#   cores](14_a_simulator_on_many_cores.ipynb).
+# - All options: [the loop](../docs/api/optimizer.md), [acquisition
+#   functions](../docs/api/acquisition.md); how the numbers above were made:
+#   [benchmarks](../docs/benchmarks.md).

@@ -14,13 +14,13 @@
 # %% [markdown]
 # # Which ambiguity set?
 #
-# *Ten minutes; no mathematics but the last section.*
+# *Intermediate, ten minutes: no mathematics but in the last section.*
 #
 # A robust method prepares for every distribution of the context that is *not too far*
 # from the one in the data. What "far" means is your choice, and it decides what you
 # are protected from. After this page you have seen what each set of the library fears,
-# on one example and at comparable strength. How large the radius should be is the next
-# page.
+# on one example and at comparable strength. How large the radius should be is the
+# subject of [the next tutorial](03b_the_radius_in_your_units.ipynb).
 #
 # ## The answer first
 #
@@ -35,10 +35,11 @@
 # | the worst part of the days is what counts | `ConditionalValueAtRisk` |
 # | several context dimensions, on a grid | `MaximumMeanDiscrepancy` |
 # | nothing is known about the frequencies | `FullSimplex` |
-# | you have facts (a mean, a bound), not a distance | `CvxpyAmbiguity`, tutorial 04 |
+# | facts (a mean, a bound) | [`CvxpyAmbiguity`](04_your_own_set_in_cvxpy.ipynb) |
 #
 # If in doubt: contexts with units, `Wasserstein`; contexts without, `TotalVariation`.
-# The rest of this page is the reason.
+# The rest of this page is the reason. [Ambiguity sets](../docs/api/ambiguity.md) has
+# each class with its formula.
 
 # %%
 import os
@@ -172,7 +173,8 @@ for name, ambiguity in SETS.items():
     SETS[name] = ambiguity.with_radius(radius_for(ambiguity, 0.8 * mean))
 worst = {name: ambiguity.worst_case(f, p) for name, ambiguity in SETS.items()}
 
-# %%
+# %% tags=["thumbnail"]
+highest = 100 * max(found.weights.max().item() for found in worst.values())
 fig, axes = plt.subplots(4, 2, figsize=(9.4, 8.4), sharex=True, layout="constrained")
 for i, (ax, (name, found)) in enumerate(zip(axes.flat, worst.items(), strict=False)):
     ax.bar(degrees, 100 * p, width=0.95, color="0.8")
@@ -180,6 +182,8 @@ for i, (ax, (name, found)) in enumerate(zip(axes.flat, worst.items(), strict=Fal
     ax.set_title(f"{name}, radius {SETS[name].radius:.3g}", fontsize=9)
     ax.set_ylabel("share of days (%)")
     ax.margins(x=0.01)
+for ax in axes.flat[:-1]:
+    ax.set_ylim(0, 1.05 * highest)
 axes[3, 1].plot(degrees, f, color="black")
 axes[3, 1].set_title("for comparison: the profit", fontsize=9)
 axes[3, 1].set_ylabel("coins")
@@ -188,12 +192,12 @@ for ax in axes[3]:
 plt.show()
 
 # %% [markdown]
-# Grey: the 60 days. In colour: the worst distribution in the set. All of them cost the
-# van the same, in seven different ways.
+# Grey: the 60 days. In colour: the worst distribution in the set. All panels have one
+# scale. Every set costs the van the same, each in its own way.
 #
 # - **`TotalVariation`** takes some of the best days away and puts all of them on the
-#   single worst temperature. How far that is, and whether it was ever seen, is nothing
-#   to it.
+#   single worst temperature. How far that is, and whether it was ever seen, does not
+#   matter to it.
 # - **`KullbackLeibler`** makes every bad day more frequent and every good day rarer, by
 #   a factor that falls exponentially with the profit. What was never seen stays so.
 # - **`ModifiedChiSquared`** does the same with a factor that falls on a straight line.
@@ -203,9 +207,9 @@ plt.show()
 #   and the same factor. It is the mean over the worst part of the list.
 # - **`Wasserstein`** moves days where a short way does much damage: the hot ones go
 #   just above the failure of the cooler. Frost is too far.
-# - **`MaximumMeanDiscrepancy`** does what a blurred eye does not see. Days of nearby
-#   temperatures are lumped together, because the kernel takes them for nearly the same,
-#   and some days go to where it hurts, a few at a time.
+# - **`MaximumMeanDiscrepancy`** makes changes that the kernel hardly sees. Days of
+#   nearby temperatures are lumped together, because the kernel takes them for nearly
+#   the same, and some days go to where it hurts, a few at a time.
 #
 # The same in numbers: how many days (in %) moved at all, how far they had to move on
 # average over all days, and how many now lie on a temperature that was never seen.
@@ -251,10 +255,9 @@ pd.DataFrame(table).T.rename(columns=short).map(
 )
 
 # %% [markdown]
-# Read the infinities. `KullbackLeibler`, `ModifiedChiSquared` and
-# `ConditionalValueAtRisk` cannot imagine a temperature that is not in the list,
-# whatever the radius. `ChiSquared` cannot imagine that one in the list never comes
-# back.
+# Note the infinite entries. `KullbackLeibler`, `ModifiedChiSquared` and
+# `ConditionalValueAtRisk` give no weight to a temperature that is not in the list,
+# whatever the radius. `ChiSquared` never takes all weight from one that is.
 #
 # ## The worst case as the radius grows
 #
@@ -318,8 +321,8 @@ plt.show()
 
 # %% [markdown]
 # The floor of the three sets that stay within the list is the worst day *in the list*.
-# For the others it is the worst day of all: from some radius on, "robust" means "expect
-# frost every day". `ChiSquared` comes ever closer to that and never arrives.
+# For the others it is the worst day of all: from some radius on, the worst case is
+# frost every day. `ChiSquared` comes ever closer to that and never arrives.
 #
 # ## Does it change the decision?
 #
@@ -364,9 +367,9 @@ pd.DataFrame(
 #
 # ## Put to work
 #
-# The recipe `dro` takes any set. The sets that know their contexts (a cost, a kernel)
-# need the reference on the same contexts. Here: half a degree, on average, of error of
-# the list.
+# The [recipe](../docs/methods.md) `dro` takes any set. The sets that know their
+# contexts (a cost, a kernel) need the reference on the same contexts. Here: half a
+# degree, on average, of error of the list.
 
 # %%
 bounds = torch.tensor([[20.0], [300.0]]).double()

@@ -15,7 +15,7 @@
 # %% [markdown]
 # # The radius in your units
 #
-# *Fifteen minutes; you have run the loop of the first tutorial once.*
+# *Beginner, fifteen minutes: you have run the loop of the first tutorial once.*
 #
 # A robust method needs one number from you: how different may the world be from your
 # data? That number is the *radius*. After this page you can state it in the units of

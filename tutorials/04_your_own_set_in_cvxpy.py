@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Your own set, in cvxpy
 #
-# *Fifteen minutes; some convex optimisation.*
+# *Advanced, fifteen minutes: you know some convex optimisation.*
 #
 # Sometimes you know more about the future than "it is near the data": the weather
 # service names a range for the mean, an engineer a limit for the spread. No built-in
@@ -23,7 +23,8 @@
 # acquisition functions. You know the one rule to obey, the errors you get when you do
 # not, how to check what you wrote, and what it costs.
 #
-# (The set-up is the ice cream van of tutorial 03; you need not have read it.)
+# (The set-up is the ice cream van of [which ambiguity
+# set?](03_which_ambiguity_set.ipynb); you need not have read it.)
 
 # %%
 import os
@@ -197,18 +198,20 @@ attempt(squared, radius=0.1)
 attempt(not_squared, radius=0.1)
 
 # %% [markdown]
-# The usual ways out:
+# The usual ways out. A *number* is computed once, before the set is made, from the
+# reference weights that you have (as `center` and `from_center` above); it does not
+# follow when the reference changes, so make the set again then.
 #
-# | instead of | write |
-# |---|---|
-# | `sum_squares(q - p) <= radius**2` | `norm(q - p) <= radius` |
-# | `cp.square(c - c @ p) @ q` | a number in the place of `c @ p`, as above |
-# | `quad_form(q - p, L @ L.T) <= radius**2` | `norm(L.T @ (q - p)) <= radius` |
-# | `q <= radius * p` | a number in the place of one of them |
-# | `q / p <= 2` | `q <= 2 * p` |
+# | not DPP | why | write |
+# |---|---|---|
+# | `sum_squares(q - p) <= radius**2` | `radius` squared | `norm(q - p) <= radius` |
+# | `cp.square(c - c @ p) @ q <= s` | `p` squared | `from_center @ q <= s`, a number |
+# | `quad_form(q - p, A) <= radius**2` | the same | `norm(L.T @ (q - p)) <= radius` |
+# | `q <= radius * p` | `radius` times `p` | `q <= radius * shares`, numbers |
+# | `q / p <= 2` | divided by `p` | `q <= 2 * p` |
 #
-# Other mistakes have messages too: a set that is not convex, a function that returns no
-# list, and facts that contradict each other.
+# (In the third row $A = L L^\top$.) Other mistakes have messages too: a set that is not
+# convex, a function that returns no list, and facts that contradict each other.
 
 
 # %%
@@ -354,7 +357,8 @@ pd.DataFrame(rows).T.fillna("")
 #
 # ## In an acquisition function
 #
-# Nothing changes. A model of the profit from 24 trial days, a context set, the set:
+# Nothing changes. Below are a model of the profit from 24 trial days, a context set,
+# and the set (in an [`UncertaintyObjective`](../docs/api/objectives.md)):
 
 # %%
 bounds = torch.tensor([[20.0], [300.0]]).double()
@@ -439,3 +443,7 @@ plt.show()
 # - A set of your own is a Python function, so it cannot be written to a journal: run
 #   `RobustOptimizer` without one.
 # - A value that cannot be proved comes with a warning, and is a lower bound.
+#
+# [Your own set](../docs/extending.md) says what else can be added and tested,
+# [ambiguity sets](../docs/api/ambiguity.md) has `CvxpyAmbiguity` with all options, and
+# [which ambiguity set?](03_which_ambiguity_set.ipynb) the built-in sets.

@@ -14,13 +14,13 @@
 # %% [markdown]
 # # Thompson sampling for any objective
 #
-# *Ten minutes; some Bayesian optimisation.*
+# *Intermediate, ten minutes: you know some Bayesian optimisation.*
 #
 # "Best" can mean the best average, the best worst case, the steadiest, or a mixture.
 # After this page you can optimise any of these with one method, Thompson sampling: by
 # the library's loop, from a list of decisions that you name, and in a loop of your own.
-# What the objectives mean is on the page "Which objective?" of the documentation; the
-# short version is below.
+# [Which objective?](../docs/objectives.md) says what they mean; the short version is
+# below.
 
 # %%
 import os
@@ -131,7 +131,8 @@ plt.show()
 # - for comparison **SO**, the plain expectation.
 #
 # The radius is the distance between reference and truth, as in the paper. (In real life
-# nobody knows it; the third tutorial says how to choose one.)
+# nobody knows it; [the radius in your
+# units](03b_the_radius_in_your_units.ipynb) says how to choose one.)
 
 # %%
 radius = problem.radius(TotalVariation(0.0).distance)
@@ -319,7 +320,7 @@ print(
 
 # %% [markdown]
 # For several decisions at once set `num_paths=q`: `q` independent paths, one decision
-# for each. That, and what else there is for parallel experiments, is tutorial 02b.
+# for each. [Batches](02b_batches.ipynb) has more about parallel experiments.
 #
 # ## What to remember
 #
@@ -328,5 +329,8 @@ print(
 # - `ask(candidates=...)`, `recommend(candidates=...)`: a list in place of the range.
 # - `RobustThompsonSampling(model, contexts, objective)`: any objective, any loop.
 # - Decisions of a Thompson loop are guesses. For advice ask for `recommend`.
+# - All options: [acquisition functions](../docs/api/acquisition.md),
+#   [objectives](../docs/api/objectives.md) and
+#   [sample paths](../docs/api/sample_paths.md).
 # - Paths need a `SingleTaskGP` with RBF or Matern kernels (their products and sums are
 #   fine); anything else is refused with a message that says what to use.

@@ -14,7 +14,7 @@
 # %% [markdown]
 # # When the model is wrong
 #
-# *Ten minutes; advanced: some theory of Gaussian processes.*
+# *Advanced, ten minutes: you know some theory of Gaussian processes.*
 #
 # A Gaussian process gives error bars. They are right for functions that its kernel can
 # represent. Real functions need not be of that kind: they have steps, notches, a sensor

@@ -12,15 +12,14 @@
 # ---
 
 # %% [markdown]
-# %% [markdown]
 # # A day in a lab
 #
-# *Ten minutes; no knowledge of Gaussian processes needed.*
+# *Beginner, ten minutes: no knowledge of Gaussian processes is needed.*
 #
-# Real experiments do not come as a clean loop. The results of Monday arrive on Tuesday,
-# a technician sets 71 degrees where 70 were asked, an oven fails, the computer is
-# switched off over night. After this page you know what to write in each of these
-# cases, from a table to a table, and that nothing is lost on the way.
+# Real experiments are no tidy loop. The results of Monday arrive on Tuesday, a
+# technician sets 71 degrees where 70 were asked, an oven fails, the computer is
+# switched off at night. After this page you know what to write in each of these cases,
+# from a table to a table, and that nothing is lost on the way.
 
 # %%
 import io
@@ -28,13 +27,18 @@ import os
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import torch
 
 from botorch_drbo import Category, Integer, NamedOptimizer, Space
+from botorch_drbo.plotting import COLOURS, MARKERS
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 ROUNDS = 2 if SMOKE_TEST else 8
+
+plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 
 # %% [markdown]
 # ## The bakery lab
@@ -60,8 +64,11 @@ sheet
 
 # %% [markdown]
 # Say which columns you choose, within which limits, which you meet, and which is to be
-# improved. Other columns (the date) are left alone. `journal` is a file in which every
-# event is on the disk before the call returns.
+# improved ([spaces](../docs/spaces.md) has all kinds of columns). Other columns (the
+# date) are ignored. `journal` is a file in which every event is on the disk before the
+# call returns. `radius` says that the humidity may differ by 8 per cent points from
+# that of the days seen, on average ([the radius in your
+# units](03b_the_radius_in_your_units.ipynb)).
 
 # %%
 space = Space(
@@ -77,6 +84,7 @@ journal = Path(tempfile.mkdtemp()) / "crackers.jsonl"
 lab = NamedOptimizer(
     "wdrbo_exact",
     space,
+    radius={"humidity": 8},
     seed=0,
     journal=journal,
     num_initial=0,  # the table is the beginning
@@ -179,13 +187,62 @@ for _ in range(ROUNDS):
         pd.DataFrame({"humidity": [damp]}),
         crispness(tray.iloc[0], damp),
     )
-print(lab.recommend())
+best = lab.recommend()
+print(best)
 
 # %% [markdown]
-# That is the recipe to print on the box, if you trust the model: it expects crisp
-# crackers on days as they were, and nearly as crisp ones when the humidity shifts. The
-# line *answer holds* says how far it may shift on average (in widths of the range of
-# the humidity) before another recipe that was tried has the better worst case.
+# The record as a picture. A tray that failed has no crispness; the cross says when it
+# was baked.
+
+# %%
+table = lab.table()  # all trials, with their status
+table["trial"] = range(len(table))
+fig, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
+for i, flour in enumerate(["wheat", "rye"]):
+    own = table[table["flour"] == flour]
+    style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
+    ax.plot(own["trial"], own["crispness"], label=flour, **style)
+failed = table[table["status"] == "failed"]
+lowest = table["crispness"].min()
+ax.plot(failed["trial"], [lowest] * len(failed), "kx", label="failed")
+ax.axvline(len(sheet) - 0.5, color="0.5", linestyle=":", linewidth=1)
+ax.annotate("the sheet ends", (len(sheet) - 0.4, lowest), color="0.3", rotation=90)
+ax.set_xlabel("trial")
+ax.set_ylabel("crispness")
+ax.legend(frameon=False)
+plt.show()
+
+# %% [markdown]
+# And the recommendation, by the humidity of the day. The band is two standard
+# deviations of the model on each side; the dotted line is the truth, which the lab does
+# not know. Short strokes are the days so far.
+
+# %%
+damp = np.linspace(20, 90, 15 if SMOKE_TEST else 71)
+recipe = pd.concat([best.x] * len(damp), ignore_index=True)
+guess = lab.predict(recipe, pd.DataFrame({"humidity": damp}))
+truth = [crispness(best.x.iloc[0], each) for each in damp]
+low, high = guess["mean"] - 2 * guess["sd"], guess["mean"] + 2 * guess["sd"]
+fig, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
+ax.fill_between(damp, low, high, color="0.85")
+ax.plot(damp, guess["mean"], color=COLOURS[0], label="by the model")
+ax.plot(damp, truth, color="black", linestyle=":", label="in truth")
+days = lab.history["humidity"]
+ax.plot(days, [low.min()] * len(days), "|", color="black")
+ax.set_xlabel("humidity of the day (per cent)")
+ax.set_ylabel("crispness of the recommended recipe")
+ax.legend(frameon=False)
+plt.show()
+seen = (damp >= days.min()) & (damp <= days.max())
+inside = (low <= truth) & (truth <= high)
+print(f"truth inside the band on {inside[seen].mean():.0%} of the humidities seen,")
+print(f"on {inside[~seen].mean():.0%} of those not seen")
+
+# %% [markdown]
+# Print this recipe on the box only if you trust the model: where no day was seen, it is
+# guessing. The line *answer holds* of the report says how far the humidity may shift
+# before another recipe that was tried has the better worst case, and
+# [is my model good enough?](13_is_my_model_good_enough.ipynb) how to check the model.
 #
 # ## Back to the spreadsheet
 
@@ -196,7 +253,9 @@ table.tail(4).round(2)
 
 # %% [markdown]
 # The same without Python: `botorch-drbo suggest data.csv --decisions ...` reads a CSV
-# and appends what to try next (see *Tables and the command line*).
+# and appends what to try next: [tables and the command line](../docs/tables.md). All
+# arguments: [the loop](../docs/api/optimizer.md). Questions such as "how do I stop and
+# resume?" are in the [FAQ](../docs/faq.md).
 #
 # **For experts.** The journal is one JSON event per line, each with a checksum, written
 # and synchronised before `ask` and `tell` return. A state is a function of the

@@ -12,15 +12,14 @@
 # ---
 
 # %% [markdown]
-# %% [markdown]
 # # A forecast each morning, and a context known before the choice
 #
-# *Fifteen minutes; you have run the loop of the first tutorial once.*
+# *Intermediate, fifteen minutes: you have run the loop of the first tutorial once.*
 #
 # Often you know more about today than about days in general. The weather service has a
 # forecast; the thermometer says how warm it is already; the bookings are in. After this
 # page you can tell the loop so, in one line each, see what the knowledge is worth, and
-# print a table with a decision for each temperature that somebody can pin to the wall.
+# print a table with a decision for each temperature.
 
 # %%
 import os
@@ -89,16 +88,18 @@ def morning() -> tuple[ContextSet, Tensor]:
 # For this round the forecast takes the place of what the loop has learnt about the
 # contexts, and 0.05 is how much we distrust it (5 % of the box, on average). Next
 # morning brings another one. The model of the profit learns from all days.
+# (`surrogate="botorch"` is a quicker [model](../docs/surrogates.md) than the default.)
 
 # %%
 kiosk = RobustOptimizer(
     "wdrbo_exact",
     bounds,
     context_bounds,
+    surrogate="botorch",
     seed=0,
     num_initial=4,
-    num_restarts=4,
-    raw_samples=128,
+    num_restarts=2,
+    raw_samples=64,
 )
 for _ in range(DAYS):
     forecast, day = morning()
@@ -150,7 +151,7 @@ pd.DataFrame(rows).T
 # adversary moves in the other columns only. What is *forecast* is not: the radius says
 # by how much it may be wrong.
 #
-# ## A table to pin to the wall
+# ## A table for the wall
 #
 # `policy` answers for many contexts at once, with one fit of the model. Here for each
 # temperature, guests not known.
@@ -199,6 +200,9 @@ plt.show()
 # %% [markdown]
 # ## Details that matter
 #
+# - [Rounds](../docs/rounds.md) has all of this for tables too, and drift, and contexts
+#   that you can choose; [the loop](../docs/api/optimizer.md) has the arguments, and
+#   [Which radius?](../docs/radius.md) says how much to distrust a forecast.
 # - Everything said of a round is in the journal (`journal="kiosk.jsonl"`), and `resume`
 #   brings it back. Decisions of the initial design depend on no forecast.
 # - A recipe without a radius (`erbo`) takes a forecast and refuses a `radius`; one that

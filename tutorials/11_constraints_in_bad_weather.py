@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Constraints that must hold in bad weather too
 #
-# *Ten minutes; you have run the loop of the first tutorial once.*
+# *Intermediate, ten minutes: you have run the loop of the first tutorial once.*
 #
 # Some limits are known before a decision is tried: a budget, a size. Others have to be
 # *measured*, and depend on what the world adds: a dam must not spill, whatever the
@@ -149,7 +149,8 @@ fig, ax = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
 ax.contourf(grid, grid, holds.T, levels=[LEVEL, 1.01], colors=["0.85"])
 ax.scatter(*X.T, s=14, color="0.5", label="the days so far")
 for i, (name, best) in enumerate(advice.items()):
-    ax.plot(*best.x, "o^s"[i], color=COLOURS[i], markersize=10, label=name)
+    style = {"color": COLOURS[i], "markersize": 10, "clip_on": False, "zorder": 5}
+    ax.plot(*best.x, "o^s"[i], label=name, **style)
 ax.set_xlabel("level of the first reservoir")
 ax.set_ylabel("level of the second")
 ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
@@ -174,9 +175,12 @@ print(f"asked for {[round(v, 2) for v in x[0].tolist()]}; {robust.trials[-1].sta
 # ## To take with you
 #
 # - `tell(x, c, y, constraints=g)`: not negative where all is well, a column for each.
-# - `feasibility=0.95` (the default) is how surely a recommendation has to keep them.
+# - `feasibility=0.95` (the default) is the probability with which a recommendation has
+#   to keep them.
 # - The radius is that of the recipe: one ambiguity for the outcome and the limit.
 # - Constraints on the decision alone, known beforehand, are `LinearConstraint` or a
 #   function in a `Space`.
-# - In a BoTorch loop: `RobustFeasibility`, `FeasibilityWeighted` (the page
-#   *Constraints that are measured* of the documentation).
+# - [Constraints that are measured](../docs/constraints.md) has the formulas and the
+#   command line; [spaces](../docs/spaces.md) has the constraints known beforehand.
+# - In a BoTorch loop: `RobustFeasibility`, `FeasibilityWeighted`
+#   ([acquisition functions](../docs/api/acquisition.md)).

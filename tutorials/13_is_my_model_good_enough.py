@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Is my model good enough?
 #
-# *Fifteen minutes; you have a table of decisions, contexts and outcomes.*
+# *Beginner, fifteen minutes: you have a table of decisions, contexts and outcomes.*
 #
 # A recommendation is what a *model* believes. After this page you know how to ask
 # whether the model can be believed (`check`), how far its promises may be off (the
@@ -144,8 +144,8 @@ for what, true in truths.items():
 # The interval is about the first of these two numbers: what the decision earns on
 # average over the seasons *in the table*, if the model is right. Two things are not in
 # it. Eight seasons may have been lucky ones; against that stands the worst case, not
-# the interval. And a model of eight rows is easily wrong: the interval is the word of
-# the model, and no better than the model.
+# the interval. And a model of eight rows is easily wrong: the interval comes
+# from the model, and is no better than it.
 #
 # ## More outcomes first
 #
@@ -182,7 +182,7 @@ pd.DataFrame(rows).set_index("fields")
 
 # %% [markdown]
 # Read the last two columns together. A high share *explained* and few fields *outside*
-# are what to wait for. But one farm is one throw of the dice. Here are other farms with
+# are what to wait for. But one farm is one sample. Here are other farms with
 # other seasons: for how many does the 90% interval hold the truth, by the size of their
 # tables? And by how much is the promise too high, on average?
 
@@ -210,9 +210,9 @@ for size in (SIZES[0], SIZES[-1]):
 pd.DataFrame(rows).set_index("fields")
 
 # %% [markdown]
-# *Promised too much* is what remains of a known effect: a decision is recommended
-# because it looks good, and of many decisions the one that looks best is often one that
-# luck has made look better than it is (the winner's curse). More rows make it smaller.
+# *Promised too much* is a known effect: a decision is recommended because it looks
+# good, and of many decisions the one that looks best is often one that chance has made
+# look better than it is (the winner's curse). More rows make it smaller.
 #
 # A share explained that stays low as rows come in has another reason than few rows:
 # something that matters is not in the table (the soil, the date of sowing), or the
@@ -245,7 +245,8 @@ print(f"explained: {before.explained:.0%} with it, {after.explained:.0%} without
 # %% [markdown]
 # A number in `worst` is the number of a trial, which `opt.table()` shows with all its
 # columns. `withdraw` takes it back; if you know the right value, correct the file.
-# Do not withdraw a row only because it surprises: without a reason it is information.
+# Do not withdraw a row only because it surprises you: without a reason it is an
+# observation like any other.
 #
 # ## How sure is this promise?
 #
@@ -304,7 +305,7 @@ print(f"8 fields: {little.advice}")
 found = known.compare(["erbo", "wdrbo_exact"], shifts=fears)
 print(f"{found.num_outcomes} fields: {found.advice}")
 
-# %%
+# %% tags=["thumbnail"]
 ax = plot_compare(found, ylabel="expected profit (euros a hectare)")
 plt.show()
 
@@ -325,8 +326,8 @@ table.round(dict.fromkeys(["profit", "low", "high", "gain", "gain_sd", "in truth
 # %% [markdown]
 # `gain` is what a method earns more than the first one, `gain_sd` its standard
 # deviation, `better` the probability that there is a gain at all. Errors that both
-# decisions share cancel in the difference, so a gain can be sure where the two values
-# are not. The last column is made with the true formula, which no farm has.
+# decisions share cancel in the difference, so a gain can be certain where the two
+# values are not. The last column is made with the true formula, which no farm has.
 #
 # The sentence of advice looks at the shift that costs the first decision most:
 #
@@ -345,7 +346,10 @@ table.round(dict.fromkeys(["profit", "low", "high", "gain", "gain_sd", "in truth
 # 4. `compare` with the shifts that you fear, in your units. Take the radius that
 #    belongs to them.
 #
-# On the command line, for a file:
+# The page [certainty](../docs/certainty.md) explains each number,
+# [`NamedOptimizer`](../docs/api/optimizer.md) has the arguments, and
+# [recommendation](../docs/api/recommendation.md) what they return. On the
+# [command line](../docs/tables.md), for a file:
 #
 # ```text
 # botorch-drbo check     fields.csv --decisions ... --contexts ... --outcome profit

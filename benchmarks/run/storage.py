@@ -127,6 +127,26 @@ def refuse_others(keys: Iterable[RunKey], out: Path) -> None:
             )
 
 
+def refuse_other_commits(out: Path, commit: str) -> None:
+    """See to it that all runs of a results folder are of one commit.
+
+    Args:
+        out: The folder.
+        commit: That of the code that is about to add to it; empty if nobody knows.
+
+    Raises:
+        ConfigError: A run there was made by another one.
+    """
+    for path in sorted((out / "runs").glob("*/*/seed_*.parquet")):
+        found = _metadata(path)["made"]["commit"]
+        if found and commit and found != commit:
+            raise ConfigError(
+                f"{path} was made by commit {found}, and this is {commit} (a + says "
+                "that files have changed): the results would be of both. Choose "
+                f"another --out, check out {found.rstrip('+')}, or say --any-commit."
+            )
+
+
 def differences(stored: Any, asked: Any, name: str = "") -> list[str]:
     """What differs between two values of JSON, a line for each."""
     if isinstance(stored, dict) and isinstance(asked, dict):

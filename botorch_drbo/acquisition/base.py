@@ -21,7 +21,7 @@ from botorch_drbo.acquisition.analytic import PosteriorAcquisitionFunction
 from botorch_drbo.acquisition.confidence_score import ConfidenceScore
 from botorch_drbo.confidence.noise import noise_precision
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior import View
+from botorch_drbo.posterior import LocalMoments, View
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.factory import Method
 
@@ -195,6 +195,12 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
             posterior = self.posterior if pending else self.observed
             moments = posterior.over(contexts).at(X).moments()
         return self._bound(*moments)
+
+    def _at_contexts(self, here: LocalMoments, part: slice) -> Tensor:
+        """The scores at some of a view's contexts, ``... (x S) x n``."""
+        if _device.on_cpu(self.beta) and not self.beta and not self.misspecification:
+            return here.means(part)  # the bound of the width zero
+        return self._bound(*here.moments(part))
 
     def confidence_width(self) -> Tensor:
         r"""The number of standard deviations that the score adds to the mean.

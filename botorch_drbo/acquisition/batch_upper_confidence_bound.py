@@ -103,7 +103,7 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         self.view = posterior.over(self.context_set.points)
 
     def _shared(self, X: Tensor, contexts: Tensor) -> Tensor:
-        return self.view.at(X).moments()[0]  # N x n
+        return self.view.at(X).means()  # N x n
 
     def _utility(
         self, values: Tensor, shared: Tensor, weights: Tensor, part: slice

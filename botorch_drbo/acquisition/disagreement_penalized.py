@@ -77,7 +77,8 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
             ``penalty_over``, or a wrong context set or objective.
         BotorchTensorDimensionError: Context columns that do not fit the model, or an
             ambiguity set of other contexts.
-        UnsupportedError: A model that is no ensemble, or not single-output.
+        UnsupportedError: A model that is no ensemble of two models or more, or not
+            single-output.
 
     Example:
         >>> import torch
@@ -108,12 +109,12 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
         super().__init__(model, beta, context_set, **options)
-        if not self.ensemble:
+        if not self.ensemble or self.model.batch_shape[-1:] == (1,):
             raise UnsupportedError(
                 f"{type(self).__name__} penalises what the models of an ensemble "
                 f"disagree about, got one {type(self.model).__name__}. Give an "
-                "ensemble, for instance what the surrogate 'kernels' makes, or take "
-                "DistributionallyRobustUCB."
+                "ensemble of two models or more, for instance what the surrogate "
+                "'kernels' makes, or take DistributionallyRobustUCB."
             )
         check_penalty(penalty, penalty_over)
         self.objective = check_objective(objective, context_set)

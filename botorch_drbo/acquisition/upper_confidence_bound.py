@@ -121,10 +121,10 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
     def _scores(self, here: LocalMoments, step: int = 1) -> Tensor:
         """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""
         n = self.context_set.num_points
-        scores = self._bound(*here.moments(slice(n)))  # ... x n
+        scores = self._at_contexts(here, slice(n))  # ... x n
         if self.outside_contexts is None:
             return scores
-        outside = self._bound(*here.moments(slice(n, None, step)))  # ... x m
+        outside = self._at_contexts(here, slice(n, None, step))  # ... x m
         return torch.cat([scores, outside.amin(-1, keepdim=True)], dim=-1)
 
     def robust_value(self, X: Tensor) -> RobustValue:

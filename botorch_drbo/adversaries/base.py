@@ -60,25 +60,9 @@ class FittedRound:
             InputDataError: There is neither, or it leaves the box.
             BotorchTensorDimensionError: A reference of other contexts.
         """
-        history, space = self.history, self.space
-        if self.reference is None:
-            if len(history.contexts) == 0:
-                raise InputDataError(
-                    "The world has shown no context yet (those that were chosen in a "
-                    "laboratory do not count), so there is no distribution to learn. "
-                    "Give the algorithm a `reference`, or the round a `context_set`."
-                )
-            return ContextSet.empirical(history.contexts, self.half_life)
-        if self.reference.dim != space.d_c:
-            raise BotorchTensorDimensionError(
-                f"`reference` has {self.reference.dim} context columns, "
-                f"`context_bounds` has {space.d_c}."
-            )
-        points = self.reference.points.to(space.bounds)
-        check_inside(points, space.context_bounds, "reference", "context_bounds")
-        points = space.with_known(points)
-        check_values(points, space.context_bounds, space.context_values, "reference")
-        return ContextSet(points, self.reference.weights.to(space.bounds))
+        return reference_contexts(
+            self.history, self.space, self.reference, self.half_life
+        )
 
     def column_radii(self, radius: Radius) -> Tensor | None:
         r"""The radius of each column in widths of its bounds, if it is one by column.
@@ -133,6 +117,44 @@ class FittedRound:
         if self.half_life is None:
             return seen, None
         return seen, half_life_weights(len(seen), self.half_life, seen)
+
+
+def reference_contexts(
+    history: History,
+    space: SearchSpace,
+    reference: ContextSet | None,
+    half_life: float | None,
+) -> ContextSet:
+    r"""The given reference distribution, or else the empirical one; without a model.
+
+    Args:
+        history: What has been observed.
+        space: The boxes of decisions and contexts.
+        reference: The context distribution if it is known; None to estimate it.
+        half_life: After how many further contexts one counts half; None: never.
+
+    Raises:
+        InputDataError: There is neither, or it leaves the box.
+        BotorchTensorDimensionError: A reference of other contexts.
+    """
+    if reference is None:
+        if len(history.contexts) == 0:
+            raise InputDataError(
+                "The world has shown no context yet (those that were chosen in a "
+                "laboratory do not count), so there is no distribution to learn. "
+                "Give the algorithm a `reference`, or the round a `context_set`."
+            )
+        return ContextSet.empirical(history.contexts, half_life)
+    if reference.dim != space.d_c:
+        raise BotorchTensorDimensionError(
+            f"`reference` has {reference.dim} context columns, "
+            f"`context_bounds` has {space.d_c}."
+        )
+    points = reference.points.to(space.bounds)
+    check_inside(points, space.context_bounds, "reference", "context_bounds")
+    points = space.with_known(points)
+    check_values(points, space.context_bounds, space.context_values, "reference")
+    return ContextSet(points, reference.weights.to(space.bounds))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -103,10 +103,11 @@ def pivot(
         if one_by_one:
             next_active = _single_exchange(active, next_active, q, z)
         settled = (next_active == active).all(-1)
-        found.q[rows[settled]] = q[settled]
-        found.u[rows[settled]] = (y / t)[settled]
-        found.direction[rows[settled]] = (-radius / (t * size) * ascent)[settled]
-        found.settled[rows[settled]] = True
+        done = settled.nonzero().squeeze(-1)  # one read, where each mask is one
+        found.q[rows[done]] = q[done]
+        found.u[rows[done]] = (y / t)[done]
+        found.direction[rows[done]] = (-radius / (t * size) * ascent)[done]
+        found.settled[rows[done]] = True
         # A guess without atoms has no closed form.
         rest = (
             (~settled & next_active.any(-1) & q.isfinite().all(-1))

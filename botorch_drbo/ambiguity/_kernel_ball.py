@@ -62,7 +62,9 @@ class WarmStart:
 
     def nearest(self, f: Tensor) -> Tensor:
         """The active set of the problem with the nearest scores, ``b' x n``."""
-        return self.active[torch.cdist(f, self.f.to(f)).argmin(-1)]
+        # The set may have been moved to another device since the last call.
+        active = self.active.to(f.device)
+        return active[torch.cdist(f, self.f.to(f)).argmin(-1)]
 
 
 class KernelBallProblem:

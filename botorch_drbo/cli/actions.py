@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,7 @@ from botorch_drbo.cli.answers import (
     of_comparison,
     of_recommendation,
     rounding_of,
-    text_of_check,
+    text_by_lines,
     with_decisions_in_digits,
 )
 from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
@@ -85,11 +86,9 @@ def suggest(
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
         if group is not None:
-            this_round = problem.this_round(forecast, radius, known)
-            found = suggested_by_group(problem, group, q, this_round, workers, dask)
-            if not dry_run:
-                problem.file.append(found.rows)
-            found.answer(None if dry_run else data, as_json=options.json)
+            known_now = problem.this_round(forecast, radius, known)
+            found = suggested_by_group(problem, group, q, known_now, workers, dask)
+            found.write(None if dry_run else problem.file, as_json=options.json)
             return
         opt = problem.optimizer()
         pending = opt.pending
@@ -118,11 +117,13 @@ def recommend(
     problem.check_outcomes()
     this_round = problem.this_round(forecast, radius, known)
     best = opt.recommend(**this_round, level=LEVEL if level is None else level)
+    if best.model_check is not None:
+        best = replace(best, model_check=by_lines(best.model_check, problem.lines))
     file, space = problem.file, problem.space
     answer(
         of_recommendation(best, file, space),
         as_json=options.json,
-        text=lambda: say(str(in_digits_of(best, file, space))),
+        text=lambda: say(text_by_lines(in_digits_of(best, file, space))),
     )
 
 
@@ -135,7 +136,7 @@ def check(options: Options, forecast: Path | None) -> None:
     found = opt.check(context_set=asked["context_set"])
     found = by_lines(found, problem.lines)
     answer(
-        of_check(found), as_json=options.json, text=lambda: say(text_of_check(found))
+        of_check(found), as_json=options.json, text=lambda: say(text_by_lines(found))
     )
 
 
@@ -281,7 +282,7 @@ def plot(
     overwrite: bool,
 ) -> None:
     """Draw the outcomes so far."""
-    path = options.data.with_suffix(".png") if out is None else out
+    path = out or options.data.with_suffix(".png")
     problem = _problem(options)
     _check_free(path, overwrite)
     opt = problem.optimizer()

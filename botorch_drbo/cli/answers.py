@@ -95,9 +95,9 @@ def by_lines(check: ModelCheck, lines: Sequence[int]) -> ModelCheck:
     return replace(check, trials=tuple(lines[trial] for trial in check.trials))
 
 
-def text_of_check(check: ModelCheck) -> str:
-    """A check by lines, as people read it."""
-    return re.sub(r"\btrial (?=\d+: )", "line ", str(check))
+def text_by_lines(answer: ModelCheck | NamedRecommendation) -> str:
+    """An answer whose trials have the numbers of lines, as people read it."""
+    return re.sub(r"\btrial (?=\d)", "line ", str(answer))
 
 
 def of_check(check: ModelCheck) -> dict[str, Json]:

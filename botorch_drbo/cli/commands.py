@@ -85,8 +85,7 @@ def suggest(
     keep apart from them. A row that says `failed` in the column `status` will never
     have one.
 
-    With --group each group of rows is a problem of its own and gets its own decisions.
-    Groups for which none can be found are listed; then the exit status is 1.
+    With --group each group of rows is a problem of its own. Failed groups are listed.
     """
 
 

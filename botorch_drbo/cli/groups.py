@@ -6,13 +6,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 import typer
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.cli.description import check_column
 from botorch_drbo.cli.digits import as_values, in_digits
 from botorch_drbo.cli.problem import Problem
@@ -58,12 +58,16 @@ class Suggested:
     group: str
     space: Space
 
-    def answer(self, appended_to: Path | None, *, as_json: bool) -> None:
-        """Say all of it.
+    def write(self, file: CsvFile | None, *, as_json: bool) -> None:
+        """Append the rows to a file, if there is one, and say all of it.
 
         Raises:
+            InputDataError: The file is not as it was read.
             typer.Exit: A group has failed.
         """
+        if file is not None:
+            file.append(self.rows)
+        appended_to = None if file is None else str(file.path)
         decisions = self.space.decisions
         suggested = [
             {
@@ -75,7 +79,7 @@ class Suggested:
         document = {
             "suggested": suggested,
             "failures": self.failures,
-            "appended_to": None if appended_to is None else str(appended_to),
+            "appended_to": appended_to,
         }
 
         def tell() -> None:

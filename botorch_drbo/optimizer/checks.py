@@ -22,6 +22,7 @@ from botorch_drbo._validation import (
 from botorch_drbo.optimizer.standing import OutcomeRange
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recipes.registry import check_options
+from botorch_drbo.recommendation.model_check import DWARFS, FEW_OUTCOMES
 
 _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 
@@ -126,7 +127,7 @@ def check_can_be_modelled(
     earlier: OutcomeRange | None = None,
     name: str = "y",
 ) -> None:
-    """Refuse outcomes that no model can take; warn of those that drown all others.
+    """Refuse outcomes that no model can take; warn of those that dwarf all others.
 
     A model works with the variance of the outcomes: their squares, and what is smaller
     by the precision, have to be numbers of the dtype.
@@ -156,6 +157,17 @@ def check_can_be_modelled(
             f"earlier ones, between {earlier.lowest} and {earlier.highest}, "
             "that the model can no longer tell those apart. If it is a mistake, take "
             "it back with `withdraw`.",
+            BotorchWarning,
+            stacklevel=3,
+        )
+        return
+    gap = torch.maximum(y - earlier.highest, earlier.lowest - y)
+    if earlier.num >= FEW_OUTCOMES and (gap > DWARFS * spread).any():
+        warnings.warn(
+            f"The outcome {y[gap.argmax()].item():g} dwarfs the {earlier.num} earlier "
+            f"ones, between {earlier.lowest:g} and {earlier.highest:g}: the model and "
+            "its intervals will follow it. If it is a mistake, take it back with "
+            "`withdraw`.",
             BotorchWarning,
             stacklevel=3,
         )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean, is_finite_number, is_number
 from botorch_drbo.adversaries import FittedRound
+from botorch_drbo.adversaries.base import reference_contexts
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.decisions import (
@@ -90,6 +91,19 @@ def compared(
     recipes = [_as_recipe(method, own) for method in _listed(methods)]
     balls = [WassersteinBall(radius=radius) for radius in _listed_radii(radii)]
     names = _different([recipe.name for recipe in recipes])
+    # All that can be wrong is found before anything is fitted or searched.
+    for ball in balls:
+        ball.check_space(space)
+    reference = context_set or own.options.get("reference")
+    half_life = own.options.get("half_life")
+    num_worlds = 1 + len(_by_name(shifts)) + len(balls)
+    most = max(_LEAST_CONTEXTS, _MOST_ROWS // (len(recipes) * num_worlds))
+    contexts = reference_contexts(history, space, reference, half_life)
+    today = _thinned(contexts, most)
+    fixed = {TODAY: today} | {
+        name: _thinned(_moved(name, shift, contexts, space, clip), most)
+        for name, shift in _by_name(shifts).items()
+    }
     model = fitted(run)
     decisions = torch.stack(
         [
@@ -105,17 +119,9 @@ def compared(
             history=history,
             space=space,
             seed=seed,
-            reference=context_set or own.options.get("reference"),
-            half_life=own.options.get("half_life"),
+            reference=reference,
+            half_life=half_life,
         )
-        num_worlds = 1 + len(_by_name(shifts)) + len(balls)
-        most = max(_LEAST_CONTEXTS, _MOST_ROWS // (len(recipes) * num_worlds))
-        today = _thinned(state.contexts(), most)
-        shifted = {
-            name: _thinned(_moved(name, shift, state, clip), most)
-            for name, shift in _by_name(shifts).items()
-        }
-        fixed = {TODAY: today, **shifted}
         worst = {
             words: [_thinned(_worst(ball, state, x), most) for x in decisions]
             for ball in balls
@@ -197,14 +203,14 @@ def _worst(ball: WassersteinBall, state: FittedRound, x: Tensor) -> ContextSet:
 
 
 def _worst_words(ball: WassersteinBall, state: FittedRound) -> str:
-    ball.check_space(state.space)
     within = ball.ground_metric(state).words(state.radius(ball.radius))
     return f"worst within {within.removesuffix(' (Wasserstein)')}"
 
 
-def _moved(name: str, shift: Shift, state: FittedRound, clip: float) -> ContextSet:
+def _moved(
+    name: str, shift: Shift, today: ContextSet, space: SearchSpace, clip: float
+) -> ContextSet:
     """The distribution as things are, shifted; or another one."""
-    space, today = state.space, state.contexts()
     if isinstance(shift, ContextSet):
         found = Round(shift).within(space).context_set
         assert found is not None

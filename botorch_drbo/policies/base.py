@@ -43,6 +43,15 @@ class Policy(ABC):
         return
 
     @property
+    def ranks_by_moments(self) -> bool:
+        """Whether a model of inducing points ranks decisions nearly as its model does.
+
+        True if ``exploring`` looks at means and deviations alone: not at sample paths,
+        and not at what needs every row.
+        """
+        return False
+
+    @property
     @abstractmethod
     def maximises_worst_case(self) -> bool:
         """Whether a recommendation is the decision with the best worst case.

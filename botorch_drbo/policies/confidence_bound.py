@@ -52,6 +52,11 @@ class ConfidenceBound(ObjectivePolicy):
         check_beta(self.beta)
         check_misspecification(self.misspecification)
 
+    @property
+    def ranks_by_moments(self) -> bool:
+        """Unless the width of the bound is found from every row."""
+        return not isinstance(self.beta, ConfidenceWidth)
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

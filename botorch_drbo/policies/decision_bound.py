@@ -66,6 +66,11 @@ class DecisionBound(Policy):
         """It knows of no contexts."""
         return False
 
+    @property
+    def ranks_by_moments(self) -> bool:
+        """Unless the width of the bound is found from every row."""
+        return not isinstance(self.beta, ConfidenceWidth)
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

@@ -65,6 +65,11 @@ class DisagreementPenalty(ObjectivePolicy):
         check_penalty(self.penalty, self.penalty_over)
         object.__setattr__(self, "penalty", float(self.penalty))
 
+    @property
+    def ranks_by_moments(self) -> bool:
+        """Unless the width of the bound is found from every row."""
+        return not isinstance(self.beta, ConfidenceWidth)
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

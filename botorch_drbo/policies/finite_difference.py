@@ -59,6 +59,11 @@ class FiniteDifference(ObjectivePolicy):
         if not check_nonnegative(self.step, "step") > 0:
             raise InputDataError(f"`step` must be positive, got {self.step}.")
 
+    @property
+    def ranks_by_moments(self) -> bool:
+        """Unless the width of the bound is found from every row."""
+        return not isinstance(self.beta, ConfidenceWidth)
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

@@ -83,6 +83,11 @@ class LipschitzPenalty(Policy):
         """It maximises a bound below it."""
         return False
 
+    @property
+    def ranks_by_moments(self) -> bool:
+        """Unless the width of the bound is found from every row."""
+        return not isinstance(self.beta, ConfidenceWidth)
+
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

@@ -11,11 +11,11 @@ from botorch.models.transforms.input import (
     InputStandardize,
     Normalize,
 )
-from botorch.sampling.pathwise.utils import get_train_inputs
 from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.posterior.known_columns import KnownColumns
+from botorch_drbo.posterior.models import inputs_in_units
 
 
 class AffineInputs(Module):
@@ -101,7 +101,7 @@ def affine_inputs(model: SingleTaskGP) -> AffineInputs | None:
     """
     if not _is_affine(getattr(model, "input_transform", None)):
         return None
-    anchor = get_train_inputs(model, transformed=False)[0][:1].detach()
+    anchor = inputs_in_units(model)[:1].detach()
     with torch.enable_grad():
         leaf = anchor.clone().requires_grad_()
         image = model.transform_inputs(leaf)

@@ -266,6 +266,9 @@ class _EnsembleMoments(LocalMoments):
         mean, variance = zip(*found, strict=True)
         return torch.stack(mean, 1), torch.stack(variance, 1)  # b x S x n
 
+    def _means(self, part: slice) -> Tensor:
+        return torch.stack([member.means(part) for member in self.members], 1)
+
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         own: Sequence[slice | Tensor] = [contexts] * len(self.members)
         if isinstance(contexts, Tensor) and contexts.ndim == 4:  # b x S x k x d_c

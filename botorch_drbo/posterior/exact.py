@@ -34,6 +34,7 @@ from botorch_drbo.posterior.columnwise import (
     keeps_differences,
 )
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
+from botorch_drbo.posterior.models import inputs_in_units
 from botorch_drbo.posterior.stationary_moments import (
     StationarySystem,
     stationary_moments,
@@ -210,6 +211,24 @@ class ExactPosterior(MarginalPosterior):
         variance = self.mean_scale.square() * variance.clamp_min(0.0)
         return mean.reshape(Z.shape[:-1]), variance.reshape(Z.shape[:-1])
 
+    def means(self, Z: Tensor) -> Tensor:
+        r"""Evaluate the means of joint inputs.
+
+        Args:
+            Z: ``... x d``.
+
+        Returns:
+            ``...``.
+        """
+
+        def block(rows: Tensor) -> tuple[Tensor]:
+            prior, kernel = self.rows(rows)
+            return (prior + (kernel @ self.alpha).squeeze(-1),)
+
+        row = _TEMPORARIES * len(self.alpha) * Z.element_size()
+        (mean,) = in_blocks(block, Z.flatten(0, -2), row, self.memory_budget)
+        return (self.mean_offset + self.mean_scale * mean).reshape(Z.shape[:-1])
+
     def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes:
         r"""Evaluate moments and their slopes in the context.
 
@@ -270,7 +289,7 @@ class ExactPosterior(MarginalPosterior):
 
     def some_decision(self) -> Tensor:
         r"""The decision of a training input, ``1 x d_x``."""
-        row = get_train_inputs(self.gp, transformed=False)[0][:1]
+        row = inputs_in_units(self.gp)[:1]
         columns = range(row.shape[-1])
         return row[:, [i for i in columns if i not in self.context_indices]]
 
@@ -421,6 +440,10 @@ class _ExactMoments(LocalMoments):
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         posterior = self.view.posterior
         return posterior.moments(posterior.join(self.X, self.view.contexts[part]))
+
+    def _means(self, part: slice) -> Tensor:
+        posterior = self.view.posterior
+        return posterior.means(posterior.join(self.X, self.view.contexts[part]))
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         if isinstance(contexts, slice):

@@ -56,8 +56,21 @@ def some_inputs(model: Model) -> Tensor | None:
     if isinstance(model, SingleTaskVariationalGP) or (
         getattr(model, "train_inputs", None) is not None
     ):
-        return get_train_inputs(model, transformed=False)[0]
+        return inputs_in_units(model)
     return None
+
+
+def inputs_in_units(model: Model) -> Tensor:
+    """Training inputs of one Gaussian process in the user's units, ``... x t x d``.
+
+    They are where the model is: BoTorch's ``to`` leaves these inputs behind, of a model
+    in evaluation mode with an input transform.
+
+    Args:
+        model: A model with training inputs.
+    """
+    inputs = get_train_inputs(model, transformed=False)[0]
+    return inputs.to(next(model.parameters(), inputs).device)
 
 
 def settle(model: Model) -> None:

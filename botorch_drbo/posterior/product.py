@@ -27,6 +27,7 @@ from botorch_drbo.posterior.separable import (
     SeparableKernel,
     SkeletonSystem,
     coarse_moments,
+    separable_means,
     separable_moments,
     separable_slopes,
 )
@@ -414,8 +415,21 @@ class _InterpolatedMoments(LocalMoments):
         posterior = view.posterior
         with self._graph():
             inside = posterior.decisions_inside(self.X, view.contexts[:1])
-            side = posterior.separable.decision_side(inside)  # m x b x t
-            self.at_skeleton = separable_moments(side, view.system)  # 2 x b x r
+            self.side = posterior.separable.decision_side(inside)  # m x b x t
+        self._at_skeleton: Tensor | None = None
+
+    @property
+    def at_skeleton(self) -> Tensor:
+        """Both moments at the skeleton, ``2 x b x r``; for means alone not needed."""
+        found = self._at_skeleton
+        graph = torch.is_grad_enabled() and self.side.requires_grad
+        if found is None or (graph and not found.requires_grad):
+            found = self._at_skeleton = separable_moments(self.side, self.view.system)
+        return found
+
+    def _means(self, part: slice) -> Tensor:
+        found = separable_means(self.side, self.view.system)  # b x r
+        return found @ self.view.interpolation[:, part]
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         # f(c_i) = sum_s E_is f(c_s), of both moments.
@@ -511,6 +525,11 @@ class _SeparableMoments(LocalMoments):
         system = system._replace(context_side=system.context_side[:, part])
         mean, variance = self.view.moments(self.side, system).unbind()
         return mean, variance
+
+    def _means(self, part: slice) -> Tensor:
+        system = self.view.system
+        side = system.context_side[:, part]
+        return separable_means(self.side, system._replace(context_side=side))
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         view, posterior = self.view, self.view.posterior

@@ -193,6 +193,22 @@ def separable_slopes(
     )
 
 
+def separable_means(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
+    r"""Evaluate means for every decision and context: one product of two matrices.
+
+    .. math:: \mu_{bs} = o + s \sum_m \sum_j A_{mbj} (B_{msj} \alpha_j)
+
+    Args:
+        decision_side: ``A``, ``m x b x t``.
+        system: The other side, and the training data.
+
+    Returns:
+        ``b x r``, differentiable in ``A``.
+    """
+    weighted = system.context_side * system.alpha.squeeze(-1)  # m x r x t
+    return system.offset + system.scale * (decision_side @ weighted.mT).sum(0)
+
+
 def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
     r"""Evaluate means and variances for every decision and context.
 

@@ -18,6 +18,7 @@ from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.inducing_points import with_inducing_points
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
@@ -54,6 +55,9 @@ from botorch_drbo.surrogate.fit import (
 )
 from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
+
+_FEW_POINTS = 256  # inducing points by which decisions are ranked ...
+_MANY_ROWS = 512  # ... where there are so many outcomes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,6 +113,8 @@ class ModelBasedRecipe(Recipe):
     takes_constraints: ClassVar[bool] = True
     maximises_worst_case: ClassVar[bool] = False
     """Whether a recommendation is the decision with the best worst case."""
+    ranks_by_moments: ClassVar[bool] = False
+    """Whether inducing points do to rank decisions by, of a model of many rows."""
 
     reference: ContextSet | None = None
     half_life: float | None = None
@@ -307,25 +313,22 @@ class ModelBasedRecipe(Recipe):
             space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
         )
         state = self._fitted_round(self._search_model(observed), observed)
-        chance = self._chance(None, state)
+        chance, reference = self._chance(None, state), None
         if chance is not None:
             objective = self.exploiting(state)
             state, reference = incumbents(objective, chance, state)
+        roughly = self._roughly(state)
         chosen: list[Tensor] = []
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
         # functions, which take their pending decisions at construction only.
         for _ in range(q):
-            acqf = self.exploring(state, pending if len(pending) else None)
-            if chance is not None:
-                acqf = FeasibilityWeighted(
-                    acqf,
-                    chance.feasibility,
-                    reference=None if acqf._log else reference,
-                    level=chance.aim,
-                )
+            acqf = self._weighted(state, pending, chance, reference)
+            rough = None
+            if roughly is not None:
+                rough = self._weighted(roughly, pending, chance, reference)
             if candidates is None:
-                maxima, values = maximise(acqf, space, self.effort(seed))
+                maxima, values = maximise(acqf, space, self.effort(seed), rough=rough)
                 x = best_apart(
                     acqf, maxima, values, pending, space, seed, self.raw_samples
                 )
@@ -335,6 +338,31 @@ class ModelBasedRecipe(Recipe):
             chosen.append(x)
             pending = torch.cat([pending, x])
         return torch.cat(chosen)
+
+    def _weighted(
+        self,
+        state: FittedRound,
+        pending: Tensor,
+        chance: ChanceConstraint | None,
+        reference: float | None,
+    ) -> AcquisitionFunction:
+        """What is maximised, weighted by how surely the constraints are met."""
+        acqf = self.exploring(state, pending if len(pending) else None)
+        if chance is None:
+            return acqf
+        return FeasibilityWeighted(
+            acqf,
+            chance.feasibility,
+            reference=None if acqf._log else reference,
+            level=chance.aim,
+        )
+
+    def _roughly(self, state: FittedRound) -> FittedRound | None:
+        """The round with a model of few points, where that is far cheaper to search."""
+        if not self.ranks_by_moments or state.history.t < _MANY_ROWS:
+            return None
+        few = with_inducing_points(state.model, _FEW_POINTS)
+        return None if few is state.model else replace(state, model=few)
 
     def _recommend(
         self, observed: ObservedRound, candidates: Tensor | None

@@ -107,14 +107,15 @@ def check_ensemble(recipe: ModelsOutcomes, name: str) -> None:
     Raises:
         UnsupportedError: Its surrogate is one model.
     """
-    if recipe.model is not None or surrogate_of(recipe).is_ensemble:
+    if recipe.model is not None or surrogate_of(recipe).num_models > 1:
         return
     given = "`hyperparameters`"
     if recipe.hyperparameters is None:
         given = f"`surrogate={recipe.surrogate!r}`"
-    several = sorted(key for key, known in SURROGATES.items() if known.is_ensemble)
+    several = sorted(key for key, known in SURROGATES.items() if known.num_models > 1)
     raise UnsupportedError(
         f"`{name}` needs several models, whose disagreement it penalises, got {given}, "
         f"which is one. It takes {', '.join(map(repr, several))}, or `EnsembleOf` with "
-        "surrogates of your choice. For one model take `policy='confidence_bound'`."
+        "two surrogates of your choice or more. For one model take "
+        "`policy='confidence_bound'`."
     )

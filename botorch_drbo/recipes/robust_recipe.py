@@ -111,6 +111,11 @@ class RobustRecipe(ModelBasedRecipe):
         """Whether a recommendation is the decision with the best worst case."""
         return self.policy.maximises_worst_case and not self.adversary.approximates
 
+    @property
+    def ranks_by_moments(self) -> bool:
+        """Whether inducing points do to rank decisions by; the policy's."""
+        return self.policy.ranks_by_moments
+
     def exploring(
         self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:

@@ -22,6 +22,8 @@ from botorch_drbo.surrogate.near_rows import NearRows, near_rows
 
 FEW_OUTCOMES = 10
 """With fewer of them a model knows nearly nothing."""
+DWARFS = 10.0
+"""Ranges of all other outcomes from the nearest one: further away it dwarfs them."""
 _LEVEL = 0.95  # of the intervals whose misses are counted
 _NUM_WORST = 3
 _WIDTH = 20  # of the names of the lines
@@ -151,9 +153,48 @@ class ModelCheck:
 
     @property
     def widening(self) -> float:
-        """The factor by which the intervals of recommendations are widened."""
+        """The factor by which the intervals of recommendations are widened.
+
+        A row that dwarfs all others does not count: its residual alone would stretch
+        them beyond any use. Reports name it.
+        """
         residuals = self.standardised if self.refitted is None else self.refitted
+        if self.dwarfing is not None:
+            row = self.trials.index(self.dwarfing)
+            residuals = torch.cat([residuals[:row], residuals[row + 1 :]])
         return overconfidence(residuals)
+
+    @property
+    def dwarfing(self) -> int | None:
+        """The number of the trial whose outcome dwarfs all others; None if none does.
+
+        Its distance from the next one is more than ten times the range of the others:
+        a unit or a decimal point that is wrong, as a rule. The model takes it for real,
+        and can then hardly tell the others apart. Of fewer than ten outcomes none does.
+        """
+        ordered, order = self.outcomes.sort()
+        if len(ordered) < FEW_OUTCOMES:
+            return None
+        for gap, rest, row in (
+            (ordered[1] - ordered[0], ordered[-1] - ordered[1], order[0]),
+            (ordered[-1] - ordered[-2], ordered[-2] - ordered[0], order[-1]),
+        ):
+            if gap > DWARFS * rest > 0.0:
+                return self.trials[int(row)]
+        return None
+
+    def dwarfing_words(self) -> str:
+        """Which row dwarfs all others, and what to do; nothing if none does."""
+        if self.dwarfing is None:
+            return ""
+        row = self.trials.index(self.dwarfing)
+        others = torch.cat([self.outcomes[:row], self.outcomes[row + 1 :]])
+        low, high = (shown(end.item()) for end in others.aminmax())
+        return (
+            f"trial {self.dwarfing} ({shown(self.outcomes[row].item())}) dwarfs all "
+            f"others ({low} to {high}). If it is a mistake, take it back: the model "
+            "and its intervals follow it."
+        )
 
     @property
     def worst(self) -> tuple[int, ...]:
@@ -179,7 +220,10 @@ class ModelCheck:
         if t < FEW_OUTCOMES:
             return know_nothing(t)
         misses = f"{self.num_outside} of {t} outside their 95%"
-        return f"{t} outcomes; {self._explains()}; {misses}"
+        parts = [f"{t} outcomes", self._explains(), misses]
+        if self.dwarfing is not None:
+            parts.append(f"trial {self.dwarfing} dwarfs all others: see `check`")
+        return "; ".join(parts)
 
     def __str__(self) -> str:
         """The check in about seven lines."""
@@ -193,12 +237,15 @@ class ModelCheck:
             "leave one out": [self._explains()],
             "outside their 95%": [misses],
             "intervals": [self._widened()],
+            "one row": [self.dwarfing_words()],
             "worst rows": [self._row(trial) for trial in self.worst],
             "noise": [self._noise()],
             "contexts asked for": [self._contexts()],
         }
         lines = []
         for name, texts in rows.items():
+            if not texts[0]:
+                continue
             lines.append(f"{name:<{_WIDTH}}{texts[0]}")
             lines += [" " * _WIDTH + text for text in texts[1:]]
         return "\n".join(lines)
@@ -223,6 +270,8 @@ class ModelCheck:
         source = "by five folds, each predicted by a fit to the others"
         if self.refitted is None:
             source = "with the hyper-parameters of the fit to all"
+        if self.dwarfing is not None:
+            source = f"{source}, without trial {self.dwarfing}"
         return f"{widened(self.widening) or 'as the model says'}, {source}"
 
     def _row(self, trial: int) -> str:

@@ -101,7 +101,7 @@ def against_rivals(
     columns = range(x.shape[-1], d)
     with torch.no_grad():
         view = marginal_posterior(model, columns).over(points)
-        values = view.at(torch.cat([x.unsqueeze(0), rivals])).moments()[0]
+        values = view.at(torch.cat([x.unsqueeze(0), rivals])).means()
     if values.ndim > 2:  # of an ensemble
         values = values.mean(-2)
     best = _most_dangerous(values[1:], weights)

@@ -68,6 +68,8 @@ def warnings(found: Findings) -> list[str]:
             "The model predicts hardly better than the mean of all outcomes. Do not "
             "rely on the decision before more was tried."
         )
+    if check is not None and (words := check.dwarfing_words()):
+        texts.append(f"{words[:1].upper()}{words[1:]}")
     if best.feasible is False:
         texts.append(
             "No decision was found that meets the measured limits surely enough: this "

@@ -10,7 +10,6 @@ import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Generator, Tensor
@@ -22,7 +21,7 @@ from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
-from botorch_drbo.posterior.models import settle
+from botorch_drbo.posterior.models import inputs_in_units, settle
 from botorch_drbo.posterior.training import conditioned_system, outcome_map
 from botorch_drbo.posterior.view import join_columns
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
@@ -127,7 +126,7 @@ class PosteriorPaths(Module):
         generator = Generator().manual_seed(check_count(seed, "seed", 0))
         settle(model)
         system = conditioned_system(model)
-        raw = get_train_inputs(model, transformed=False)[0]
+        raw = inputs_in_units(model)
         self.context_indices = tuple(context_indices)
         decisions = _decision_columns(self.context_indices, raw.shape[-1])
         self.decision_indices = tuple(decisions)

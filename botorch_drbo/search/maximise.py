@@ -22,6 +22,7 @@ from botorch_drbo.search.unit_cube import InUnitCube
 
 # At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
 _LINE_SEARCH = {"maxls": 8, "factr": 1e9}
+_LAST_STARTS = 2  # of what a rough function found
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def maximise(
     space: SearchSpace,
     effort: Effort,
     start: Tensor | None = None,
+    rough: AcquisitionFunction | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""Maximise from several starts.
 
@@ -70,19 +72,22 @@ def maximise(
         space: The boxes of decisions and contexts.
         effort: How hard.
         start: A further start, ``1 x 1 x d_x``.
+        rough: A function of nearly the same order that costs far less. Its maxima are
+            looked for with all the effort; those two at which ``acqf`` itself is
+            highest are where ``acqf`` is climbed from.
 
     Returns:
         ``r x d_x`` candidates, one for each start, and their ``r`` values.
     """
     cube = InUnitCube(acqf, space.bounds)
-    if space.is_box:
-        unit = sobol(effort.raw_samples, space.d_x, effort.seed).to(space.bounds)
+    if rough is None:
+        starts = _starts(cube, space, effort)
+        if start is not None:
+            starts = torch.cat([starts, cube.to_cube(start)])
     else:
-        unit = cube.to_cube(sample(space, effort.raw_samples, effort.seed))
-    ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
-    starts = hilltops(ranking, unit, effort.num_restarts)
-    if start is not None:
-        starts = torch.cat([starts, cube.to_cube(start)])
+        found, _ = maximise(rough, space, effort, start)
+        best = score(acqf, found).topk(min(_LAST_STARTS, len(found))).indices
+        starts = cube.to_cube(found[best]).unsqueeze(-2)
     if not space.is_box:
         maxima = climb(
             cube,
@@ -106,3 +111,13 @@ def maximise(
     )
     maxima = cube.to_box(candidates).squeeze(-2)
     return maxima, score(acqf, maxima)
+
+
+def _starts(cube: InUnitCube, space: SearchSpace, effort: Effort) -> Tensor:
+    """Hilltops of a sample of the space, ``r x 1 x d_x``, in the unit cube."""
+    if space.is_box:
+        unit = sobol(effort.raw_samples, space.d_x, effort.seed).to(space.bounds)
+    else:
+        unit = cube.to_cube(sample(space, effort.raw_samples, effort.seed))
+    ranking = cast(AcquisitionFunction, cube.ranking)  # it is called, no more
+    return hilltops(ranking, unit, effort.num_restarts)

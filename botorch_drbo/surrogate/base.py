@@ -16,6 +16,11 @@ from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
 
+MANY_ROWS = 999
+"""With more rows a fit begins with some of them."""
+FIRST_ROWS = 300
+"""With so many, drawn under a fixed seed."""
+
 
 @dataclass(frozen=True, eq=False)
 class ModelData:
@@ -67,20 +72,29 @@ class ModelData:
         first, second = torch.triu_indices(len(self.inputs), len(self.inputs), 1)
         return (columns[:, first] - columns[:, second]).square()
 
-    def of_rows(self, rows: Tensor, *, keep_units: bool = False) -> ModelData:
-        r"""The data of some of the rows.
-
-        Args:
-            rows: Which, ``t`` truth values.
-            keep_units: Whether zero and one stay those of all rows.
-        """
+    def of_rows(self, rows: Tensor) -> ModelData:
+        """The data of some of the rows, ``t`` truth values."""
         return replace(
             self,
             inputs=self.inputs[rows],
             outcomes=self.outcomes[rows],
             Yvar=None if self.Yvar is None else self.Yvar[rows],
-            given_units=self.units if keep_units else self.given_units,
         )
+
+    def sample(self, num: int) -> ModelData:
+        r"""Some of the rows, drawn under a fixed seed, in the units of all of them.
+
+        Args:
+            num: How many, fewer than there are.
+
+        Returns:
+            ``num`` rows in their order, always the same.
+        """
+        rows = torch.zeros(len(self.inputs), dtype=torch.bool)
+        generator = torch.Generator().manual_seed(0)
+        rows[torch.randperm(len(rows), generator=generator)[:num]] = True
+        few = self.of_rows(rows.to(self.inputs.device))
+        return replace(few, given_units=self.units)
 
     @property
     def num_columns(self) -> int:
@@ -127,6 +141,11 @@ class Surrogate(ABC):
     def is_ensemble(self) -> bool:
         """Whether it is an ensemble of several models."""
         return False
+
+    @property
+    def num_models(self) -> int:
+        """How many models it makes; what a function makes is not known, and one."""
+        return 1
 
     @property
     def is_refitted(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import cast
 
+import numpy as np
 import torch
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.model import Model
@@ -17,15 +18,16 @@ from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 
 NUM_FOLDS = 5
+_SHUFFLE = 0  # the seed of the order in which sorted rows are dealt to folds
 _CONFIDENCE = 0.75  # that deviations are stretched by enough
 
 
 def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
     r"""Predict each outcome by a fit to the outcomes of other folds.
 
-    Row ``i`` is in fold ``i mod 5``, so that each fold has early and late rows. For
-    each fold hyper-parameters are fitted anew to all other rows: those that were fitted
-    to an outcome predict it too well. Models of an ensemble are mixed.
+    For each fold hyper-parameters are fitted anew to all other rows: those that were
+    fitted to an outcome predict it too well. Models of an ensemble are mixed. In which
+    fold a row is does not depend on the order of the rows: see ``folds``.
 
     Args:
         surrogate: How outcomes are modelled.
@@ -47,7 +49,7 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
     t = len(data.inputs)
     if t < NUM_FOLDS or not surrogate.is_refitted:
         return None
-    fold = torch.arange(t) % NUM_FOLDS
+    fold = folds(data).to(data.inputs.device)
     residuals = torch.empty(t, dtype=torch.double)
     for k in range(NUM_FOLDS):
         left_out = fold == k
@@ -61,6 +63,37 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
             residuals
         )
     return residuals
+
+
+def folds(data: ModelData) -> Tensor:
+    r"""Deal rows to five folds, whatever their order.
+
+    The rows are sorted by their inputs, and by their outcomes where these are equal.
+    Then they are dealt in a shuffled order, always the same for so many rows: in the
+    sorted order all rows of one level of a regular grid could be in one fold.
+
+    Args:
+        data: All rows.
+
+    Returns:
+        The number of each row's fold, ``t`` integers. The sizes of the folds differ by
+        one at most.
+
+    Example:
+        >>> Z = torch.tensor([[0.1], [0.9], [0.4], [0.7], [0.2], [0.6]])
+        >>> data, back = (ModelData(z, z, torch.eye(2)[:, :1]) for z in (Z, Z.flip(0)))
+        >>> torch.equal(folds(back), folds(data).flip(0))
+        True
+    """
+    columns = [data.inputs, data.outcomes]
+    columns += [] if data.Yvar is None else [data.Yvar]
+    rows = torch.cat(columns, -1).double().cpu().numpy()
+    order = np.lexsort(rows.T[::-1])  # by the first column first
+    t = len(rows)
+    shuffled = torch.randperm(t, generator=torch.Generator().manual_seed(_SHUFFLE))
+    fold = torch.empty(t, dtype=torch.long)
+    fold[torch.from_numpy(order)] = shuffled % NUM_FOLDS
+    return fold
 
 
 def _predicted(model: Model, data: ModelData) -> GaussianMixture:

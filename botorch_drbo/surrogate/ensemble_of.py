@@ -20,6 +20,8 @@ class EnsembleOf(Surrogate):
 
     Scores, slopes and worst cases are those of each model, and the mean over the models
     is taken last. Members that are ensembles themselves count as all of their members.
+    An ensemble of one member is that member; recipes that need models which disagree
+    refuse it.
 
     Args:
         members: Surrogates, at least one; or their names, if ``SURROGATES`` knows them.
@@ -71,6 +73,11 @@ class EnsembleOf(Surrogate):
     def is_ensemble(self) -> bool:
         """True."""
         return True
+
+    @property
+    def num_models(self) -> int:
+        """Those of all members."""
+        return sum(as_surrogate(member).num_models for member in self.members)
 
     @property
     def is_refitted(self) -> bool:

@@ -14,10 +14,15 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from botorch_drbo._validation import check_choice, check_count
-from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.base import (
+    FIRST_ROWS,
+    MANY_ROWS,
+    ModelData,
+    Surrogate,
+)
 from botorch_drbo.surrogate.correlations import RBF, Array, Correlation, ProductMatern
 from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.hyperpriors import Gamma, LogNormal
@@ -30,6 +35,7 @@ KERNELS: dict[str, Correlation] = {
 }
 _MOST_FOR_GAMMA = 8  # columns: beyond it lengthscales have to grow with their number
 _RANGES = {"lengthscale": (1e-2, 1e2), "outputscale": (1e-3, 1e3), "noise": (1e-4, 1e2)}
+NEAR = 1e-5  # in log density by row: a step that gains less is the last
 _STARTS = ((1.0, 1.0, 1e-2), (0.4, 1.0, 0.3))  # lengthscale in centres, s, noise
 
 
@@ -49,7 +55,8 @@ class GaussianProcess(Surrogate):
         \sigma^2 \sim \mathrm{LogNormal}(-6, 1.5).
 
     The density is climbed from two starts, a smooth and a rough one; the higher maximum
-    is kept. Against BoTorch's default these priors say that outcomes change within the
+    is kept; with 1,000 rows or more that of 300 of them, climbed once more with all of
+    them. Against BoTorch's default these priors say that outcomes change within the
     box: after few outcomes the model is less sure of itself.
 
     Args:
@@ -92,9 +99,14 @@ class GaussianProcess(Surrogate):
         return fit_rows(data, self.max_exact, self._fit)
 
     def _fit(self, data: ModelData) -> SingleTaskGP:
-        num_variables = data.inputs.shape[-1]
-        posterior = LogPosterior(self.family(num_variables), data)
-        best, _ = maxima(posterior, usual_lengthscale(num_variables))
+        d = data.inputs.shape[-1]
+        family, usual = self.family(d), usual_lengthscale(d)
+        posterior = LogPosterior(family, data)
+        if len(data.inputs) <= MANY_ROWS:
+            best, _ = maxima(posterior, usual)
+        else:
+            start, _ = maxima(LogPosterior(family, data.sample(FIRST_ROWS)), usual)
+            best = climbed(posterior, start, NEAR * len(data.inputs)).x
         return model_with(data, posterior, best)
 
 
@@ -121,25 +133,45 @@ def maxima(posterior: LogPosterior, lengthscale: float) -> tuple[Array, Array]:
         The logarithms of what was found, ``size`` each, the better one first.
     """
 
-    def loss(logarithms: Array) -> tuple[float, Array]:
-        found = posterior(logarithms)
-        return -found.log_density, -found.gradient
-
-    bounds = ranges(posterior)
     first, second = sorted(
         (
-            minimize(
-                loss,
-                posterior.vector(share * lengthscale, outputscale, noise),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-            )
-            for share, outputscale, noise in _STARTS
+            climbed(posterior, posterior.vector(share * lengthscale, *others))
+            for share, *others in _STARTS
         ),
         key=lambda end: end.fun,
     )
     return first.x, second.x
+
+
+def climbed(
+    posterior: LogPosterior, start: Array, tolerance: float | None = None
+) -> OptimizeResult:
+    r"""Climb the density by L-BFGS-B.
+
+    Args:
+        posterior: The density of hyper-parameters.
+        start: Their logarithms, ``size``.
+        tolerance: A step that gains less is the last one; None for SciPy's ``ftol``.
+
+    Returns:
+        SciPy's result: the logarithms in ``x``, minus the log density in ``fun``.
+    """
+
+    def loss(logarithms: Array) -> tuple[float, Array]:
+        found = posterior(logarithms)
+        return -found.log_density, -found.gradient
+
+    options = {}
+    if tolerance is not None:  # SciPy's is a share of the larger of loss and one
+        options["ftol"] = tolerance / max(abs(loss(start)[0]), 1.0)
+    return minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=ranges(posterior),
+        options=options,
+    )
 
 
 def model_with(

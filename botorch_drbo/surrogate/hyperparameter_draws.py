@@ -79,6 +79,11 @@ class HyperparameterDraws(Surrogate):
         """True."""
         return True
 
+    @property
+    def num_models(self) -> int:
+        """One for each draw."""
+        return self.num_draws
+
     def fit(self, data: ModelData) -> Model:
         r"""Draw the hyper-parameters."""
         return fit_rows(data, self.max_exact, self._fit)

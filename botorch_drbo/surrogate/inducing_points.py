@@ -6,17 +6,13 @@ import warnings
 from collections.abc import Callable
 from typing import cast
 
-import torch
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
-from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
-from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import InducingPointKernel, Kernel
-from gpytorch.likelihoods import GaussianLikelihood
-from torch import Tensor
 
 from botorch_drbo.posterior.ensemble import each_member
+from botorch_drbo.posterior.inducing_points import inducing_points
 from botorch_drbo.surrogate.base import ModelData
 
 MAX_EXACT = 3000
@@ -63,11 +59,9 @@ def fit_rows(
         InputDataWarning,
         stacklevel=3,
     )
-    rows = torch.zeros(t, dtype=torch.bool)
-    rows[torch.randperm(t, generator=torch.Generator().manual_seed(0))[:num]] = True
-    few = data.of_rows(rows.to(data.inputs.device), keep_units=True)
     return each_member(
-        fit(few), lambda member: _of_all_rows(cast(SingleTaskGP, member), data)
+        fit(data.sample(num)),
+        lambda member: _of_all_rows(cast(SingleTaskGP, member), data),
     )
 
 
@@ -75,28 +69,12 @@ def _of_all_rows(fitted: SingleTaskGP, data: ModelData) -> SingleTaskGP:
     """The same hyper-parameters, and all rows, summed up at inducing points."""
     kernel = cast(Kernel, fitted.covar_module)
     likelihood = fitted.likelihood
-    points = _inducing_points(fitted)
-    with torch.no_grad():
-        model = data.model(
-            mean_module=fitted.mean_module,
-            covar_module=InducingPointKernel(kernel, points, likelihood),
-            likelihood=likelihood
-            if isinstance(likelihood, GaussianLikelihood)
-            else None,
-        )
+    points = inducing_points(fitted, NUM_INDUCING)
+    model = data.model(
+        mean_module=fitted.mean_module,
+        covar_module=InducingPointKernel(kernel, points, likelihood),
+        likelihood=None if data.Yvar is not None else likelihood,
+    )
     # That of known noise knows it row by row, and is made by the model.
     cast(InducingPointKernel, model.covar_module).likelihood = model.likelihood
     return model.to(data.inputs).eval()
-
-
-def _inducing_points(model: SingleTaskGP) -> Tensor:
-    """Some training inputs of a model as its kernel sees them, ``m x d``."""
-    model.eval()
-    with torch.no_grad():
-        inputs = get_train_inputs(model, transformed=True)[0]
-        return GreedyVarianceReduction().allocate_inducing_points(
-            inputs=inputs,
-            covar_module=cast(Kernel, model.covar_module),
-            num_inducing=min(NUM_INDUCING, len(inputs)),
-            input_batch_shape=torch.Size(),
-        )

@@ -72,7 +72,8 @@ def near_rows(model: Model) -> NearRows | None:
     modelled = (prior.unsqueeze(-1) + prior - 2.0 * kernel).clamp_min(0.0)
     noisy = noise.unsqueeze(-1) + noise
     t = len(noise)
-    shares = (modelled / noisy).masked_fill(torch.ones(t, t).tril().bool(), torch.inf)
+    twice = torch.ones_like(noisy, dtype=torch.bool).tril()
+    shares = (modelled / noisy).masked_fill(twice, torch.inf)
     rows, columns = (shares <= 1.0).nonzero(as_tuple=True)
     order = shares[rows, columns].argsort(stable=True)
     free, pairs = set(range(t)), []

@@ -64,6 +64,20 @@ class PosteriorViewContract:
         for a, b in zip(coarse.slopes()[2:], exact.slopes()[2:], strict=True):
             torch.testing.assert_close(a, b)
 
+    def test_means_alone_are_the_same(self, case: PosteriorViewCase) -> None:
+        """Means without variances, and their gradient."""
+        under, part = ViewUnderTest(case), slice(2, None)
+        view, leaf = under.view(), under.X.clone().requires_grad_()
+        expected, found = view.at(leaf).moments(part)[0], view.at(leaf).means(part)
+        in_float32 = view.contexts.dtype == torch.float
+        near = (1e-3 if in_float32 else 1e-8) * under.scales[0]
+        torch.testing.assert_close(found, expected, rtol=1e-7, atol=near)
+        gradients = [
+            torch.autograd.grad(weighted([each]).sum(), leaf)[0]
+            for each in (found, expected)
+        ]
+        torch.testing.assert_close(*gradients, rtol=1e-5, atol=100.0 * near)
+
     def test_a_part_is_a_slice_of_the_whole(self, case: PosteriorViewCase) -> None:
         """Of moments and of slopes."""
         under = ViewUnderTest(case)

@@ -230,3 +230,15 @@ def test_other_separators_are_told_in_the_words_of_the_shell(data: Path) -> None
 def test_arguments_are_named_as_they_are_typed() -> None:
     assert in_shell("`radius` and `half_life`") == "`--radius` and `--half-life`"
     assert in_shell("line 3, column `radius`") == "line 3, column `radius`"
+
+
+def test_an_outcome_that_dwarfs_all_others_is_named_by_its_line(data: Path) -> None:
+    good = "".join(f"{20 + i},{10 + i},,{300 + i},ok\n" for i in range(10))
+    data.write_text(ROWS.splitlines()[0] + "\n" + good + "33,15,,1000000,ok\n")
+    code, shown, error = call("recommend", data)
+    assert code == 0, error
+    assert "line 12 dwarfs all others" in " ".join(shown.split())
+    assert "trial" not in shown
+    code, shown, error = call("check", data)
+    assert "line 12 (1000000) dwarfs all others (300 to 309)" in " ".join(shown.split())
+    assert "trial" not in shown

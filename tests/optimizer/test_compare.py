@@ -22,6 +22,7 @@ from botorch_drbo import (
     RobustOptimizer,
     Space,
 )
+from botorch_drbo.optimizer import comparison
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
@@ -298,6 +299,33 @@ def test_a_logarithm_shifts_by_a_factor() -> None:
 def test_bad_input_is_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InputDataError, match=words):
         optimizer().compare(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"shifts": {"tmp": 1.0}},
+        {"shifts": {"hot": {"temp": 60.0}}},
+        {"shifts": {"other": {"weather": 1.0}}},
+        {"radii": [{"tmp": 1.0}]},
+        {"methods": ["erbo", "erbbo"]},
+    ],
+)
+def test_bad_input_is_refused_before_a_model_is_fitted(
+    arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fitted(Exception):
+        pass
+
+    def fit(run: Any) -> Any:
+        raise Fitted
+
+    opt = optimizer()
+    monkeypatch.setattr(comparison, "fitted", fit)
+    with pytest.raises(InputDataError):
+        opt.compare(**arguments)
+    with pytest.raises(Fitted):
+        opt.compare()
 
 
 def test_a_shift_may_be_a_number_of_numpy() -> None:

@@ -463,3 +463,27 @@ class TestBadInput:
         with pytest.raises(InputDataError, match=r"cannot be sent.*ThreadPoolExecutor"):
             opt.run(lambda x: lock, num=3)
         assert not opt.trials
+
+
+class TestProgress:
+    def test_a_bar_counts_what_is_over_on_stderr(
+        self, toy: Toy, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        opt = toy.make("random")
+        results = iter([(1.0, 1.0), (1.0, float("nan")), (1.0, 2.0)])
+        with pytest.warns(BotorchWarning, match="Trial 1 failed"):
+            opt.run(lambda x: next(results), num=3, executor=Here(), progress=True)
+        shown = capsys.readouterr()
+        assert "evaluations" in shown.err and "3/3 1 failed" in shown.err
+        assert not shown.out
+
+    def test_without_rich_it_says_so_before_anything_is_asked(
+        self, toy: Toy, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            "botorch_drbo.optimizer.progress.find_spec", lambda name: None
+        )
+        opt = toy.make("random")
+        with pytest.raises(InputDataError, match="pip install rich"):
+            opt.run(good, num=1, executor=Here(), progress=True)
+        assert not opt.trials

@@ -321,6 +321,21 @@ def test_an_outcome_that_drowns_all_others_is_announced(toy: Any) -> None:
     assert opt.history.t == 3
 
 
+def test_an_outcome_that_dwarfs_ten_others_is_announced(toy: Any) -> None:
+    opt = toy.make("random")
+    x, y = opt.ask(13), torch.linspace(300.0, 310.0, 10).double()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opt.tell(x[:10], torch.rand(10, 1).double(), y)
+        opt.tell(x[10], context(1.0), 409.0)
+        opt.withdraw(10)
+    with pytest.warns(BotorchWarning, match="411 dwarfs the 10 earlier ones"):
+        opt.tell(x[11], context(1.0), 411.0)
+    opt.withdraw(11)
+    with pytest.warns(BotorchWarning, match="between 300 and 310.*withdraw"):
+        opt.tell(x[12], context(1.0), -1e6)
+
+
 def test_a_run_that_holds_such_an_outcome_can_be_saved(toy: Any) -> None:
     # Version 0.1.0 recorded it: the run must come back, so that it can be withdrawn.
     opt = toy.make()

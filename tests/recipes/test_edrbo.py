@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
-from botorch_drbo.surrogate import EnsembleOf
+from botorch_drbo.surrogate import EnsembleOf, HyperparameterDraws
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
 from botorch_drbo.testing.view_case import joined
 from tests.models import uniform
@@ -121,6 +121,9 @@ def test_the_penalty_has_the_unit_of_the_outcome() -> None:
         ({"surrogate": "matern"}, "`surrogate='matern'`"),
         ({"surrogate": "botorch"}, "`surrogate='botorch'`"),
         ({"hyperparameters": PRIOR}, "`hyperparameters`"),
+        ({"surrogate": EnsembleOf(["matern"])}, "EnsembleOf"),
+        ({"surrogate": EnsembleOf([EnsembleOf(["rbf"])])}, "EnsembleOf"),
+        ({"surrogate": HyperparameterDraws(num_draws=1)}, "HyperparameterDraws"),
     ],
 )
 def test_one_model_is_refused(options: dict, got: str) -> None:
@@ -132,6 +135,20 @@ def test_one_model_is_refused(options: dict, got: str) -> None:
     )
     with pytest.raises(UnsupportedError, match="needs several models"):
         make_recipe("erbo", policy="disagreement_penalty", surrogate="matern")
+
+
+def test_a_function_that_makes_an_ensemble_of_one_is_refused_when_it_did() -> None:
+    history, space = problem()
+    _, _, model = fitted()
+    one = recipe(model=lambda *data: ModelEnsemble(model.members[:1]))
+    with pytest.raises(UnsupportedError, match="two models or more"):
+        one.propose(history, space)
+
+
+def test_the_models_of_nested_ensembles_are_counted() -> None:
+    two = EnsembleOf([EnsembleOf(["rbf"]), "matern"])
+    assert two.num_models == 2 and recipe(surrogate=two)
+    assert EnsembleOf(["kernels", "hyperparameters"]).num_models == 4 + 8
 
 
 def test_any_ensemble_will_do() -> None:

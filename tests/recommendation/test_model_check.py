@@ -22,7 +22,9 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.recommendation import ModelCheck
+from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.surrogate import FixedHyperparameters
+from botorch_drbo.surrogate.cross_validation import overconfidence
 from tests.models import UNIT, ensemble, uniform
 
 BUDGET = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 10}
@@ -70,6 +72,46 @@ def test_it_is_what_runs_that_were_not_told_a_row_say() -> None:
     assert check.coverage == pytest.approx(1.0 - outside / 14)
     order = check.standardised.abs().sort(descending=True).indices[:3]
     assert check.worst == tuple(order.tolist())
+
+
+@pytest.mark.parametrize("wrong", [1e6, -1e6])
+def test_a_row_that_dwarfs_all_others_is_named_and_stretches_no_interval(
+    wrong: float,
+) -> None:
+    """One residual of ten thousand deviations stretched them ten thousand times."""
+    outcomes = 300.0 + Y
+    outcomes[5] = wrong
+    opt = RobustOptimizer("wdrbo_exact", UNIT, UNIT, surrogate="matern", **BUDGET)
+    opt.tell(X, C, outcomes, closes_pending=False)
+    best, check = opt.recommend(), opt.check()
+    low, high = best.expected_interval
+    assert high - low < 2e6
+    assert check.dwarfing == 5
+    assert "trial 5 dwarfs all others" in str(best)
+    low, high = (shown(f(Y).item() + 300.0) for f in (torch.min, torch.max))
+    assert f"trial 5 ({wrong:.0f}) dwarfs all others ({low} to {high})" in str(check)
+    assert "without trial 5" in str(check)
+    rest = torch.arange(14) != 5
+    assert check.refitted is not None and check.refitted[5].abs() > 100.0
+    assert check.widening == overconfidence(check.refitted[rest])
+    assert check.mirrored().dwarfing == 5
+    opt.withdraw(5)
+    assert opt.check().dwarfing is None
+
+
+def test_what_dwarfs_is_ten_ranges_away_and_of_ten_outcomes() -> None:
+    def dwarfing(outcomes: Tensor) -> int | None:
+        opt = RobustOptimizer("erbo", UNIT, UNIT, hyperparameters=PRIOR)
+        t = len(outcomes)
+        opt.tell(X[:t], C[:t], outcomes.unsqueeze(-1), closes_pending=False)
+        return opt.check().dwarfing
+
+    nine = torch.linspace(0.0, 1.0, 9).double()
+    for far, found in ((11.1, 9), (10.9, None), (-10.1, 9), (-9.9, None)):
+        assert dwarfing(torch.cat([nine, nine.new_tensor([far])])) == found
+    assert dwarfing(torch.cat([nine[:8], nine.new_tensor([1e6])])) is None
+    # One success among failures is no mistake.
+    assert dwarfing(torch.tensor([0.0] * 11 + [1.0]).double()) is None
 
 
 def test_a_row_that_is_wrong_is_found_by_the_number_of_its_trial() -> None:

@@ -16,7 +16,11 @@ from botorch_drbo.surrogate import (
     ModelData,
 )
 from botorch_drbo.surrogate.base import Surrogate
-from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
+from botorch_drbo.surrogate.cross_validation import (
+    cross_validated,
+    folds,
+    overconfidence,
+)
 from botorch_drbo.surrogate.given_model import GivenModel
 from tests.models import uniform
 
@@ -38,7 +42,8 @@ def by_hand(
     name: str, row: int, Yvar: Tensor | None = None, Y: Tensor = Y
 ) -> tuple[float, float]:
     """Mean and deviation of an outcome, by a fit to the rows of the other folds."""
-    told = torch.tensor([i for i in range(12) if i % 5 != row % 5])
+    fold = folds(ModelData(Z, Y, BOX, Yvar))
+    told = torch.tensor([i for i in range(12) if fold[i] != fold[row]])
     variances = None if Yvar is None else Yvar[told]
     model = SURROGATES[name].fit(ModelData(Z[told], Y[told], BOX, variances))
     assert isinstance(model, SingleTaskGP)
@@ -49,6 +54,38 @@ def by_hand(
     else:
         noise = model.likelihood.noise.item() * Y[told].var().item()
     return found.mean.item(), (found.variance.item() + noise) ** 0.5
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_order_of_the_rows_does_not_matter(seed: int) -> None:
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(seed))
+    own, other = ModelData(Z, Y, BOX), ModelData(Z[order], Y[order], BOX)
+    assert torch.equal(folds(other), folds(own)[order])
+    found = residuals(SURROGATES["matern"], other)
+    expected = residuals(SURROGATES["matern"], own)[order]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_equal_inputs_are_told_apart_by_their_outcomes_and_variances() -> None:
+    same = torch.zeros(10, 2).double()
+    outcomes = torch.tensor([0.0, 1.0]).double().repeat(5).unsqueeze(-1)
+    variances = uniform(10, 1, seed=3)
+    order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
+    own = folds(ModelData(same, outcomes, BOX, variances))
+    other = folds(ModelData(same, outcomes[order], BOX, variances[order]))
+    assert torch.equal(other, own[order])
+
+
+def test_folds_are_of_one_size_and_hold_no_level_of_a_grid() -> None:
+    levels = torch.linspace(0.0, 1.0, 5, dtype=torch.double)
+    grid = torch.cartesian_prod(levels, levels)
+    found = folds(ModelData(grid, grid[:, :1], BOX))
+    assert found.bincount().tolist() == [5] * 5
+    sizes = folds(ModelData(Z, Y, BOX)).bincount().sort().values
+    assert sizes.tolist() == [2, 2, 2, 3, 3]
+    for fold in range(5):
+        for column in (0, 1):
+            assert len(grid[found == fold, column].unique()) > 1
 
 
 @pytest.mark.parametrize("name", ["botorch", "matern"])
@@ -84,8 +121,12 @@ def test_an_outcome_has_no_say_in_its_own_fold() -> None:
     before = residuals(SURROGATES["matern"], ModelData(Z, Y, BOX))
     after = residuals(SURROGATES["matern"], ModelData(Z, wrong, BOX))
     assert after[6] > 10.0
-    assert torch.equal(before[[1, 11]], after[[1, 11]])
-    assert not torch.isclose(before[[0, 2, 3, 4]], after[[0, 2, 3, 4]]).any()
+    fold = folds(ModelData(Z, Y, BOX))
+    beside = fold == fold[6]
+    beside[6] = False
+    assert beside.any() and torch.equal(before[beside], after[beside])
+    others = fold != fold[6]
+    assert not torch.isclose(before[others], after[others]).any()
 
 
 def test_the_same_data_have_the_same_residuals() -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
+from benchmarks.__main__ import main
 from benchmarks.run.config import (
     AlgorithmConfig,
     BenchmarkConfig,
     ConfigError,
     ProblemConfig,
 )
+from benchmarks.run.provenance import commit
 from benchmarks.run.storage import (
     Run,
     RunKey,
@@ -22,6 +26,7 @@ from benchmarks.run.storage import (
     collect_runs,
     differences,
     load,
+    refuse_other_commits,
     refuse_others,
     run_file,
     save,
@@ -155,3 +160,29 @@ def test_differences_name_the_place():
     assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2}) == [
         "a.b: there it is 1, asked is 3"
     ]
+
+
+def test_a_folder_with_runs_of_another_commit_is_refused_unless_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    line = ["run", "--problem", "newsvendor", "--algorithms", "random"]
+    line += ["--seeds", "1", "--iterations", "2", "--workers", "1"]
+    line += ["--out", str(tmp_path)]
+    assert main(line) == 0
+    path = run_file(tmp_path, KEYS[0])
+    table = parquet.read_table(path)
+    (key,) = table.schema.metadata
+    about = json.loads(table.schema.metadata[key])
+    assert about["made"]["commit"] == commit()
+    about["made"]["commit"] = "0123456789ab"
+    parquet.write_table(
+        table.replace_schema_metadata({key: json.dumps(about).encode()}), path
+    )
+    assert main(line) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "was made by commit 0123456789ab" in said
+    assert commit() in said
+    assert "--any-commit" in said
+    assert main([*line, "--any-commit"]) == 0
+    refuse_other_commits(tmp_path, "0123456789ab")
+    refuse_other_commits(tmp_path, "")  # an archive: no commit is known

@@ -1,0 +1,76 @@
+"""Where the library reads values of tensors that may be on a GPU, and why.
+
+A read makes the program wait for the device. The tests beside this file fail on a read
+that is not listed here, and on one whose number grows with the number of decisions.
+``docs/gpu.md`` prints the table.
+"""
+
+from __future__ import annotations
+
+READS = {
+    # Worst cases of ambiguity sets.
+    "ambiguity/simplex.py:check_simplex": (
+        "Check of the user's weights, once for each tensor of weights."
+    ),
+    "ambiguity/_transport_plans.py:assignment_at_zero": (
+        "Size of a list: the ties of the first cutting plane."
+    ),
+    "ambiguity/_transport_plans.py:assignment_at_infinity": (
+        "Size of a list: the ties of the last cutting plane."
+    ),
+    "ambiguity/_transport_plans.py:largest_slope": (
+        "Size of a list: the atoms that carry weight."
+    ),
+    "ambiguity/wasserstein.py:solve": (
+        "Check of the answer: whether all gaps are closed."
+    ),
+    "ambiguity/wasserstein.py:_solve_rows": (
+        "End of a loop: which rows are unsolved, once per cutting plane."
+    ),
+    "ambiguity/mmd.py:_solve_from": (
+        "Branch: which rows no closed form settles; check of the answer."
+    ),
+    "ambiguity/_kernel_ball.py:solve": (
+        "Branch: which rows the cheaper method left unsolved, before each dearer one."
+    ),
+    "ambiguity/_kernel_ball.py:_num_columns": (
+        "Size: to how many columns the coarse problem is cut."
+    ),
+    "ambiguity/_active_set.py:pivot": (
+        "End of a loop: which rows are settled, at each of at most 20 pivots."
+    ),
+    "ambiguity/_active_set.py:_projection_and_ascent": (
+        "Size: the largest active set, at each pivot."
+    ),
+    "ambiguity/cvxpy_layer.py:solve": (
+        "Clarabel runs on the CPU: the batch is copied there and back."
+    ),
+    "_validation.py:check_weights": "Check of the user's weights.",
+    "_validation.py:check_finite": "Check of the user's numbers.",
+    "_validation.py:check_nonnegative": "Check of the user's radii.",
+    # Objectives.
+    "objectives/satisficing.py:_critical_shift": (
+        "End of a loop: whether every row's radius is found, at each step."
+    ),
+    "objectives/satisficing.py:forward": (
+        "Branch: whether any decision misses the target without a shift."
+    ),
+    # Posterior views: GPyTorch's kernels and factorisations.
+    "posterior/gpytorch_settings.py:__torch_function__": (
+        "GPyTorch's own: checks of Cholesky factors, and which inputs are equal."
+    ),
+    "posterior/exact.py:_block": "GPyTorch's kernels: which inputs are equal.",
+    "posterior/generic.py:joint_moments": (
+        "GPyTorch's own: checks of a posterior's Cholesky factor."
+    ),
+    "posterior/view.py:_gradient": "GPyTorch's own, behind its matrix products.",
+    # Acquisition functions.
+    "acquisition/base.py:_width": (
+        "The width of the interval, where a model error widens it: one number."
+    ),
+    "acquisition/log_expected_improvement.py:_utility": (
+        "BoTorch's smoothed maximum: whether an improvement is infinite."
+    ),
+    "outside": "GPyTorch's and BoTorch's own, in the backward pass.",
+}
+"""File and function -> the reason."""

@@ -1,0 +1,44 @@
+"""A whole run on the pretended device: asks, fits, recommendations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from botorch_drbo import RobustOptimizer
+from tests.devices.pretend import ELSEWHERE, here, pretended, there
+from tests.products import FEW, each_recipe
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
+
+UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+
+
+def a_run(name, bounds):
+    """Six rounds; the next decision, and what is recommended."""
+    few = FEW.get(name, {})
+    opt = RobustOptimizer(
+        name,
+        bounds,
+        bounds,
+        seed=1,
+        **({"num_restarts": 1, "raw_samples": 8, "max_iterations": 4} | few),
+    )
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(6):
+        x = opt.ask()
+        c = torch.rand(1, 1, generator=generator, dtype=torch.double).to(x.device)
+        opt.tell(x, c, -(x - c).square())
+    best = opt.recommend()
+    return [opt.ask(), best.x, best.worst_case_weights]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", each_recipe())
+def test_a_run_stays_on_its_device_and_is_the_same(name):
+    expected = a_run(name, UNIT)
+    with pretended():
+        found = a_run(name, there(UNIT))
+    for a, b in zip(found, expected, strict=True):
+        assert a.device == ELSEWHERE
+        torch.testing.assert_close(here(a.detach()), b, rtol=1e-6, atol=1e-6)
