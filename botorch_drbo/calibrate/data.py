@@ -76,11 +76,11 @@ def from_data(
         >>> demand = torch.linspace(0.1, 0.9, 30, dtype=torch.double).unsqueeze(-1)
         >>> ball = Wasserstein(0.0, torch.cdist(demand, demand))
         >>> print(f"{from_data(demand, ball, num_resamples=40):.2f}")
-        GOT
+        0.08
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
         >>> thirds = ContextSet.grid(unit, 3, demand)  # a histogram of three bars
         >>> print(f"{from_data(thirds, TotalVariation(0.0), num_observed=30):.2f}")
-        GOT
+        0.33
     """
     if not 0.0 < confidence < 1.0:
         raise InputDataError(f"`confidence` must lie in (0, 1), got {confidence}.")

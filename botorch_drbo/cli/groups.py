@@ -28,7 +28,7 @@ _FAILED = 1  # the exit status if a group has
 
 
 def check_workers(group: str | None, workers: int | None, dask: str | None) -> None:
-    """Refuse workers of whom nobody knows what to do.
+    """Raise if the options of workers contradict each other or lack --group.
 
     Raises:
         InputDataError: They are given twice, or without groups.

@@ -104,7 +104,7 @@ def model_information_gain(model: SingleTaskGP) -> Tensor:
     Example:
         >>> Z = torch.rand(8, 2, dtype=torch.double)
         >>> print(f"{model_information_gain(SingleTaskGP(Z, Z.sum(-1, True))):.2f}")
-        GOT
+        16.15
     """
     if not ExactPosterior.supports(model, None):
         raise UnsupportedError(
@@ -175,7 +175,7 @@ def maximum_information_gain(
         >>> found.indices
         tensor([0, 4, 2])
         >>> found.gains
-        GOT
+        tensor([2.3076, 4.5499, 5.8625], dtype=torch.float64)
     """
     check_count(num, "num")
     if isinstance(candidates, Tensor) and len(candidates) == 0:

@@ -207,7 +207,7 @@ def model_confidence_width(
         >>> Z = torch.rand(8, 2, dtype=torch.double)
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
         >>> print(f"{model_confidence_width(model, norm_bound=2.0, delta=0.1):.2f}")
-        GOT
+        11.57
     """
     if information_gain is None:
         information_gain = model_information_gain(model)

@@ -109,7 +109,7 @@ def lipschitz_upper_bound(
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
         >>> print(f"{lipschitz_upper_bound(model, 2.25, [1], unit).item():.2f}")
-        GOT
+        6.22
 
     [Micheli2025wdrbo]_, Lemma 3.
     """

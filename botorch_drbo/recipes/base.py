@@ -590,7 +590,7 @@ class Recipe(ABC):
         plain = self.with_options(**dict.fromkeys(names)) if names else self
         options = {**parts_of(plain), **own_values(plain), **names}
         if "surrogate" in options and not says_how_to_model(options):
-            # By name: another default of a later version is no matter to a journal.
+            # By name: another default of a later version does not affect a journal.
             options["surrogate"] = self.default_surrogate
         return {
             "name": self.name,

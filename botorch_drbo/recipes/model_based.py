@@ -346,7 +346,7 @@ class ModelBasedRecipe(Recipe):
         chance: ChanceConstraint | None,
         reference: float | None,
     ) -> AcquisitionFunction:
-        """What is maximised, weighted by how surely the constraints are met."""
+        """What is maximised, weighted by the probability that the constraints hold."""
         acqf = self.exploring(state, pending if len(pending) else None)
         if chance is None:
             return acqf
@@ -419,9 +419,9 @@ class ModelBasedRecipe(Recipe):
         """The decision with the best objective of the mean among those that may be.
 
         Returns:
-            The decision, ``d_x``, its value, how surely it meets the constraints, and
-            the contexts on which it has the best worst case; None if it maximises
-            something else.
+            The decision, ``d_x``, its value, the probability that it meets the
+            constraints, and the contexts on which it has the best worst case; None if
+            it maximises something else.
         """
         effort = self.effort(state.seed)
         if self.maximises_worst_case:
