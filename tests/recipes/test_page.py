@@ -5,11 +5,12 @@ from __future__ import annotations
 import doctest
 import pydoc
 import re
+from dataclasses import dataclass
 
 import pytest
 
 from botorch_drbo.recipes import RECIPES, Recipe, RobustRecipe, make_recipe
-from botorch_drbo.recipes.help_text import option_meanings
+from botorch_drbo.recipes.help_text import help_text, option_meanings
 from docs.sphinx_parts.recipe_page import page
 
 
@@ -66,16 +67,18 @@ def test_help_of_a_product_says_how_to_make_it() -> None:
 
 
 def test_the_classes_keep_their_own_docstrings() -> None:
-    assert (RobustRecipe.__doc__ or "").startswith("An adversary, and the policy")
+    assert (RobustRecipe.__doc__ or "").startswith("A recipe made of")
     assert "make_recipe" not in (Recipe.__doc__ or "")
 
 
-def test_a_recipe_without_docstrings_has_help_too() -> None:
-    from docs import extending
+def test_an_option_that_nobody_explains_is_shown_with_its_value() -> None:
+    @dataclass(frozen=True)
+    class Plain:
+        size: float = 0.2
 
-    text = RECIPES["hellinger_bo"].describe()
-    assert "``radius`` = ``0.2``\n    A number from 0 to 2." in text
-    assert extending.RECIPES is RECIPES
+    text = help_text(Plain(), "plain", "A method.")
+    assert text.startswith("A method.\n\n**Options**\n\n``size`` = ``0.2``\n")
+    assert 'RobustOptimizer("plain", unit, unit, seed=0)' in text
 
 
 @pytest.mark.parametrize("name", RECIPES)
