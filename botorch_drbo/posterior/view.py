@@ -186,7 +186,7 @@ class View(ABC):
         return self._at(X)
 
     def coarse(self) -> View:
-        r"""The same posterior to rank decisions by, where fewer digits cost less.
+        r"""A cheaper approximation of the same posterior, to rank decisions.
 
         Means are exact. Without a gradient, variances may be off by a share of ``1e-3``
         of the prior's.
@@ -344,7 +344,7 @@ class MarginalPosterior(ABC):
     @property
     @abstractmethod
     def dtype(self) -> torch.dtype:
-        """In which the model computes."""
+        """The dtype of the model."""
 
     @abstractmethod
     def _over(self, contexts: Tensor) -> View:

@@ -171,7 +171,7 @@ class ModelBasedRecipe(Recipe):
 
     @abstractmethod
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""What the worst case of a recommendation is a minimum over.
+        r"""The distributions over which a recommendation's worst case is a minimum.
 
         Args:
             state: The round, with a model of ``[x, c]``.
@@ -184,7 +184,7 @@ class ModelBasedRecipe(Recipe):
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound
     ) -> WorstCaseProblem:
-        r"""What the worst case over another set is a minimum over.
+        r"""The same for another ambiguity set.
 
         Args:
             ambiguity_set: The set, around the contexts seen or the reference.
@@ -390,9 +390,9 @@ class ModelBasedRecipe(Recipe):
         """The decision with the best objective of the mean among those that may be.
 
         Returns:
-            The decision, ``d_x``, its value, how surely it meets the constraints, and
-            the contexts on which it has the best worst case; None if it maximises
-            something else.
+            The decision, ``d_x``, its value, the probability that it meets the
+            constraints, and the contexts on which it has the best worst case; None if
+            it maximises something else.
         """
         effort = self.effort(state.seed)
         if self.maximises_worst_case:
