@@ -59,9 +59,9 @@ def marginal_posterior(
 
     Raises:
         UnsupportedError: No BoTorch model, a model of several outputs without a
-            transform that makes one of them, a batch of models, a model that adds points of its own, a model
-            whose posterior has no mean or no variance, or "product" or "exact" for a
-            model that these do not cover.
+            transform that makes one of them, a batch of models, a model that adds
+            points of its own, a model whose posterior has no mean or no variance, or
+            "product" or "exact" for a model that these do not cover.
 
     Example:
         >>> import torch
@@ -85,8 +85,8 @@ def marginal_posterior(
         raise UnsupportedError(
             "`ExpectationPosteriorTransform` takes the mean over contexts that an "
             "input transform has added. Here the objective takes it: leave the "
-            "transform out, pass the contexts as a `ContextSet` (`weights` go there too) and "
-            "`UncertaintyObjective.so()`."
+            "transform out, pass the contexts as a `ContextSet` (`weights` go there "
+            "too) and `UncertaintyObjective.so()`."
         )
     scalarizes = getattr(posterior_transform, "scalarize", False)
     if model.num_outputs != 1 and not scalarizes:
