@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import pandas as pd
 import torch
@@ -208,7 +209,15 @@ def _short(method: str) -> str:
     return SHORT.get(method, method)
 
 
-def _style(shops: pd.DataFrame, method: str) -> dict[str, str]:
+class _Style(TypedDict):
+    """How a method is drawn."""
+
+    color: str
+    marker: str
+    linestyle: str
+
+
+def _style(shops: pd.DataFrame, method: str) -> _Style:
     """The colour and marker of a method, the same in all panels."""
     i = list(shops.method.unique()).index(method)
     return {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}

@@ -204,6 +204,10 @@ class AmbiguitySet(Module, ABC):
             sensitivity(solution, values, atoms, reference, self.radius),
         )
 
+    def extra_repr(self) -> str:
+        """The radius, in PyTorch's print of the module."""
+        return f"{self.radius.item():g}" if self.has_radius else ""
+
     def with_radius(self, radius: float | Tensor) -> Self:
         r"""A copy of the set with another radius.
 

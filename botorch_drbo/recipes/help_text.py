@@ -7,7 +7,6 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.recipes.options import option_values, part_name, parts_of
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def help_text(recipe: DataclassInstance, name: str, method: str) -> str:
     """
     meanings = option_meanings(recipe)
     options = [
-        f"``{option}`` = ``{_shown(value)}``\n{wrapped(meanings.get(option, ''), 4)}"
+        f"``{option}`` = ``{value!r}``\n{wrapped(meanings.get(option, ''), 4)}"
         for option, value in option_values(recipe).items()
     ]
     loop = _LOOP.format(**_as_typed(recipe, name))
@@ -108,13 +107,6 @@ def _entries(doc: str) -> dict[str, str]:
         elif name:
             found[name] = f"{found[name]} {line.strip()}".strip()
     return found
-
-
-def _shown(value: object) -> str:
-    """A value as it is typed."""
-    if isinstance(value, AmbiguitySet):
-        return f"{type(value).__name__}({value.radius.item():g})"
-    return repr(value)
 
 
 def _as_typed(recipe: DataclassInstance, name: str) -> dict[str, str]:

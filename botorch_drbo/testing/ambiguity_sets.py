@@ -35,7 +35,6 @@ _few = settings(
     suppress_health_check=[HealthCheck.differing_executors],
 )
 
-
 # Scale and shift of the scores; powers of two, so that nothing is rounded.
 _UNITS = [(2.0**-27, 0.0), (2.0**27, 0.0), (3.0, -5.0), (1.0, 1e6), (2.0**-27, 1e6)]
 
