@@ -59,8 +59,8 @@ def marginal_posterior(
 
     Raises:
         UnsupportedError: No BoTorch model, a model of several outputs without a
-            transform that makes one of them, a batch of models, a model that adds points of its own, a model
-            whose posterior has no mean or no variance, or "product" or "exact" for a
+            transform that makes one of them, a batch of models, a model that adds
+            points of its own, a model whose posterior has no mean or no variance, or "product" or "exact" for a
             model that these do not cover.
 
     Example:
@@ -85,7 +85,8 @@ def marginal_posterior(
         raise UnsupportedError(
             "`ExpectationPosteriorTransform` takes the mean over contexts that an "
             "input transform has added. Here the objective takes it: leave the "
-            "transform out, pass the contexts as a `ContextSet` (`weights` go there too) and "
+            "transform out, pass the contexts as a `ContextSet` (`weights` go there "
+            "too) and "
             "`UncertaintyObjective.so()`."
         )
     scalarizes = getattr(posterior_transform, "scalarize", False)
