@@ -60,8 +60,8 @@ def marginal_posterior(
     Raises:
         UnsupportedError: No BoTorch model, a model of several outputs without a
             transform that makes one of them, a batch of models, a model that adds
-            points of its own, a model whose posterior has no mean or no variance, or "product" or "exact" for a
-            model that these do not cover.
+            points of its own, a model whose posterior has no mean or no variance, or
+            "product" or "exact" for a model that these do not cover.
 
     Example:
         >>> import torch
