@@ -17,7 +17,7 @@ TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test fast-test lint format docs tutorials notebooks packages \
-	floors clean FORCE
+	floors newest versions attacks mutants soak coverage clean FORCE
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,5 +86,23 @@ packages: $(STAMP)  ## wheel and sdist: built, installed into new environments, 
 floors: $(STAMP)  ## the lowest versions that pyproject.toml allows: installed, tested
 	.ci/floors $(BIN)/python
 
+newest: $(STAMP)  ## the newest versions that pyproject.toml allows: installed, tested
+	RESOLUTION=highest .ci/floors $(BIN)/python
+
+versions: floors newest  ## both
+
+attacks: $(STAMP)  ## 34,000 random problems and damaged files (an hour of one core)
+	$(BIN)/python -m pytest -n $(JOBS) tests/attacks -m slow
+
+mutants: $(STAMP)  ## 200 small faults, one at a time: how many do the tests notice (hours)
+	$(BIN)/python -m tests.mutation --sample 200 --seed 1 --out build/mutants.jsonl
+	$(BIN)/python -m tests.mutation --report build/mutants.jsonl
+
+soak: $(STAMP)  ## 1,000 asks and tells with a model: memory, time of an ask
+	$(BIN)/python -m tests.attacks.soak --rounds 1000
+
+coverage: $(STAMP)  ## lines and branches that the tests without the slow ones reach
+	$(PYTEST) -m 'not slow' --cov=botorch_drbo --cov-branch --cov-report=term
+
 clean:  ## remove what was built; .venv stays
-	rm -rf build dist docs/tutorials .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/tutorials docs/api/classes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis

@@ -509,6 +509,12 @@ def search() -> list[Row]:
     return [[sum(tried), 1, 95, min(cheaper), max(cheaper), sum(few), sum(tried)]]
 
 
+def attacks(title: str) -> list[Row]:
+    """A table of the attacks, as it stands."""
+    table = committed_table("reliability.md", title)
+    return [[n.value for c in cells for n in numbers(c)] for cells in table.values()]
+
+
 _RESULTS = "benchmarks/results/"
 SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "demo/shops.csv": demo,
@@ -548,4 +554,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "lipschitz_gradients.md, accuracy.md": certainty,
     _RESULTS + "constraints.md": constraints,
     _RESULTS + "constraints.md, text": constraints_text,
+    _RESULTS + "reliability.md, problems": lambda: attacks("## Random problems"),
+    _RESULTS + "reliability.md, mutants": lambda: attacks("## Mutants"),
+    _RESULTS + "reliability.md, soak": lambda: attacks("## A long run"),
 }

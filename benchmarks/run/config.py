@@ -162,9 +162,10 @@ def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
         )
     try:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
-    shared, sizes = dict(raw), {s: raw[s] for s in SIZES if s in raw}
+    shared = dict(raw)
+    sizes = {s: _table(raw[s], f"[{s}]", str(file)) for s in SIZES if s in raw}
     for name in sizes:
         del shared[name]
     if size and size not in sizes:
@@ -172,7 +173,9 @@ def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
     if not size and "laptop" in sizes:
         size = "laptop"
     chosen = sizes.get(size, {})
-    options = shared.get("options", {}) | chosen.get("options", {})
+    options: dict[str, Any] = {}
+    for table in (shared, chosen):
+        options |= _table(table.get("options", {}), "options", str(file))
     config = from_dict(
         {"name": file.stem, **shared, **chosen, "options": options}, source=str(file)
     )
@@ -206,6 +209,10 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     problems = [raw["problem"]] if "problem" in raw else raw["problems"]
     entries = _entries(problems, "problems", source)
     seeds = raw["seeds"]
+    if not isinstance(seeds, int | Sequence) or isinstance(seeds, bool):
+        raise ConfigError(
+            f"`seeds` of {source} must be a count or a list, got {seeds!r}."
+        )
     seed_list = range(seeds) if isinstance(seeds, int) else seeds
     numbers = [*seed_list, raw["iterations"], raw.get("initial", 5)]
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
@@ -240,6 +247,12 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A sentence with the choices nearest to a misspelt name, if any is near."""
     near = get_close_matches(name, list(choices))
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _table(raw: Any, key: str, source: str) -> dict[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"`{key}` of {source} must be a table, got {raw!r}.")
+    return dict(raw)
 
 
 def _entries(raw: Any, key: str, source: str) -> list[Mapping[str, Any]]:

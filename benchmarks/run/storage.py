@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -42,6 +42,7 @@ COLUMNS = {
     "recommended": pa.list_(pa.float64()),  # after this round, where that was asked
     "recommended_regret": pa.float64(),
 }
+_RESUMES = "events"  # of an optimizer: of use to a run that goes on, and to no reader
 Row = dict[str, Any]
 
 
@@ -102,13 +103,13 @@ def stored_rows(path: Path, header: Mapping[str, Any]) -> list[Row]:
     """
     if not path.exists():
         return []
-    different = differences(_metadata(path)["header"], _plain(header))
+    different = differences(_metadata(path).get("header", {}), _plain(header))
     if different:
         raise ConfigError(
             f"{path} is another run:\n  " + "\n  ".join(different) + "\n"
             "Choose another --out, or delete the folder `runs` in it to run afresh."
         )
-    return parquet.read_table(path).to_pylist()
+    return _read(path, lambda: parquet.read_table(path)).to_pylist()
 
 
 def refuse_others(keys: Iterable[RunKey], out: Path) -> None:
@@ -203,6 +204,8 @@ def collect_runs(
         if not path.exists() or len(table := parquet.read_table(path)) < number:
             continue
         table = table.slice(0, number)
+        if _RESUMES in table.column_names:
+            table = table.drop_columns([_RESUMES])
         for place, value in enumerate(key):
             column = pa.array([value] * len(table))
             table = table.add_column(place, RunKey._fields[place], column)
@@ -245,7 +248,7 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
             f"There are no results at {path}: give a folder with {RESULTS}, as "
             "`python -m benchmarks run` leaves it."
         )
-    return pd.read_parquet(file), _metadata(file)
+    return _read(file, lambda: pd.read_parquet(file)), _metadata(file)
 
 
 def runs_of(rows: pd.DataFrame) -> dict[RunKey, pd.DataFrame]:
@@ -272,7 +275,35 @@ def _plain(value: Any) -> Any:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    return json.loads(parquet.read_schema(path).metadata[_KEY])
+    """What stands in a file about its rows.
+
+    Raises:
+        ConfigError: It is damaged, or not one of ours.
+    """
+    schema = _read(path, lambda: parquet.read_schema(path))
+    try:
+        about = json.loads((schema.metadata or {})[_KEY])
+    except (KeyError, ValueError) as error:
+        raise _damaged(path, "it does not say what made it") from error
+    if not isinstance(about, dict):
+        raise _damaged(path, "it does not say what made it")
+    return about
+
+
+_Read = TypeVar("_Read")
+
+
+def _read(path: Path, read: Callable[[], _Read]) -> _Read:
+    try:
+        return read()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"{path} is damaged, or no file of results: {why}. Delete it to run afresh."
+    )
 
 
 def _write(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:

@@ -86,8 +86,7 @@ def marginal_posterior(
             "`ExpectationPosteriorTransform` takes the mean over contexts that an "
             "input transform has added. Here the objective takes it: leave the "
             "transform out, pass the contexts as a `ContextSet` (`weights` go there "
-            "too) and "
-            "`UncertaintyObjective.so()`."
+            "too) and `UncertaintyObjective.so()`."
         )
     scalarizes = getattr(posterior_transform, "scalarize", False)
     if model.num_outputs != 1 and not scalarizes:

@@ -50,7 +50,7 @@ def make_recipe(
     policy: str | Policy | None = None,
     **options: Any,
 ) -> Recipe:
-    r"""Make a recipe: one of the registry, or a product of your own.
+    r"""Make a recipe by name, or from an adversary and a policy.
 
     Args:
         name: A key of ``RECIPES``; None for a product of ``adversary`` and

@@ -37,7 +37,7 @@ READS = {
         "Size: to how many columns the coarse problem is cut."
     ),
     "ambiguity/_active_set.py:pivot": (
-        "End of a loop: which rows are settled, at each of at most 20 pivots."
+        "End of a loop: which rows are settled, at each pivot."
     ),
     "ambiguity/_active_set.py:_projection_and_ascent": (
         "Size: the largest active set, at each pivot."

@@ -1,0 +1,41 @@
+"""docs/gpu.md has the table of reads, and its command finds tests."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.devices.reads import READS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "gpu.md").read_text()
+
+
+def test_the_table_is_that_of_the_tests():
+    rows = re.findall(r"^\| `(.*?)` \| (.*?) \|$", PAGE, re.MULTILINE)
+    assert dict(rows) == READS
+
+
+def test_every_place_exists():
+    for place in READS:
+        if place != "outside":
+            file, function = place.split(":")
+            text = (ROOT / "botorch_drbo" / file).read_text()
+            assert f"def {function}(" in text, place
+
+
+def test_the_command_finds_tests_that_need_a_gpu():
+    (chosen,) = re.findall(r'python -m pytest tests -k "(.*?)" -rs', PAGE)
+    files = ["acquisition/test_synchronisation.py", "acquisition/test_contract.py"]
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "--co", "-q", "-k", chosen]
+        + [str(ROOT / "tests" / file) for file in files],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout
+    assert "test_nothing_waits_on_a_gpu" in found
+    assert "test_cuda" in found
