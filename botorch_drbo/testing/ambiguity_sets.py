@@ -77,7 +77,7 @@ class AmbiguitySetContract:
             assert (gained <= case.error).all(), "keeps_support"
         if ambiguity.reaches_unseen:
             assert not ambiguity.keeps_support, "reaches_unseen"
-            assert (gained.reshape(4, -1).sum(-1) > 1e-3).all(), "reaches_unseen"
+            assert (gained > 1e-3).any(), "reaches_unseen"
         if not ambiguity.knows_positions:
             equal, order = torch.full_like(weights, 1 / 6), [3, 0, 5, 1, 4, 2]
             found = ambiguity.worst_case(values, equal).value
@@ -92,8 +92,7 @@ class AmbiguitySetContract:
             case.make(radius, 6).worst_case(values, full).value
             for radius in (0.0, 1e-8, 1e-4)
         )
-        near, far = (start - near) / 1e-8, (start - far) / 1e-4
-        grows = bool((near > 10.0 * far).any())
+        grows = bool(((start - near) / 1e-8 > 10.0 * (start - far) / 1e-4).any())
         assert grows != ambiguity.finite_at_zero, "finite_at_zero"
 
     @_few
