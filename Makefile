@@ -105,4 +105,4 @@ coverage: $(STAMP)  ## lines and branches that the tests without the slow ones r
 	$(PYTEST) -m 'not slow' --cov=botorch_drbo --cov-branch --cov-report=term
 
 clean:  ## remove what was built; .venv stays
-	rm -rf build dist docs/tutorials .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/tutorials docs/api/classes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis

@@ -33,6 +33,7 @@ SPEED = {
     "thompson": "thompson_speed.md",
     "selection": "selection_speed.md",
     "surrogates": "surrogate_speed.md",
+    "rows": "row_speed.md",
 }
 
 
@@ -162,6 +163,8 @@ def speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.thompson import run_thompson_speed as run
     elif options.name == "selection":
         from benchmarks.speed.selection import run_selection_speed as run
+    elif options.name == "rows":
+        from benchmarks.speed.rows import run_row_speed as run
     else:
         from benchmarks.speed.asks import run_surrogate_speed as run
     out = RESULTS / SPEED[options.name] if options.out is None else options.out

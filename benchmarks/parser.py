@@ -102,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="posterior: the whole report, against BoTorch's idiom (the default); "
         "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
         "paper's way; selection: choosing from a list by variance; surrogates: an ask "
-        "with each of them",
+        "with each of them; rows: thousands of outcomes",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import UserDict
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Real
-from typing import TypeGuard
+from typing import Self, TypeGuard, TypeVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
+
+_Entry = TypeVar("_Entry")
 
 
 def check_points(
@@ -251,3 +254,48 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A sentence with the choice that is nearest to a misspelt name, if one is near."""
     near = get_close_matches(name, list(choices), n=1)
     return f" Did you mean `{near[0]}`?" if near else ""
+
+
+class Registry(UserDict[str, _Entry]):
+    r"""Objects by name; what is no object of the right class is refused.
+
+    Args:
+        kind: The class of the objects.
+        entries: The first of them.
+
+    Raises:
+        InputDataError: A class in place of an object of it, or another object, then or
+            when it is registered later.
+
+    Example:
+        >>> numbers = Registry(int, {"one": 1})
+        >>> numbers["two"] = 2
+        >>> sorted(numbers)
+        ['one', 'two']
+    """
+
+    def __init__(self, kind: type[_Entry], entries: Mapping[str, _Entry]) -> None:
+        self._kind = kind
+        super().__init__(entries)
+
+    def __setitem__(self, name: str, entry: _Entry) -> None:
+        """Register it, if it is one."""
+        kind = self._kind.__name__
+        if not isinstance(name, str):
+            raise InputDataError(f"A {kind} is registered by a string, got {name!r}.")
+        if isinstance(entry, type):
+            raise InputDataError(
+                f"Under {name!r} was registered the class {entry.__name__}. Register "
+                f"an object of it, with its defaults: `{entry.__name__}()`."
+            )
+        if not isinstance(entry, self._kind):
+            raise InputDataError(
+                f"Under {name!r} must be registered an object of a class below {kind}, "
+                f"got a {type(entry).__name__}."
+            )
+        super().__setitem__(name, entry)
+
+    def __ior__(self, other: Mapping[str, _Entry]) -> Self:
+        """Register several."""
+        self.update(other)
+        return self

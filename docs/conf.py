@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 import tomllib
@@ -10,6 +9,18 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT))
+
+from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
+    api_pages,
+    both_spellings,
+    figure_texts,
+    gallery,
+    inventories,
+    name_links,
+    recipe_page,
+    root_pages,
+)
 
 project = "botorch_drbo"
 author = "The botorch_drbo authors"
@@ -21,6 +32,7 @@ version = release = tomllib.loads((ROOT / "pyproject.toml").read_text())["projec
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas without the net
     "sphinx.ext.napoleon",
@@ -30,6 +42,8 @@ extensions = [
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = "botorch_drbo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_extra_path = ["llms.txt"]
 
 # The notebooks are committed executed (`make notebooks`): nothing runs here.
@@ -37,6 +51,7 @@ nb_execution_mode = "off"
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+default_role = "code"  # `a` in a docstring is code, as ``a`` is
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
@@ -48,11 +63,11 @@ bibtex_default_style = "alpha"
 bibtex_reference_style = "author_year"
 
 
-sys.path[:0] = [str(DOCS), str(ROOT)]
-recipes = importlib.import_module("recipe_page").page()
-(DOCS / "api" / "recipes.md").write_text(recipes)
-gallery = importlib.import_module("docs.sphinx_parts.gallery")
+(DOCS / "api" / "recipes.md").write_text(recipe_page.page())
+api_pages.write()
+root_pages.write()
 gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git
+intersphinx_mapping = inventories.write(DOCS / "inventories")
 
 CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
 
@@ -67,3 +82,8 @@ def link_citations(app, what, name, obj, options, lines) -> None:
 
 def setup(app) -> None:
     app.connect("autodoc-process-docstring", link_citations)
+    app.connect("autodoc-process-docstring", api_pages.add_methods)
+    app.add_directive("public-names", api_pages.PublicNames)
+    app.add_transform(figure_texts.FigureTexts)
+    app.add_post_transform(name_links.LinkNames)
+    app.add_search_language(both_spellings.BothSpellings)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
 
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    KullbackLeibler,
+    TotalVariation,
+    Wasserstein,
+)
 from botorch_drbo.posterior import (
     LocalMoments,
     MarginalPosterior,
@@ -18,6 +26,8 @@ from botorch_drbo.test_functions import RobustTestFunction
 from botorch_drbo.test_functions.laws import uniform_law
 from botorch_drbo.test_functions.optimum import Optimum
 from botorch_drbo.testing import (
+    AmbiguitySetCase,
+    AmbiguitySetContract,
     PosteriorViewCase,
     PosteriorViewContract,
     RobustTestFunctionCase,
@@ -26,6 +36,8 @@ from botorch_drbo.testing import (
 from tests.models import make_inputs, make_model
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+POSITIONS = torch.linspace(0.0, 1.0, 6, dtype=torch.double).square()
+LINE = (POSITIONS - POSITIONS[:, None]).abs()
 
 
 class Tent(RobustTestFunction):
@@ -77,6 +89,31 @@ def test_a_wrong_test_function_is_found(fault: str, test: str) -> None:
     run(RobustTestFunctionCase("right", Tent))
     with pytest.raises((AssertionError, RuntimeError)):
         run(RobustTestFunctionCase("wrong", lambda: Tent(fault)))
+
+
+@pytest.mark.parametrize(
+    ("right", "variable"),
+    [
+        (TotalVariation, "keeps_support"),
+        (TotalVariation, "has_radius"),
+        (TotalVariation, "finite_at_zero"),
+        (KullbackLeibler, "finite_at_zero"),
+        (KullbackLeibler, "reaches_unseen"),
+        (lambda radius: Wasserstein(radius, LINE), "knows_positions"),
+    ],
+)
+def test_a_wrong_class_variable_of_an_ambiguity_set_is_found(
+    right: Callable[[float], AmbiguitySet],
+    variable: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = AmbiguitySetCase("set", lambda radius, n: right(radius))
+    run = AmbiguitySetContract().test_its_class_variables_say_what_it_does
+    run(case)
+    kind = type(right(0.1))
+    monkeypatch.setattr(kind, variable, not getattr(kind, variable))
+    with pytest.raises(AssertionError, match=variable):
+        run(case)
 
 
 class WrongMoments(LocalMoments):

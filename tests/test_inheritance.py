@@ -37,6 +37,7 @@ DEFAULTS = {
     "PathwiseBatchAcquisitionFunction._shared": "nothing is shared by the paths",
     "Policy.check": "it takes any adversary",
     "Policy.ranks_by_moments": "no: it may look at paths, or at every row",
+    "Recipe._method": "the docstring of the class",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",

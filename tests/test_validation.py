@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import (
+    Registry,
     check_choice,
     check_flag,
     check_inside,
@@ -19,6 +21,10 @@ from botorch_drbo._validation import (
     is_number,
     rounding,
 )
+from botorch_drbo.adversaries import ADVERSARIES, Adversary
+from botorch_drbo.policies import POLICIES, Policy
+from botorch_drbo.surrogate import SURROGATES
+from botorch_drbo.surrogate.base import Surrogate
 
 DTYPES = (torch.float16, torch.float32, torch.float64)
 # Neither is a number of any of the dtypes; float32 rounds .1 up and .7 down.
@@ -86,3 +92,26 @@ def test_a_flag_is_true_or_false() -> None:
     check_flag(False, "maximize")
     with pytest.raises(InputDataError, match="`maximize` must be True or False, got 0"):
         check_flag(0, "maximize")
+
+
+@pytest.mark.parametrize(
+    ("known", "kind"),
+    [(POLICIES, Policy), (ADVERSARIES, Adversary), (SURROGATES, Surrogate)],
+)
+def test_what_is_no_object_of_the_class_is_not_registered(
+    known: Registry[Any], kind: type
+) -> None:
+    before, some = dict(known), type(next(iter(known.values())))
+    for register in (
+        lambda entry: known.__setitem__("x", entry),
+        lambda entry: known.update(x=entry),
+        lambda entry: known.setdefault("x", entry),
+        lambda entry: known.__ior__({"x": entry}),
+    ):
+        with pytest.raises(InputDataError, match=f"the class {some.__name__}.*object"):
+            register(some)
+        with pytest.raises(InputDataError, match=f"below {kind.__name__}, got a func"):
+            register(lambda: None)
+    with pytest.raises(InputDataError, match="by a string, got 3"):
+        known[3] = next(iter(known.values()))
+    assert dict(known) == before

@@ -41,7 +41,7 @@ from botorch_drbo.plotting import COLOURS
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 FIRST, ALL = (4, 6) if SMOKE_TEST else (12, 24)  # evaluations
-WORKERS = 4
+WORKERS = 2 if SMOKE_TEST else 4
 
 plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 folder = Path(tempfile.mkdtemp())
@@ -211,5 +211,6 @@ print("robust less radius 0:", differences.round(1).to_dict())
 #   shows a bar.
 # - Without `run`: `ask(q)`, `tell` and `pending` do the same by hand, see
 #   [batches](02b_batches.ipynb) and [a day in a laboratory](09_a_day_in_a_lab.ipynb).
-# - [The loop](../docs/api/optimizer.md) has all options, [rounds](../docs/rounds.md)
+# - [On a cluster](../docs/cluster.md) has dask, Slurm and what happens to lost workers;
+#   [the loop](../docs/api/optimizer.md) has all options, [rounds](../docs/rounds.md)
 #   what can be said of a single round, [speed](../docs/speed.md) how long `ask` takes.

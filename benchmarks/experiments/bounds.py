@@ -89,7 +89,7 @@ def theorem(epsilon: float, rounds: int) -> Tensor:
     The first, random decisions count as rounds that it bounds too.
     """
     kernel = RBFKernel().double()
-    kernel.lengthscale = LENGTHSCALE
+    kernel.initialize(lengthscale=LENGTHSCALE)
     total = rounds + NUM_INITIAL
     with torch.no_grad():
         gains = maximum_information_gain(kernel, grid(), total, _RATIO).gains

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 
 from benchmarks.run.config import ConfigError
-from benchmarks.run.parallel import in_parallel
+from benchmarks.run.parallel import LOCAL_CLUSTER, in_parallel
 from benchmarks.run.provenance import commit, load, machine, versions
 from benchmarks.run.storage import (
     FORMAT,
@@ -121,8 +121,9 @@ def run_tasks(
         file = run_file(out, task.key)
         done = stored_rows(file, header)
         if len(done) < task.rounds:
-            # The workers of a cluster need not share a disk.
-            kept = file if task.resumable and dask is None else None
+            # The workers of a cluster elsewhere need not share a disk.
+            shared = dask in (None, LOCAL_CLUSTER)
+            kept = file if task.resumable and shared else None
             done = done if task.resumable else []
             work[task.key] = partial(make_run, task, done, kept)
     failures: dict[RunKey, BaseException] = {}
@@ -157,9 +158,12 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
     Args:
         task: The run.
         done: Its rows so far.
-        kept: Where the rows are kept meanwhile, from time to time; None for nowhere.
+        kept: Where the rows are kept meanwhile, from time to time; None for nowhere. A
+            process that died may have left more of them there.
     """
     header = full_header(task)
+    if kept is not None:
+        done = max(done, stored_rows(kept, header), key=len)
     made = {"commit": commit(), "machine": machine(), "load": load()}
     run = Run(list(done), header, made)
     last = time.perf_counter()

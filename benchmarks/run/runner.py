@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from botorch.exceptions.errors import InputDataError
@@ -45,7 +46,7 @@ class Task:
     problem: ProblemConfig
     algorithm: AlgorithmConfig
     seed: int
-    resumable: ClassVar[bool] = False  # the optimizer is not kept
+    resumable: ClassVar[bool] = True  # the optimizer's journal is kept with the rows
 
     @property
     def key(self) -> RunKey:
@@ -74,24 +75,39 @@ class Task:
         }
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:
-        """From the initial decisions to the recommendation behind the last round."""
+        """From the initial decisions to the recommendation behind the last round.
+
+        ``events`` of a row are the lines of the optimizer's journal up to this round:
+        with those of all rows the optimizer goes on as if nothing had stopped.
+        """
+        with TemporaryDirectory() as folder:
+            yield from self._play(done, Path(folder) / "run.jsonl")
+
+    def _play(self, done: Sequence[Row], journal: Path) -> Iterator[Row]:
         config = self.config
         import_all(config.imports)
         problem = make_problem(self.problem)
         recipe = build_algorithm(self.algorithm, problem, config.options)
         world = World(problem, self.problem.name, self.seed, config.initial_design)
         optimal = float(problem.optimal_value)
-        optimizer = RobustOptimizer(
-            recipe,
-            problem.bounds,
-            problem.context_bounds,
-            seed=self.seed,
-            num_initial=0,  # the world gives the initial decisions, to all the same
-        )
-        for step in range(config.initial):
-            x, c = world.initial(step)
-            optimizer.tell(x, c, world.outcome(step, x, c), closes_pending=False)
-        for iteration in range(config.iterations):
+        if done:
+            journal.write_text("".join(row["events"] for row in done), encoding="utf-8")
+            optimizer = RobustOptimizer.resume(journal)
+        else:
+            optimizer = RobustOptimizer(
+                recipe,
+                problem.bounds,
+                problem.context_bounds,
+                seed=self.seed,
+                num_initial=0,  # the world gives the initial decisions, to all the same
+                journal=journal,
+            )
+            for step in range(config.initial):
+                x, c = world.initial(step)
+                y = world.outcome(step, x, c)
+                optimizer.tell(x, c, y, closes_pending=False)
+        kept = journal.stat().st_size if done else 0
+        for iteration in range(len(done), config.iterations):
             step = config.initial + iteration
             # Kept with the run: on the terminal they would tear the lines of progress.
             with stopwatch() as watch, warnings.catch_warnings(record=True) as caught:
@@ -117,7 +133,9 @@ class Task:
                 "warnings": sorted({_first_line(w) for w in caught}),
                 "recommended": None,
                 "recommended_regret": None,
+                "events": journal.read_bytes()[kept:].decode(),
             }
+            kept = journal.stat().st_size
             if iteration == config.iterations - 1:
                 best = optimizer.recommend().x.reshape(1, -1)
                 regret = optimal - problem.expected_value(best).item()
@@ -126,6 +144,7 @@ class Task:
                     "recommended_regret": regret,
                 }
             yield row
+        optimizer.close()
 
 
 def tasks_of(config: BenchmarkConfig, out: Path) -> list[Task]:

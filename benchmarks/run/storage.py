@@ -42,6 +42,7 @@ COLUMNS = {
     "recommended": pa.list_(pa.float64()),  # after this round, where that was asked
     "recommended_regret": pa.float64(),
 }
+_RESUMES = "events"  # of an optimizer: of use to a run that goes on, and to no reader
 Row = dict[str, Any]
 
 
@@ -203,6 +204,8 @@ def collect_runs(
         if not path.exists() or len(table := parquet.read_table(path)) < number:
             continue
         table = table.slice(0, number)
+        if _RESUMES in table.column_names:
+            table = table.drop_columns([_RESUMES])
         for place, value in enumerate(key):
             column = pa.array([value] * len(table))
             table = table.add_column(place, RunKey._fields[place], column)

@@ -96,9 +96,13 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--surrogate")
+    parser.add_argument("--algorithm")
     parser.add_argument("--out", type=Path, default=RESULTS / "groups.md")
     given = parser.parse_args()
-    further = [] if given.surrogate is None else ["--surrogate", given.surrogate]
+    further: list[str] = []
+    for name in ("surrogate", "algorithm"):
+        if (value := getattr(given, name)) is not None:
+            further += [f"--{name}", value]
     report = run(given.groups, given.workers, further)
     report.write(given.out)
 

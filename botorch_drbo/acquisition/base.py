@@ -32,7 +32,7 @@ _NEARLY_NO_NOISE = 1e-8  # as a share of the model's; with none matrices are sin
 
 
 class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
-    r"""A score of decision and context, collapsed to one number per decision.
+    r"""A base class: scores of decision and context, combined into one number each.
 
     The score is the upper confidence bound ``mu + w sigma`` at each context, of the
     width ``w = sqrt(beta)``; with ``misspecification`` it is enlarged, see
@@ -203,7 +203,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         return self._bound(*here.moments(part))
 
     def confidence_width(self) -> Tensor:
-        r"""By how many standard deviations the score lies above the mean.
+        r"""The number of standard deviations that the score adds to the mean.
 
         .. math:: w = \sqrt\beta + \epsilon\, \Big(\sum_{i=1}^t
             \frac{1}{\sigma_i^2}\Big)^{1/2}

@@ -31,7 +31,7 @@ def check_penalty(penalty: float, penalty_over: str) -> None:
 
 @final
 class DisagreementPenalizedUCB(RobustAcquisitionFunction):
-    r"""The mean of the models' confidence bounds, less their disagreement.
+    r"""The mean confidence bound of the models minus a penalty for disagreement.
 
     .. math::
         \alpha(x) = \frac1S \sum_{m=1}^S
@@ -121,7 +121,7 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         self.penalty, self.penalty_over = float(penalty), penalty_over
 
     def values(self, X: Tensor) -> Tensor:
-        r"""The objective of each model's bound; less the penalty of the decision."""
+        r"""The objective of each model's bound, minus the penalty."""
         mean, variance = self._view.at(X).moments()  # b x S x n
         weights = self.context_set.weights.to(X)
         values = self.objective(self._bound(mean, variance), weights)  # b x S
@@ -130,7 +130,7 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         return values - self.penalty * self._spread(mean, variance).unsqueeze(-1)
 
     def disagreement(self, X: Tensor) -> Tensor:
-        r"""By how much the model that differs most differs from the mean of all.
+        r"""The largest difference between a model and the mean of all models.
 
         Args:
             X: Decisions, ``... x d_x`` (without a q dimension).

@@ -18,7 +18,7 @@ from botorch_drbo.contexts import ContextSet
 
 @final
 class LogExpectedImprovementOfExpectation(PosteriorAcquisitionFunction):
-    r"""By how much the expectation over the contexts is expected to rise, in logarithm.
+    r"""Log expected improvement of the expectation over the contexts, in closed form.
 
     .. math::
         g(x) = \sum_i w_i f(x, c_i) \sim N\big( m(x), s^2(x) \big), \qquad

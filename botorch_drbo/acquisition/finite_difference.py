@@ -93,7 +93,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         self.step = float(step)
 
     def values(self, X: Tensor) -> Tensor:
-        r"""The value of the upper bound, and the difference."""
+        r"""The upper bound of the objective with its finite difference."""
         moments, bound = self._view.at(X).moments(), self._bound
         lower, upper = bound.lower(*moments), bound(*moments)  # b (x S) x n
         weights = self.context_set.weights.to(X)

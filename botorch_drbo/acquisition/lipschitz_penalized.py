@@ -163,7 +163,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         return torch.cat([points, self.lipschitz.candidates.to(points)])
 
     def values(self, X: Tensor) -> Tensor:
-        r"""The expectation less the penalty."""
+        r"""The expectation minus the penalty."""
         return self._penalized(X, self._steepest)
 
     def _ranking(self, X: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ _MARGIN = 1e-3  # a pair that cannot improve counts as one that is short by so m
 class qLogDistributionallyRobustNoisyExpectedImprovement(
     PathwiseBatchAcquisitionFunction
 ):
-    r"""By how much a batch is expected to beat the decisions tried, as a logarithm.
+    r"""Log expected improvement of a batch on the decisions tried so far.
 
     .. math::
         \alpha(x_1, \dots, x_q) &= \log \frac1S \sum_{s=1}^S

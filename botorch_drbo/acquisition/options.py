@@ -53,7 +53,7 @@ class PosteriorOptions(MomentOptions, total=False):
 
 
 class ConfidenceBoundOptions(PosteriorOptions, total=False):
-    r"""Options of every confidence bound: those of ``PosteriorOptions``, and one more.
+    r"""Keyword options of every confidence bound.
 
     Args:
         misspecification: By how much the outcome may differ from every function that
@@ -69,7 +69,7 @@ class ConfidenceBoundOptions(PosteriorOptions, total=False):
 
 
 class PathOptions(ContextOptions, total=False):
-    r"""Options of averages over sample paths: those of ``ContextOptions``, and these.
+    r"""Keyword options of every average over sample paths.
 
     Args:
         num_paths: The number of sample paths ``S``.

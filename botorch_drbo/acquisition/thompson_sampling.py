@@ -24,7 +24,7 @@ from botorch_drbo.sample_paths.support import supports_paths
 
 
 class RobustThompsonSampling(DecisionAcquisitionFunction):
-    r"""The objective of posterior sample paths: optimal under one guess of the truth.
+    r"""Thompson sampling: the objective of sample paths of the posterior.
 
     .. math::
         \alpha(x_1, \dots, x_q) = \sum_{j=1}^q

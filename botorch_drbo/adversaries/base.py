@@ -34,7 +34,7 @@ from botorch_drbo.schedules.spread import deviations
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedRound:
-    r"""One round, as adversaries and policies see it: the model and what it rests on.
+    r"""The fitted model of a round and its data, as adversaries and policies need them.
 
     Attributes:
         model: The fitted model, of ``[x, c]``, or of ``x`` for a policy that looks at
@@ -61,7 +61,7 @@ class FittedRound:
             BotorchTensorDimensionError: A reference of other contexts.
         """
         return reference_contexts(
-            self.history, self.space, self.reference, self.half_life
+            self.history.contexts, self.space, self.reference, self.half_life
         )
 
     def column_radii(self, radius: Radius) -> Tensor | None:
@@ -86,7 +86,7 @@ class FittedRound:
         return deviations(*self._seen("sd"), sizes).clamp_max(1.0)
 
     def radius(self, rule: Radius) -> float:
-        r"""What a rule for the radius says after the contexts seen, as they count.
+        r"""The value of a radius schedule at the (effective) number of contexts.
 
         Args:
             rule: A number, a rule in the contexts or their number, or its name; of a
@@ -120,7 +120,7 @@ class FittedRound:
 
 
 def reference_contexts(
-    history: History,
+    seen: Tensor,
     space: SearchSpace,
     reference: ContextSet | None,
     half_life: float | None,
@@ -128,7 +128,7 @@ def reference_contexts(
     r"""The given reference distribution, or else the empirical one; without a model.
 
     Args:
-        history: What has been observed.
+        seen: The contexts that the world has shown, ``m x d_c``.
         space: The boxes of decisions and contexts.
         reference: The context distribution if it is known; None to estimate it.
         half_life: After how many further contexts one counts half; None: never.
@@ -138,13 +138,13 @@ def reference_contexts(
         BotorchTensorDimensionError: A reference of other contexts.
     """
     if reference is None:
-        if len(history.contexts) == 0:
+        if len(seen) == 0:
             raise InputDataError(
                 "The world has shown no context yet (those that were chosen in a "
                 "laboratory do not count), so there is no distribution to learn. "
                 "Give the algorithm a `reference`, or the round a `context_set`."
             )
-        return ContextSet.empirical(history.contexts, half_life)
+        return ContextSet.empirical(seen, half_life)
     if reference.dim != space.d_c:
         raise BotorchTensorDimensionError(
             f"`reference` has {reference.dim} context columns, "
@@ -173,7 +173,7 @@ class SearchProblem:
     outside: Tensor | None = None
 
     def listed(self) -> ContextSet:
-        """The contexts and those outside, which have no reference weight."""
+        """All contexts of the list, those without reference weight included."""
         if self.outside is None:
             return self.contexts
         inside = self.contexts
@@ -204,7 +204,7 @@ class Adversary(ABC):
 
     @property
     def unit(self) -> str:
-        """What its radius, as it was given, is measured in, in words."""
+        """The unit of the radius, in words."""
         radius = getattr(self, "radius", None)
         if isinstance(radius, Mapping) or radius == "sd":
             return "multiples of the radius by column"
@@ -212,7 +212,7 @@ class Adversary(ABC):
 
     @property
     def fixed_radius(self) -> float | None:
-        """The radius if it is a number; None if it follows from data, or is none."""
+        """The radius if it is a fixed number, else None."""
         rule = getattr(self, "radius", None)
         rule = None if rule is None else as_radius(rule)
         return rule.value if isinstance(rule, Constant) else None
@@ -229,7 +229,7 @@ class Adversary(ABC):
         return None
 
     def check_space(self, space: SearchSpace) -> None:
-        r"""Refuse a radius by column that is none of these contexts.
+        r"""Raise if a radius by column names a column that does not exist.
 
         Args:
             space: The decisions and the contexts.
@@ -254,7 +254,7 @@ class Adversary(ABC):
 
     @abstractmethod
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""What the worst case of a recommendation is a minimum over.
+        r"""The distributions over which a recommendation's worst case is a minimum.
 
         Args:
             state: The round.
@@ -266,7 +266,7 @@ class Adversary(ABC):
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound
     ) -> WorstCaseProblem:
-        r"""What the worst case over another set is a minimum over.
+        r"""The same for another ambiguity set.
 
         Args:
             ambiguity_set: The set, around the contexts seen or the reference.
@@ -278,7 +278,7 @@ class Adversary(ABC):
         return WorstCaseProblem.of(state.contexts(), ambiguity_set, state.space)
 
     def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""What the least probability of meeting constraints is a minimum over.
+        r"""The distributions over which constraints have to hold.
 
         Args:
             state: The round.

@@ -24,7 +24,7 @@ Between = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorstCaseProblem:
-    r"""The ball by which a recommendation is judged, and how far its adversary reaches.
+    r"""The ambiguity set of a recommendation, and the contexts that it reaches.
 
     Attributes:
         contexts: The reference distribution, and perhaps contexts of weight zero.
@@ -60,7 +60,7 @@ class WorstCaseProblem:
         *,
         contexts_complete: bool = False,
     ) -> WorstCaseProblem:
-        r"""Let the adversary use what the definition of the set lets it use.
+        r"""Make the problem of a set, with all contexts that its definition allows.
 
         Args:
             contexts: The reference distribution.
@@ -95,7 +95,7 @@ class WorstCaseProblem:
         )
 
     def searched(self, space: SearchSpace) -> str:
-        """Over which distributions a worst case is searched, in words."""
+        """The distributions over which a worst case is searched, in words."""
         ball = self.ball(self.contexts.points)
         if ball.keeps_support and not ball.has_radius:
             return "the posterior mean under the reference alone"
@@ -115,11 +115,11 @@ class WorstCaseProblem:
         return f"the posterior mean under {within} {where}"
 
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
-        """The contexts, and the set on these alone."""
+        """The problem on the listed contexts alone."""
         return self.contexts, self.ball(self.contexts.points)
 
     def on_a_full_list(self, seed: int) -> tuple[ContextSet, AmbiguitySet]:
-        """The contexts and those that fill the box, and the set on all of these.
+        """The problem on the listed contexts and on points that fill the box.
 
         Args:
             seed: Decides the Sobol set.

@@ -144,7 +144,7 @@ class AmbiguitySet(Module, ABC):
         return self.worst_case(values, weights).value
 
     def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""Bound the worst-case value from below, to rank rows by.
+        r"""A cheap lower bound of the worst-case value, to rank rows.
 
         A set whose value is expensive has a cheaper bound here that puts rows in nearly
         the same order; by default it is the value itself.
@@ -228,7 +228,7 @@ class AmbiguitySet(Module, ABC):
         return twin
 
     def at(self, points: Tensor) -> AmbiguitySet:
-        r"""The set on these contexts, if it is made of where they lie.
+        r"""The set for contexts at these positions, if positions matter.
 
         Acquisition functions call it once, when they are built;
         ``WorstCaseProblem.of`` does for the worst case of a recommendation. A set that
@@ -243,7 +243,7 @@ class AmbiguitySet(Module, ABC):
         return self
 
     def original(self) -> AmbiguitySet:
-        r"""The set of distributions itself; for an approximation, what is approximated.
+        r"""The set itself; for an approximation, the set that is approximated.
 
         Returns:
             A set whose worst case is a minimum over distributions.
@@ -251,7 +251,7 @@ class AmbiguitySet(Module, ABC):
         return self
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
-        r"""What contexts off the list would cost the adversary at the worst case found.
+        r"""The dual prices of contexts that are not on the list.
 
         Args:
             robust: The worst case on the list, ``worst_case(values, weights)``.
@@ -344,7 +344,7 @@ class AmbiguitySet(Module, ABC):
     def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
-        r"""Describe the set, beside the simplex, to cvxpy by its DPP rules.
+        r"""The constraints that define the set, for cvxpy (DPP).
 
         Only ``solver="cvxpylayers"`` needs it, which checks ``solve``.
 

@@ -26,7 +26,7 @@ _STEEP = 1e300  # as good as infinite, and zero times it is zero
 
 
 class ModifiedChiSquared(AmbiguitySet):
-    r"""All distributions whose density ratio to the reference varies little.
+    r"""All distributions near the reference in Pearson's chi-squared divergence.
 
     .. math:: \chi^2(q, p) = \sum_i \frac{(q_i - p_i)^2}{p_i} \le \epsilon
 

@@ -22,7 +22,7 @@ _TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
 
 
 class ConditionalValueAtRisk(AmbiguitySet):
-    r"""The mean score over the worst share ``1 - alpha`` of the reference.
+    r"""Conditional value at risk: the mean of the worst ``1 - alpha`` of the scores.
 
     .. math:: q_i \le \frac{p_i}{1 - \alpha} = (1 + \epsilon)\, p_i,
         \qquad \epsilon = \frac{\alpha}{1 - \alpha}
@@ -124,7 +124,7 @@ class ConditionalValueAtRisk(AmbiguitySet):
         return [growth == 1 + radius, q <= growth * p]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
-        r"""By how much a weight grows at most, ``max q_i / p_i - 1``.
+        r"""The largest relative increase of a weight, ``max q_i / p_i - 1``.
 
         The smallest level whose set contains ``q`` is ``distance / (1 + distance)``.
 

@@ -91,7 +91,7 @@ class CvxpyAmbiguity(AmbiguitySet):
     def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
     ) -> list[cp.Constraint]:
-        r"""Those of ``problem_builder``, checked."""
+        r"""The constraints of ``problem_builder``, checked."""
         constraints = self._built(q, p, radius)
         for constraint in constraints:
             if not constraint.is_dcp():

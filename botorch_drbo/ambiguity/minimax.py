@@ -76,7 +76,7 @@ class MinimaxApproximation(AmbiguitySet):
 
     @property
     def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As of the set that is approximated: neither line exceeds the expectation."""
+        """Whether the approximated set holds the reference."""
         return self.ambiguity_set.holds_reference
 
     @property
@@ -85,7 +85,7 @@ class MinimaxApproximation(AmbiguitySet):
         return self.ambiguity_set.diameter
 
     def at(self, points: Tensor) -> AmbiguitySet:
-        r"""That of the set on these contexts.
+        r"""The approximation for contexts at these positions.
 
         Args:
             points: The contexts, ``n x d_c``.
@@ -99,7 +99,7 @@ class MinimaxApproximation(AmbiguitySet):
         return MinimaxApproximation(there).with_radius(self.radius)
 
     def original(self) -> AmbiguitySet:
-        r"""The set that is approximated, with the radius of the approximation.
+        r"""The approximated set, with the same radius.
 
         Returns:
             The set.

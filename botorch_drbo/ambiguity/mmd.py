@@ -122,7 +122,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
     @property
     def diameter(self) -> float:
-        """That of two atoms: the distance is a norm of ``p - q``."""
+        """The largest distance between two atoms."""
         return torch.cdist(self.factor, self.factor).max().item()
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
@@ -178,7 +178,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         return (low + best).squeeze(-1)
 
     def free_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        r"""How fast the value falls in the radius if weights may become negative.
+        r"""The slope of the value in the radius if weights may be negative.
 
         .. math:: S = \max \{ -f^\top d : 1^\top d = 0,\ d^\top K d \le 1 \}
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class SolverStatus(Enum):
-    """How far a returned worst-case value can be trusted."""
+    """How accurate a worst-case value is."""
 
     EXACT = "exact"
     """A closed form, or a solver that ended with a proof."""
@@ -38,7 +38,7 @@ class RobustValue:
 
 @dataclass(frozen=True)
 class Solution:
-    r"""What ``AmbiguitySet.solve`` finds, all detached float64.
+    r"""The result of ``AmbiguitySet.solve``: detached float64 tensors.
 
     .. math:: v(\epsilon) = \min_q q^\top f = q^{*\top} f
 

@@ -24,7 +24,7 @@ _TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
 
 
 class TotalVariation(AmbiguitySet):
-    r"""All distributions that moving a mass of half the radius can reach.
+    r"""All distributions within a total variation (l1) distance of the reference.
 
     .. math:: \|p - q\|_1 = \sum_i |p_i - q_i| \le \epsilon
 
@@ -86,7 +86,7 @@ class TotalVariation(AmbiguitySet):
 
     @property
     def diameter(self) -> float:
-        """All of the mass is in another place: 2."""
+        """The largest l1 distance of two distributions, 2."""
         return 2.0
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
@@ -167,7 +167,7 @@ class TotalVariation(AmbiguitySet):
         return [cp.norm1(q - p) <= radius]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
-        r"""The l1 distance; with a floor, what ``q`` lacks to one lies there.
+        r"""The l1 distance; with a floor, missing mass of ``q`` is at the floor.
 
         Args:
             p: Reference weights, ``... x n``.

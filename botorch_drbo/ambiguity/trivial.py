@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NoAmbiguity(AmbiguitySet):
-    r"""Trust the reference distribution: the plain expectation.
+    r"""The reference distribution alone: the plain expectation.
 
     .. math:: v = p^\top f
 
@@ -59,7 +59,7 @@ class NoAmbiguity(AmbiguitySet):
         return [q == p]
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
-        r"""Zero where the two agree, infinite elsewhere.
+        r"""Zero if the two are equal, else infinite.
 
         Args:
             p: Reference weights, ``... x n``.
@@ -74,7 +74,7 @@ class NoAmbiguity(AmbiguitySet):
 
 
 class FullSimplex(AmbiguitySet):
-    r"""Trust nothing but the list of contexts: the worst case over all of them.
+    r"""All distributions on the list: the worst case is the worst context.
 
     .. math:: v = \min_i f_i
 
@@ -109,7 +109,7 @@ class FullSimplex(AmbiguitySet):
         return []
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
-        r"""Zero where the two agree, one elsewhere: nothing is farther than one.
+        r"""Zero if the two are equal, else one.
 
         Args:
             p: Reference weights, ``... x n``.

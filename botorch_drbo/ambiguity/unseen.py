@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Prices:
-    r"""What a context off the list costs the adversary, beside its score.
+    r"""Dual prices of contexts that are not on the list.
 
     With ``b`` the metric or kernel between contexts, a context ``c`` has the prices
 
@@ -28,6 +28,6 @@ class Prices:
 
     @classmethod
     def none(cls, like: Tensor) -> Prices:
-        """One row that costs nothing: only the score counts."""
+        """Prices of zero: only the score counts."""
         empty = like.new_empty(1, 0)
         return cls(empty, empty.long())

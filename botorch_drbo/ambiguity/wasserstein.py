@@ -35,7 +35,7 @@ _UNIT_MASS = 1e6  # for HiGHS, whose tolerances are absolute and at least 1e-10
 
 
 class Wasserstein(AmbiguitySet):
-    r"""All distributions that moving the reference a little, on average, can reach.
+    r"""All distributions within a Wasserstein distance of the reference.
 
     .. math::
         W_1(p, q) = \min_{\pi \ge 0} \Big\{ \sum_{ij} \pi_{ij} C_{ij} :
@@ -116,16 +116,16 @@ class Wasserstein(AmbiguitySet):
 
     @property
     def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of square costs, where staying is free."""
+        """Whether the cost is square, so that the reference itself is in the set."""
         return self.cost is None or self.cost.shape[0] == self.cost.shape[1]
 
     @property
     def diameter(self) -> float | None:
-        """All of the mass takes the longest way; None without a cost."""
+        """The largest cost; None without a cost."""
         return None if self.cost is None else self.cost.max().item()
 
     def at(self, points: Tensor) -> Wasserstein:
-        r"""The ball with a cost: the set itself, or that of distances.
+        r"""The set with Euclidean distances as its cost, unless it has a cost.
 
         .. math:: C_{ij} = \| c_i - c_j \|_2
 

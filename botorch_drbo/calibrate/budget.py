@@ -22,7 +22,7 @@ def from_budget(
     num_radii: int = 8,
     tolerance: float = 0.01,
 ) -> float:
-    r"""The largest radius whose robust decision costs no more than a budget.
+    r"""A radius from a budget: the largest whose robust decision costs no more.
 
     .. math:: \epsilon = \max \{ r : | E(x_s) - E(x_0) | \le b
         \text{ for all } s \le r \}, \qquad

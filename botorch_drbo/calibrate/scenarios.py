@@ -19,7 +19,7 @@ def from_scenarios(
     scenarios: ContextSet | Sequence[ContextSet],
     ambiguity_set: SetOrMaker,
 ) -> float:
-    r"""The smallest ball around the reference that holds the distributions you fear.
+    r"""A radius from scenarios: the smallest ball that contains them.
 
     .. math:: \epsilon = \max_k d(p, q_k)
 
@@ -77,7 +77,7 @@ def from_scenarios(
 def shifted(
     context_set: ContextSet, by: float | Tensor, bounds: Tensor | None = None
 ) -> ContextSet:
-    r"""The same distribution somewhere else: each context moved by the same.
+    r"""The same distribution, with every context shifted by the same amount.
 
     Args:
         context_set: The distribution.

@@ -17,6 +17,7 @@ from botorch_drbo.problem.column_radii import in_widths, in_words
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
+from botorch_drbo.report.findings import Rounded, with_words
 from botorch_drbo.space import NamedRecommendation, Space
 
 if TYPE_CHECKING:
@@ -39,18 +40,18 @@ def words_of(x: pd.DataFrame, file: CsvFile, space: Space) -> dict[str, str]:
     return words
 
 
+def rounding_of(file: CsvFile, space: Space) -> Rounded:
+    """From decisions to tables of words, with the digits of the columns of a file."""
+    import pandas as pd
+
+    return lambda x, taken: pd.DataFrame(in_digits(x, taken, file, space))
+
+
 def in_digits_of(
     best: NamedRecommendation, file: CsvFile, space: Space
 ) -> NamedRecommendation:
     """The same with decisions that print with the digits of their columns."""
-    import pandas as pd
-
-    stability = best.stability
-    if stability is not None and stability.rival is not None:
-        rival = pd.DataFrame([words_of(stability.rival, file, space)])
-        stability = replace(stability, rival=rival)
-    x = pd.DataFrame([words_of(best.x, file, space)])
-    return replace(best, x=x, stability=stability)
+    return with_words(best, rounding_of(file, space))
 
 
 def of_recommendation(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
+from botorch_drbo.cli.options import HELP
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -17,12 +18,6 @@ from botorch_drbo.space import (
     Ordinal,
     Variable,
 )
-
-HELP = (
-    "NAME=LOW:HIGH for a number, NAME=LOW:HIGH:int, NAME=LOW:HIGH:log, NAME=A,B,C for "
-    "a category, NAME=1,2,5:ordinal for numbers of which only these may be taken."
-)
-
 
 _SIZE = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _NUMBER = re.compile(f"[+-]?{_SIZE}", re.IGNORECASE | re.ASCII)

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import wraps
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import typer
-from botorch.exceptions.errors import BotorchError
 from typer.core import TyperCommand
 
 from botorch_drbo.cli.options import Options
 from botorch_drbo.cli.terminal import say
 
+_ACTIONS = "botorch_drbo.cli.actions"
 _LISTS = (
     "--decisions",
     "--contexts",
@@ -66,9 +67,10 @@ class _ListCommand(TyperCommand):
 
 
 def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a function to an app, its parameter of the type ``Options`` spread out.
+    """Add a command to an app, its parameter of the type ``Options`` spread out.
 
-    Errors are said without a traceback, with exit status 2.
+    The function has the parameters and the help; the function of the same name in
+    `actions` does the work. Errors are said without a traceback, with exit status 2.
 
     Args:
         app: The app.
@@ -94,7 +96,7 @@ def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., N
                 if shared:
                     told = {name: given.pop(name) for name in names}
                     given[shared[0]] = Options(**told)
-                function(**given)
+                getattr(import_module(_ACTIONS), function.__name__)(**given)
 
         called.__dict__["__signature__"] = inspect.Signature(spread)
         called.__annotations__ = {p.name: p.annotation for p in spread}
@@ -112,6 +114,8 @@ def _parameters_of_options() -> list[inspect.Parameter]:
 @contextmanager
 def _errors() -> Iterator[None]:
     """Say what was wrong and what is worth knowing, without a traceback."""
+    from botorch.exceptions.errors import BotorchError  # seconds: not for ``--help``
+
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note

@@ -1,62 +1,37 @@
-"""The commands: init, suggest, recommend, check, compare, predict, profile, plot ..."""
+"""The commands as they are typed: init, suggest, recommend, check, compare ...
+
+Only words and options stand here. What a command does is the function of the same name
+in `actions`, which is imported when the command runs: torch and pandas take seconds to
+import, and ``--help`` needs neither.
+"""
 
 from __future__ import annotations
 
-import math
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.cli.answers import (
-    by_lines,
-    in_digits_of,
-    movement,
-    of_check,
-    of_comparison,
-    of_recommendation,
-    text_by_lines,
-    with_decisions_in_digits,
-)
-from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
 from botorch_drbo.cli.command import command
-from botorch_drbo.cli.csv_file import CsvFile, lines_of
-from botorch_drbo.cli.description import NAME
-from botorch_drbo.cli.digits import as_values, in_digits
-from botorch_drbo.cli.groups import (
-    Dask,
-    Group,
-    Workers,
-    check_workers,
-    suggested_by_group,
-)
-from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import (
+    NAME,
     Contexts,
+    Dask,
     Data,
     Decisions,
     Forecast,
+    Group,
     Json,
     Known,
+    Level,
     Limits,
     Minimize,
     Options,
     Outcome,
     Overwrite,
     Radius,
+    Workers,
 )
-from botorch_drbo.cli.picture import draw
-from botorch_drbo.cli.problem import Problem
-from botorch_drbo.cli.terminal import answer, say, show
-from botorch_drbo.optimizer.comparison import METHODS
-from botorch_drbo.recommendation.numbers import shown
-from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.report import write_report
-
-_EACH = 3  # of the 25 radii of a profile is shown
 
 app = typer.Typer(
     help="Robust decisions from a CSV file of decisions, contexts and outcomes. "
@@ -66,11 +41,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-Level = Annotated[
-    float,
-    typer.Option("--level", help="Of the intervals that are shown, above 0 to 1."),
-]
 
 
 @command(app)
@@ -93,23 +63,6 @@ def init(
     In a terminal it asks what cannot be told from the file. Guesses are marked in the
     new file: correct them there.
     """
-    path = data.parent / NAME if out is None else out
-    _check_free(path, overwrite)
-    text = written(
-        CsvFile.read(data),
-        decisions=decisions,
-        contexts=contexts,
-        outcome=outcome,
-        minimize=minimize,
-        limits=limit or (),
-    )
-    path.write_text(text, encoding="utf-8")
-
-    def tell() -> None:
-        say(text.rstrip("\n"))
-        say(f"\nWrote {path}. Correct what is guessed in it, above all the bounds.")
-
-    answer({"problem": str(path)}, as_json=json, text=tell)
 
 
 @command(app)
@@ -134,27 +87,6 @@ def suggest(
 
     With --group each group of rows is a problem of its own. Failed groups are listed.
     """
-    data = options.data
-    check_workers(group, workers, dask)
-    with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
-        problem = _problem(options)
-        if group is not None:
-            known_now = problem.this_round(forecast, radius, known)
-            found = suggested_by_group(problem, group, q, known_now, workers, dask)
-            found.write(None if dry_run else problem.file, as_json=options.json)
-            return
-        opt = problem.optimizer()
-        pending = opt.pending
-        x = opt.ask(q, **problem.this_round(forecast, radius, known))
-        rows = in_digits(x, pending, problem.file, problem.space)
-        if not dry_run:
-            problem.file.append(rows)
-    suggested = [as_values(row, problem.space.decisions) for row in rows]
-    answer(
-        {"suggested": suggested, "appended_to": None if dry_run else str(data)},
-        as_json=options.json,
-        text=lambda: show(rows, "Suggested" if dry_run else f"Appended to {data}"),
-    )
 
 
 @command(app)
@@ -163,36 +95,14 @@ def recommend(
     forecast: Forecast = None,
     radius: Radius = None,
     known: Known = None,
-    level: Level = LEVEL,
+    level: Level = None,
 ) -> None:
     """Show the decision to implement now, and what to expect of it."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    this_round = problem.this_round(forecast, radius, known)
-    best = opt.recommend(**this_round, level=level)
-    if best.model_check is not None:
-        best = replace(best, model_check=by_lines(best.model_check, problem.lines))
-    file, space = problem.file, problem.space
-    answer(
-        of_recommendation(best, file, space),
-        as_json=options.json,
-        text=lambda: say(text_by_lines(in_digits_of(best, file, space))),
-    )
 
 
 @command(app)
 def check(options: Options, forecast: Forecast = None) -> None:
     """Show how far the model can be believed: outcomes predicted from all others."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    asked = problem.this_round(forecast, None, None)
-    found = opt.check(context_set=asked["context_set"])
-    found = by_lines(found, problem.lines)
-    answer(
-        of_check(found), as_json=options.json, text=lambda: say(text_by_lines(found))
-    )
 
 
 @command(app)
@@ -218,22 +128,6 @@ def compare(
     ] = 0.0,
 ) -> None:
     """Show what the methods are expected to earn, as things are and under shifts."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    found = opt.compare(
-        methods or METHODS,
-        shifts=dict(map(parse_shift, shift or ())),
-        radii=[parse_radius(radius)] if radius else (),
-        context_set=problem.this_round(forecast, None, None)["context_set"],
-        clip=clip,
-    )
-    found = with_decisions_in_digits(found, problem.file, problem.space)
-    answer(
-        of_comparison(found, problem.space),
-        as_json=options.json,
-        text=lambda: say(str(found)),
-    )
 
 
 @command(app)
@@ -253,49 +147,6 @@ def predict(
     The outcome will be about `mean`, and the model is that sure of it: its error has
     the standard deviation `sd`.
     """
-    import pandas as pd
-
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    variables = {**problem.space.decisions, **problem.space.contexts}
-    if (rows is None) == (not at):
-        raise InputDataError(
-            "Say of what: --rows FILE with all decisions and contexts, or one row, "
-            f"--at {' '.join(f'{name}=VALUE' for name in variables)}."
-        )
-    if rows is None:
-        table = pd.DataFrame([parse_at(at or (), variables)], dtype=object)
-        cells = [dict(word.split("=", 1) for word in at or ())]
-        cells = [{k.strip(): v.strip() for k, v in row.items()} for row in cells]
-        found = opt.predict(table, table)
-    else:
-        file = CsvFile.read(rows)
-        if not file.lines:
-            raise InputDataError(f"{rows} has no row of which anything could be told.")
-        with lines_of(rows):
-            table = file.frame(variables)
-            found = opt.predict(table, table)
-        columns = {name: list(file.column(name).values()) for name in variables}
-        cells = [
-            dict(zip(columns, row, strict=True))
-            for row in zip(*columns.values(), strict=True)
-        ]
-    mean, sd = (str(name) for name in found.columns[-2:])
-    values = list(zip(found[mean].tolist(), found[sd].tolist(), strict=True))
-    printed = [
-        {**row, mean: shown(m), sd: shown(s)}
-        for row, (m, s) in zip(cells, values, strict=True)
-    ]
-    document = [
-        {**as_values(row, variables), mean: m, sd: s}
-        for row, (m, s) in zip(cells, values, strict=True)
-    ]
-    answer(
-        {"outcome": problem.space.outcome, "rows": document},
-        as_json=options.json,
-        text=lambda: show(printed, f"Predicted {problem.space.outcome}"),
-    )
 
 
 @command(app)
@@ -313,53 +164,6 @@ def profile(
 
     Up to four times the radius of the recipe, or --radius.
     """
-    if target is not None and not math.isfinite(target):
-        raise InputDataError(f"`--target` must be a number, got {target}.")
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    file, space = problem.file, problem.space
-    this_round = problem.this_round(forecast, radius, known)
-    best = opt.recommend(**this_round)
-    try:
-        found = opt.robustness_profile(best.x, target=target, **this_round)
-    except InputDataError as error:  # what was asked has passed `recommend`
-        raise InputDataError(
-            f"`{problem.description.algorithm}` has no radius above zero to go along. "
-            "Say --radius NAME=SIZE, or take another --algorithm such as wdrbo_exact."
-        ) from error
-    moved_by = movement(opt, this_round["radius"])
-    pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
-    lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
-    outcome = space.outcome
-    decision = in_digits_of(best, file, space).x.iloc[0].to_dict()
-
-    def tell() -> None:
-        words = ", ".join(f"{name} = {word}" for name, word in decision.items())
-        printed = [
-            {"the contexts move by": text, f"worst-case {outcome}": shown(value)}
-            for _, text, value in lines
-        ]
-        show(printed, f"If the contexts move, {words} is still worth")
-        if target is not None and found.falls_below is None:
-            say(f"It reaches {target:g} in each line.")
-        elif target is not None and found.falls_below == 0.0:
-            say(f"It does not reach {target:g}, even if nothing moves.")
-        elif target is not None and found.falls_below is not None:
-            say(f"It misses {target:g} from {moved_by(found.falls_below)} on.")
-
-    document = {
-        "decision": as_values(decision, space.decisions),
-        "outcome": outcome,
-        "expected": found.expected_value,
-        "target": target,
-        "falls_below": found.falls_below,
-        "rows": [
-            {"radius": size, "moves": text, "worst_case": value}
-            for size, text, value in lines
-        ],
-    }
-    answer(document, as_json=options.json, text=tell)
 
 
 @command(app)
@@ -374,18 +178,6 @@ def plot(
     overwrite: Overwrite = False,
 ) -> None:
     """Draw the outcomes so far, and what the recommended decision promises."""
-    path = out or options.data.with_suffix(".png")
-    problem = _problem(options)
-    _check_free(path, overwrite)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    best = opt.recommend(**problem.this_round(forecast, radius, known))
-    draw(opt.history, in_digits_of(best, problem.file, problem.space), path)
-    answer(
-        {"picture": str(path)},
-        as_json=options.json,
-        text=lambda: say(f"Wrote {path}"),
-    )
 
 
 @command(app)
@@ -394,7 +186,7 @@ def report(
     forecast: Forecast = None,
     radius: Radius = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions to try next.")] = 3,
-    level: Level = LEVEL,
+    level: Level = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="The page; by default beside DATA."),
@@ -402,52 +194,8 @@ def report(
     overwrite: Overwrite = False,
 ) -> None:
     """Write one HTML page: what to do, how far to believe it, what to try next."""
-    path = options.data.with_suffix(".html") if out is None else out
-    problem = _problem(options)
-    _check_free(path, overwrite)
-    opt = problem.optimizer()
-    problem.check_outcomes()
-    asked = problem.this_round(forecast, radius, None)
-    write_report(
-        opt,
-        path,
-        context_set=asked["context_set"],
-        radius=asked["radius"],
-        level=level,
-        q=q,
-        source=options.data.name,
-    )
-    answer(
-        {"report": str(path)},
-        as_json=options.json,
-        text=lambda: say(f"Wrote {path}"),
-    )
 
 
 def main() -> None:
     """The entry point ``botorch-drbo``."""
     app()
-
-
-def _problem(options: Options) -> Problem:
-    problem = Problem.parse(options)
-    for note in problem.notes:
-        say(note, "dim", error=True)
-    return problem
-
-
-def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to write over a file.
-
-    Raises:
-        InputDataError: There is one, and nobody has said that it may go.
-    """
-    if path.exists() and not overwrite:
-        raise InputDataError(
-            f"{path} is there already. Say --overwrite to replace it, or --out with "
-            "another name."
-        )
-
-
-def _waiting() -> None:
-    say("Waiting for another `suggest` on this file ...", "dim", error=True)

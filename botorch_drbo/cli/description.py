@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.cli.columns import parse_variable
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
-from botorch_drbo.cli.options import ALGORITHM
+from botorch_drbo.cli.options import ALGORITHM, NAME
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.space import Category, Integer, Variable
 
@@ -108,10 +108,6 @@ def _in_words(name: str, variable: Variable) -> str:
             f"for any number between bounds, {name}=LOW:HIGH:int for other bounds"
         )
     return f"from {lower} to {upper}, as in the file; {name}=LOW:HIGH says otherwise"
-
-
-NAME = "problem.toml"
-"""The file that is taken beside the data if no columns are named."""
 
 
 def beside(data: Path) -> Path:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import torch
 import typer
@@ -24,32 +24,11 @@ from botorch_drbo.optimizer.groups import check_outcomes, reason
 from botorch_drbo.optimizer.progress import shown_progress
 from botorch_drbo.space import Space
 
-Group = Annotated[
-    str | None,
-    typer.Option(
-        "--group",
-        help="The column that says to which group a row belongs, such as a product: "
-        "each group is a problem of its own.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="With --group: processes of this machine; 1 if not."
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        "--dask", help="With --group: the address of a dask scheduler, tcp://HOST:PORT."
-    ),
-]
-
 _FAILED = 1  # the exit status if a group has
 
 
 def check_workers(group: str | None, workers: int | None, dask: str | None) -> None:
-    """Refuse workers of whom nobody knows what to do.
+    """Raise if the options of workers contradict each other or lack --group.
 
     Raises:
         InputDataError: They are given twice, or without groups.

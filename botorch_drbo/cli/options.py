@@ -8,10 +8,16 @@ from typing import Annotated
 
 import typer
 
-from botorch_drbo.cli.columns import HELP
-from botorch_drbo.surrogate import SURROGATES
-from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
-
+NAME = "problem.toml"
+"""The file that says which column is what."""
+HELP = (
+    "NAME=LOW:HIGH for a number, NAME=LOW:HIGH:int, NAME=LOW:HIGH:log, NAME=A,B,C for "
+    "a category, NAME=1,2,5:ordinal for numbers of which only these may be taken."
+)
+# Repeated here, and compared in a test: to import them takes seconds.
+SURROGATES = "botorch, matern, matern32, rbf, hyperparameters, kernels, ensemble"
+DEFAULT_SURROGATE = "ensemble"
+LEVEL = 0.9
 WEIGHT = "weight"
 """The column of a forecast that says how likely a context is."""
 STATUS = "status"
@@ -85,6 +91,34 @@ Known = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file if there is one already.")
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        help="The column that says to which group a row belongs, such as a product: "
+        "each group is a problem of its own.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, help="With --group: processes of this machine; 1 if not."
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", help="With --group: the address of a dask scheduler, tcp://HOST:PORT."
+    ),
+]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        "--level",
+        help="Of the intervals that are shown, above 0 to 1.",
+        show_default=str(LEVEL),
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +149,7 @@ class Options:
         str | None,
         typer.Option(
             "--surrogate",
-            help=f"How outcomes are modelled: one of {', '.join(SURROGATES)}; "
+            help=f"How outcomes are modelled: one of {SURROGATES}; "
             f"{DEFAULT_SURROGATE} if the recipe has none of its own.",
         ),
     ] = None

@@ -46,7 +46,7 @@ def tag_of(kind: Callable[..., object]) -> str:
 
 
 def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
-    r"""Make a class known that its module and name do not lead to; a class decorator.
+    r"""Class decorator: register a class that cannot be imported by its name.
 
     No class needs it that stands at the top level of a module and has stayed there.
 

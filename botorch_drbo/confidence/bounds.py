@@ -1,4 +1,4 @@
-r"""What the papers promise: upper bounds of regret, to be held against measured ones.
+r"""The regret bounds of the papers, to compare with measured regrets.
 
 Everything is elementwise in tensors, one entry per round or horizon, and cumulated
 where the theorem is a sum: a whole curve comes at once. Information gains are this

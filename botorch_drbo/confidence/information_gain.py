@@ -102,9 +102,9 @@ def model_information_gain(model: SingleTaskGP) -> Tensor:
         UnsupportedError: Another model.
 
     Example:
-        >>> Z = torch.rand(8, 2, dtype=torch.double)
-        >>> bool(model_information_gain(SingleTaskGP(Z, Z.sum(-1, True))) > 0)
-        True
+        >>> Z = torch.linspace(0.0, 1.0, 16, dtype=torch.double).reshape(8, 2)
+        >>> print(f"{model_information_gain(SingleTaskGP(Z, Z.sum(-1, True))):.2f}")
+        14.32
     """
     if not ExactPosterior.supports(model, None):
         raise UnsupportedError(
@@ -174,8 +174,8 @@ def maximum_information_gain(
         >>> found = maximum_information_gain(RBFKernel(), line, 3, 0.01)
         >>> found.indices
         tensor([0, 4, 2])
-        >>> bool((found.gains.diff() > 0).all())
-        True
+        >>> found.gains
+        tensor([2.3076, 4.5499, 5.8625], dtype=torch.float64)
     """
     check_count(num, "num")
     if isinstance(candidates, Tensor) and len(candidates) == 0:

@@ -204,10 +204,10 @@ def model_confidence_width(
         UnsupportedError: Another model.
 
     Example:
-        >>> Z = torch.rand(8, 2, dtype=torch.double)
+        >>> Z = torch.linspace(0.0, 1.0, 16, dtype=torch.double).reshape(8, 2)
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
-        >>> model_confidence_width(model, norm_bound=2.0, delta=0.1) > 2.0
-        True
+        >>> print(f"{model_confidence_width(model, norm_bound=2.0, delta=0.1):.2f}")
+        8.83
     """
     if information_gain is None:
         information_gain = model_information_gain(model)

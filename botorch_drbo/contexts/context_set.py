@@ -106,7 +106,7 @@ class ContextSet(torch.nn.Module):
 
     @property
     def effective_size(self) -> float:
-        r"""How many atoms of equal weight say as much: ``1 / sum_i p_i^2``."""
+        r"""The effective sample size ``1 / sum_i p_i^2``."""
         return effective_size(self.weights)
 
     def extra_repr(self) -> str:
@@ -356,7 +356,7 @@ class ContextSet(torch.nn.Module):
     # ------------------------------------------------------------------- views
 
     def representatives(self, num: int) -> Tensor:
-        r"""At most ``num`` atoms that stand for the distribution; nothing is random.
+        r"""At most ``num`` atoms that represent the distribution; deterministic.
 
         Systematic resampling: the atoms at which the cumulative weight, in the order of
         the atoms, first reaches ``(i + 1/2) / num`` for ``i = 0, ..., num - 1``, each

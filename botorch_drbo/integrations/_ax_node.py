@@ -35,7 +35,7 @@ NODE = "botorch_drbo"
 
 @dataclass(init=False, eq=False)  # Ax stores the fields
 class RobustGenerationNode(ExternalGenerationNode):
-    """A node of a generation strategy that asks what a ``RobustOptimizer`` asks.
+    """A node of an Ax generation strategy that runs a recipe.
 
     A trial that it has generated holds the decision alone, and the contexts that were
     given as ``fixed_parameters`` because they are known already.
@@ -90,7 +90,7 @@ class RobustGenerationNode(ExternalGenerationNode):
     def get_next_candidate(
         self, pending_parameters: list[TParameterization]
     ) -> TParameterization:
-        """The next decision. Those asked before it in one call are pending already."""
+        """The next decision; earlier ones of the same call count as pending."""
         assert self._current is not None  # Ax updates first
         words, current = self._current
         for name in self._known:
@@ -115,12 +115,12 @@ class RobustGenerationNode(ExternalGenerationNode):
         return words.for_ax(best.x.to_dict("records")[0])
 
     def words(self, experiment: Experiment) -> Translation:
-        """The space of the experiment as one of ours."""
+        """The search space of the experiment, as a `Space`."""
         metric, _ = objective_of(experiment)
         return Translation.of(experiment.search_space, self.context_names, metric)
 
     def optimizer(self, experiment: Experiment) -> NamedOptimizer:
-        """The optimizer that has seen what the experiment has seen."""
+        """An optimizer with the data of the experiment."""
         words = self.words(experiment)
         metric, minimize = objective_of(experiment)
         recipe = recipe_from_dict(self.algorithm)

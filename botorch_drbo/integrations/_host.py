@@ -68,12 +68,12 @@ class RobustDecision:
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
-        """What holds the expectation with 90%, by the model, in your sign and units."""
+        """The 90% interval of the expected value, in your sign and units."""
         return self.details.expected_interval
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The same of the expectation under the worst distribution found."""
+        """The 90% interval of the worst-case value."""
         return self.details.worst_case_interval
 
     def __str__(self) -> str:

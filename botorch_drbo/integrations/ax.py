@@ -85,7 +85,7 @@ def generation_strategy(
     outside: Outside = "skip",
     **options: Any,
 ) -> GenerationStrategy:
-    r"""A strategy for ``Client.set_generation_strategy`` that asks for decisions alone.
+    r"""A generation strategy for Ax's ``Client`` that proposes decisions only.
 
     Args:
         context_names: The parameters of the experiment that are contexts.
@@ -143,7 +143,7 @@ def tell(
     context: Mapping[str, float | str],
     raw_data: Mapping[str, float | tuple[float, float]] | None = None,
 ) -> int:
-    r"""Report the context that came, and the outcome if it is there already.
+    r"""Report the context of a trial, and its outcome if it is known.
 
     Ax cannot add a context to a trial. So the trial that was asked is closed (as
     failed, with the reason), and what happened is attached as a trial of its own:

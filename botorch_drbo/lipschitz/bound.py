@@ -105,11 +105,11 @@ def lipschitz_upper_bound(
         UnsupportedError: A mean, kernel or transform that the formula does not cover.
 
     Example:
-        >>> Z = torch.rand(8, 2, dtype=torch.double)
+        >>> Z = torch.linspace(0.0, 1.0, 16, dtype=torch.double).reshape(8, 2)
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-        >>> bool(lipschitz_upper_bound(model, 2.25, [1], unit) > 0)
-        True
+        >>> print(f"{lipschitz_upper_bound(model, 2.25, [1], unit).item():.2f}")
+        8.10
 
     [Micheli2025wdrbo]_, Lemma 3.
     """

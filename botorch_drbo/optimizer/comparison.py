@@ -98,7 +98,7 @@ def compared(
     half_life = own.options.get("half_life")
     num_worlds = 1 + len(_by_name(shifts)) + len(balls)
     most = max(_LEAST_CONTEXTS, _MOST_ROWS // (len(recipes) * num_worlds))
-    contexts = reference_contexts(history, space, reference, half_life)
+    contexts = reference_contexts(history.contexts, space, reference, half_life)
     today = _thinned(contexts, most)
     fixed = {TODAY: today} | {
         name: _thinned(_moved(name, shift, contexts, space, clip), most)

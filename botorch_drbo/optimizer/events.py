@@ -62,7 +62,7 @@ class Ask:
                 )
             check_values(chosen, space.context_bounds, space.context_values, "c")
             chosen = chosen.to(space.bounds)
-        # Copies: what the user does to these tensors later is no matter.
+        # Copies: later changes of these tensors by the user have no effect.
         return copy.deepcopy(
             Ask(
                 x=x,
@@ -233,7 +233,7 @@ class Withdraw:
 
 
 def _copied(values: Tensor | None, like: Tensor) -> Tensor | None:
-    """The numbers in the dtype of a run; what the user does to theirs is no matter."""
+    """The numbers in the dtype of a run; copied, so later changes have no effect."""
     return None if values is None else values.to(like, copy=True)
 
 

@@ -111,7 +111,7 @@ def resumed(
 
 
 def _check_names(run: Run, has_names: bool, source: str, call: str) -> None:
-    """Refuse a run that the other class goes on with."""
+    """Raise if the run belongs to the other class of optimizer."""
     if (run.configuration.named is not None) is has_names:
         return
     kind, other = "no named variables", "RobustOptimizer"

@@ -21,6 +21,7 @@ COLOURS: tuple[str, ...] = (
     "#56B4E9",
     "#000000",
 )
+"""Okabe and Ito's seven colours, in an order that also differs in lightness."""
 DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     "-",
     (0, (6, 2)),
@@ -30,7 +31,9 @@ DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     (0, (8, 2, 2, 2, 2, 2)),
     (0, (4, 4)),
 )
+"""A dash pattern for each colour."""
 MARKERS: tuple[str, ...] = ("o", "^", "s", "D", "v", "P", "X")
+"""Markers for further curves."""
 
 
 def curve_style(i: int) -> dict[str, Any]:

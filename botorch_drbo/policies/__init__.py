@@ -1,5 +1,6 @@
 """How the next decision is sought: one acquisition function against any adversary."""
 
+from botorch_drbo._validation import Registry
 from botorch_drbo.policies.base import Policy
 from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.policies.decision_bound import DecisionBound
@@ -11,16 +12,19 @@ from botorch_drbo.policies.integral_improvement import IntegralImprovement
 from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
 from botorch_drbo.policies.thompson import Thompson
 
-POLICIES: dict[str, Policy] = {
-    "confidence_bound": ConfidenceBound(),
-    "lipschitz_penalty": LipschitzPenalty(),
-    "finite_difference": FiniteDifference(),
-    "thompson": Thompson(),
-    "expected_improvement": ExpectedImprovement(),
-    "ei_integral": IntegralImprovement(),
-    "disagreement_penalty": DisagreementPenalty(),
-    "decision_bound": DecisionBound(),
-}
+POLICIES: Registry[Policy] = Registry(
+    Policy,
+    {
+        "confidence_bound": ConfidenceBound(),
+        "lipschitz_penalty": LipschitzPenalty(),
+        "finite_difference": FiniteDifference(),
+        "thompson": Thompson(),
+        "expected_improvement": ExpectedImprovement(),
+        "ei_integral": IntegralImprovement(),
+        "disagreement_penalty": DisagreementPenalty(),
+        "decision_bound": DecisionBound(),
+    },
+)
 """Policies by name, with their defaults. Add your own under a name."""
 
 __all__ = [

@@ -16,7 +16,7 @@ from botorch_drbo.codec.tags import storable
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Policy(ABC):
-    r"""An acquisition function against any adversary, and what it is without doubt.
+    r"""How the next decision is found: an acquisition function for any adversary.
 
     Its dataclass fields are options of every recipe that has it.
     """
@@ -31,7 +31,7 @@ class Policy(ABC):
     """How outcomes are modelled if nothing else is said; None for the recipe's."""
 
     def check(self, adversary: Adversary) -> None:
-        r"""Refuse an adversary that the policy can make nothing of.
+        r"""Raise if the policy does not support an adversary.
 
         Args:
             adversary: That of the recipe.

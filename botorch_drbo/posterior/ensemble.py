@@ -260,6 +260,7 @@ class _EnsembleMoments(LocalMoments):
         super().__init__(X, view.contexts.dtype)
         with self._graph():
             self.members = [member.at(self.X) for member in view.views]
+        self.num_rows = max(member.num_rows for member in self.members)
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         found = [member.moments(part) for member in self.members]

@@ -19,7 +19,6 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_drbo.kernels.components import KernelComponent, kernel_components
@@ -27,6 +26,7 @@ from botorch_drbo.kernels.correlations import is_smooth
 from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.affine_inputs import affine_inputs
+from botorch_drbo.posterior.autograd_slopes import slopes_by_autograd
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import (
     column_sources,
@@ -48,7 +48,6 @@ from botorch_drbo.posterior.view import (
     MomentSlopes,
     View,
     join_columns,
-    slopes_by_autograd,
 )
 
 _ROUNDING = 100  # machine epsilons that a covariance may be wrong by
@@ -126,7 +125,7 @@ class ExactPosterior(MarginalPosterior):
                 # Hallucinated outcomes: pending inputs enter the factor, and alpha is
                 # zero there.
                 P = model.transform_inputs(pending.to(Z))
-                cross = inverse_root @ self.covariance(Z, P).double()  # R k(Z, P)
+                cross = self.covariance(Z, P).double()
                 K_PP = self.covariance(P, P).double()
                 # Not less than the rounding of the model's dtype.
                 min_noise = (
@@ -134,17 +133,7 @@ class ExactPosterior(MarginalPosterior):
                 )
                 noise = (pending_noise * known.noise.mean()).clamp_min(min_noise)
                 K_PP = K_PP + noise * torch.eye(len(P)).to(K_PP)
-                # [[L, 0], [k L^-T, root]]^-1, for R in place of L^-1
-                root = psd_safe_cholesky(K_PP - cross.mT @ cross)
-                below = torch.linalg.solve_triangular(
-                    root,
-                    torch.cat(
-                        [-cross.mT @ inverse_root, torch.eye(len(P)).to(K_PP)], -1
-                    ),
-                    upper=False,
-                )
-                above = torch.nn.functional.pad(inverse_root, (0, len(P)))
-                inverse_root = torch.cat([above, below])
+                inverse_root = known.extended_inverse_root(cross, K_PP)
                 Z = torch.cat([Z, P])
                 alpha = torch.cat([alpha, alpha.new_zeros(len(P), 1)])
             scale, offset = outcome_map(model, posterior_transform)
@@ -435,7 +424,7 @@ class ExactView(View):
 class _ExactMoments(LocalMoments):
     def __init__(self, view: ExactView, X: Tensor) -> None:
         super().__init__(X, view.posterior.dtype)
-        self.view = view
+        self.view, self.num_rows = view, len(view.posterior.alpha)
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         posterior = self.view.posterior

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, cast
 
 from botorch.acquisition.objective import (
+    ExpectationPosteriorTransform,
     PosteriorTransform,
     ScalarizedPosteriorTransform,
 )
@@ -57,10 +58,10 @@ def marginal_posterior(
         The posterior; ``over`` a set of contexts it gives a view.
 
     Raises:
-        UnsupportedError: A model of several outputs without a transform that makes one
-            of them, a batch of models, a model that adds points of its own, a model
-            whose posterior has no mean or no variance, or "product" or "exact" for a
-            model that these do not cover.
+        UnsupportedError: No BoTorch model, a model of several outputs without a
+            transform that makes one of them, a batch of models, a model that adds
+            points of its own, a model whose posterior has no mean or no variance, or
+            "product" or "exact" for a model that these do not cover.
 
     Example:
         >>> import torch
@@ -80,7 +81,14 @@ def marginal_posterior(
             "`posterior_transform` must be a PosteriorTransform, got "
             f"{type(posterior_transform).__name__}."
         )
-    scalarizes = posterior_transform is not None and posterior_transform.scalarize
+    if isinstance(posterior_transform, ExpectationPosteriorTransform):
+        raise UnsupportedError(
+            "`ExpectationPosteriorTransform` takes the mean over contexts that an "
+            "input transform has added. Here the objective takes it: leave the "
+            "transform out, pass the contexts as a `ContextSet` (`weights` go there "
+            "too) and `UncertaintyObjective.so()`."
+        )
+    scalarizes = getattr(posterior_transform, "scalarize", False)
     if model.num_outputs != 1 and not scalarizes:
         raise UnsupportedError(
             f"The model has {model.num_outputs} outputs. Pass a scalarizing "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskVariationalGP
 from botorch.models.deterministic import (
     FixedSingleSampleModel,
@@ -33,7 +34,20 @@ def only_model(model: Model) -> Model:
 
     Returns:
         A model with the same posterior.
+
+    Raises:
+        UnsupportedError: No BoTorch model; a plain GPyTorch model is none.
     """
+    if not isinstance(model, Model):
+        kind, advice = type(model).__name__, "Fit one, such as a SingleTaskGP."
+        if isinstance(model, ExactGP):
+            advice = (
+                "Let its class inherit from botorch.models.gpytorch.GPyTorchModel as "
+                f"well, `class {kind}(ExactGP, GPyTorchModel)` with `_num_outputs = 1`,"
+                " or give mean and kernel to a SingleTaskGP (`mean_module`, "
+                "`covar_module`)."
+            )
+        raise UnsupportedError(f"`model` must be a BoTorch model, got {kind}. {advice}")
     while isinstance(model, ModelList) and len(model.models) == 1:
         model = cast(Model, model.models[0])
     return model

@@ -411,7 +411,7 @@ class ProductView(View):
 class _InterpolatedMoments(LocalMoments):
     def __init__(self, view: ProductView, X: Tensor) -> None:
         super().__init__(X, view.posterior.dtype)
-        self.view = view
+        self.view, self.num_rows = view, len(view.system.alpha)
         posterior = view.posterior
         with self._graph():
             inside = posterior.decisions_inside(self.X, view.contexts[:1])
@@ -514,7 +514,7 @@ class SeparableView(View):
 class _SeparableMoments(LocalMoments):
     def __init__(self, view: SeparableView, X: Tensor) -> None:
         super().__init__(X, view.posterior.dtype)
-        self.view = view
+        self.view, self.num_rows = view, len(view.system.alpha)
         posterior = view.posterior
         with self._graph():
             inside = posterior.decisions_inside(self.X, view.contexts[:1])

@@ -49,6 +49,21 @@ class TrainingSystem(NamedTuple):
         identity = torch.eye(len(self.root)).to(self.root)
         return torch.linalg.solve_triangular(self.root, identity, upper=False)
 
+    def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
+        r"""``L^-1`` of these rows and of further ones.
+
+        Args:
+            cross: The kernel between ``inputs`` and further rows, ``t x p``.
+            own: That between further rows, with their noise, ``p x p``.
+
+        Returns:
+            ``(t + p) x (t + p)``.
+        """
+        above = torch.cat([self.covariance, cross], dim=-1)
+        root = psd_safe_cholesky(torch.cat([above, torch.cat([cross.mT, own], -1)]))
+        identity = torch.eye(len(root)).to(root)
+        return torch.linalg.solve_triangular(root, identity, upper=False)
+
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
         r"""By Matheron's rule: ``(K + noise)^-1 (y - m - g - eps)`` of each path.
 
@@ -68,7 +83,7 @@ class InducingSystem(NamedTuple):
 
     With ``u`` the inducing points, ``Q = K_{zu} K_uu^-1 K_{uz}`` and ``D`` the noise
     and what ``Q`` leaves out of the variance of each row, as GPyTorch predicts from
-    an ``InducingPointKernel`` [SnelsonGhahramani2006]_:
+    an ``InducingPointKernel`` [Snelson2006pseudo]_:
 
     .. math:: \alpha = \Sigma^{-1} K_{uz} D^{-1} (y - m), \qquad
         R' R = K_{uu}^{-1} - \Sigma^{-1}, \qquad
@@ -92,6 +107,25 @@ class InducingSystem(NamedTuple):
     inverse_root: Tensor
     spread: Tensor
     root: Tensor
+
+    def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
+        r"""``R`` of what these points say, and of further rows.
+
+        Args:
+            cross: The kernel between ``inputs`` and further rows, ``m x p``.
+            own: That between further rows, with their noise, ``p x p``.
+
+        Returns:
+            ``(m + p) x (m + p)``.
+        """
+        seen = self.inverse_root @ cross
+        root = psd_safe_cholesky(own - seen.mT @ seen)  # of what is not known of them
+        further = torch.cat(
+            [-seen.mT @ self.inverse_root, torch.eye(len(own)).to(own)], -1
+        )
+        below = torch.linalg.solve_triangular(root, further, upper=False)
+        above = torch.nn.functional.pad(self.inverse_root, (0, len(own)))
+        return torch.cat([above, below])
 
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
         r"""By Matheron's rule: ``K_uu^-1 (f_u - m - g)``, with ``f_u`` drawn.

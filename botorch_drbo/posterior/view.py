@@ -23,6 +23,8 @@ from torch import Tensor
 from botorch_drbo.posterior.blocks import in_blocks
 
 ALL = slice(None)
+MEANS_ALONE_FROM = 256
+"""With fewer rows means are those of the moments, to the last bit, and cost little."""
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -76,6 +78,9 @@ class LocalMoments(ABC):
         dtype: In which the model computes; results have the dtype of ``X``.
     """
 
+    num_rows: int = 0
+    """Of the matrix by which kernel rows are multiplied for a variance."""
+
     def __init__(self, X: Tensor, dtype: torch.dtype) -> None:
         self._batch, self._dtype = X.shape[:-1], X.dtype
         X = X.clone() if X.is_inference() else X
@@ -101,7 +106,7 @@ class LocalMoments(ABC):
         r"""Evaluate the means alone, differentiable in ``X``.
 
         Where a method can do without the variances, one decision and context cost
-        ``O(t)`` and not ``O(t^2)``.
+        ``O(t)`` and not ``O(t^2)``, of models with many rows.
 
         Args:
             part: Some of the view's contexts.
@@ -110,6 +115,8 @@ class LocalMoments(ABC):
             ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
         with self._graph():
+            if self.num_rows < MEANS_ALONE_FROM:
+                return self._given_back(self._moments(part)[0])
             return self._given_back(self._means(part))
 
     @outside_inference_mode
@@ -179,7 +186,7 @@ class View(ABC):
         return self._at(X)
 
     def coarse(self) -> View:
-        r"""The same posterior to rank decisions by, where fewer digits cost less.
+        r"""A cheaper approximation of the same posterior, to rank decisions.
 
         Means are exact. Without a gradient, variances may be off by a share of ``1e-3``
         of the prior's.
@@ -337,7 +344,7 @@ class MarginalPosterior(ABC):
     @property
     @abstractmethod
     def dtype(self) -> torch.dtype:
-        """In which the model computes."""
+        """The dtype of the model."""
 
     @abstractmethod
     def _over(self, contexts: Tensor) -> View:
@@ -403,59 +410,3 @@ def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) ->
         return joint
     # By name and not by an index tensor, which would have to travel to the device.
     return torch.stack([joint[..., order.index(i)] for i in range(d)], dim=-1)
-
-
-def slopes_by_autograd(
-    moments: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-    X: Tensor,
-    contexts: Tensor,
-) -> MomentSlopes:
-    r"""Differentiate moments in the context, for models of any kind.
-
-    Args:
-        moments: From decisions ``b x d_x`` and contexts ``b x k x d_c`` to means and
-            variances ``b x k``, or ``b x S x k`` of an ensemble.
-        X: Decisions, ``b x d_x``.
-        contexts: ``k x d_c`` or ``b x k x d_c``; ensembles also ``b x S x k x d_c``.
-
-    Returns:
-        Moments and slopes, differentiable in ``X``.
-    """
-    graph = torch.is_grad_enabled() and X.requires_grad
-    members = contexts.shape[1] if contexts.ndim == 4 else 1
-    with torch.enable_grad():
-        flat = contexts.flatten(1, 2) if contexts.ndim == 4 else contexts
-        leaf = flat.detach().expand(len(X), -1, -1).clone().requires_grad_()
-        found = moments(X, leaf)  # b (x S) x (members k), twice
-        if contexts.ndim == 4:  # each model looks at contexts of its own
-            found = tuple(
-                part.unflatten(-1, (members, -1)).diagonal(dim1=1, dim2=2).mT
-                for part in found
-            )  # b x S x k
-        slopes = []
-        for part in found:
-            models = part.unbind(1) if part.ndim == 3 else [part]
-            gradients = [_gradient(model, leaf, graph) for model in models]
-            if contexts.ndim == 4:
-                gradients = [
-                    gradient.unflatten(1, (members, -1))[:, s]
-                    for s, gradient in enumerate(gradients)
-                ]
-            slopes.append(torch.stack(gradients, 1) if part.ndim == 3 else gradients[0])
-    if graph:
-        return MomentSlopes(*found, *slopes)
-    return MomentSlopes(*(part.detach() for part in (*found, *slopes)))
-
-
-def _gradient(values: Tensor, leaf: Tensor, graph: bool) -> Tensor:
-    """Zero where the values do not depend on the leaf at all."""
-    if not values.requires_grad:
-        return torch.zeros_like(leaf)
-    (gradient,) = torch.autograd.grad(
-        values.sum(),
-        leaf,
-        retain_graph=True,
-        create_graph=graph,
-        materialize_grads=True,
-    )
-    return gradient

@@ -36,7 +36,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class ConstraintData:
-    r"""Trials of which it is known how well they met the outcome constraints.
+    r"""Trials with measured outcome constraints.
 
     Attributes:
         X: Executed decisions, ``s x d_x``.
@@ -64,7 +64,7 @@ class ConstraintData:
             )
 
     def held(self) -> Held:
-        """In how many of these trials the constraints were met."""
+        """The number of trials in which the constraints were met."""
         met = self.G >= 0
         each = tuple(met.sum(0).tolist())
         return Held(len(met), int(met.all(-1).sum()), each)

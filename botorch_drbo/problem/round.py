@@ -21,7 +21,7 @@ RoundRadius: TypeAlias = float | str | ColumnRadii
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    r"""What is known about one round alone. What is None, the recipe's own stands for.
+    r"""What is known about one round; None stands for the recipe's own value.
 
     Attributes:
         context_set: The reference distribution of this round, such as a forecast, in

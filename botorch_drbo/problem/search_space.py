@@ -29,7 +29,7 @@ _MAX_LISTED = 4096  # combinations of values that are all looked at
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    r"""The decisions and the contexts: two boxes, unless more is said.
+    r"""The search space: boxes of decisions and contexts, discrete values, constraints.
 
     All in the coordinates of the model: a logarithmic variable is its logarithm, a
     category its index. ``botorch_drbo.Space`` makes one of named variables in the
@@ -122,7 +122,7 @@ class SearchSpace:
 
     @property
     def context_support(self) -> Tensor:
-        """The contexts that this round may show: a point where they are known."""
+        """The bounds of the contexts of this round; a point where they are known."""
         return self.with_known(self.context_bounds)
 
     context_reach = renamed_attribute("context_reach", "context_support")
@@ -152,7 +152,7 @@ class SearchSpace:
         return torch.cat([self.bounds, self.context_bounds], dim=-1)
 
     def model_inputs(self, X: Tensor, C: Tensor) -> Tensor:
-        """What a model learns from, ``t x d``: ``[x, c]``, or ``x + c``."""
+        """The inputs of the model, ``t x d``: ``[x, c]``, or ``x + c``."""
         return X + C if self.perturbation else torch.cat([X, C], dim=-1)
 
     @property
@@ -175,12 +175,12 @@ class SearchSpace:
 
     @property
     def values(self) -> Values:
-        """Decision columns that take some values only, categories among them."""
+        """The values of discrete decision columns, categories included."""
         return _all_values(self.discrete, self.categories)
 
     @property
     def context_values(self) -> Values:
-        """Context columns that take some values only, categories among them.
+        """The values of discrete context columns, categories included.
 
         The values that this round may show: a single one where it is known.
         """
@@ -193,7 +193,7 @@ class SearchSpace:
 
     @property
     def listed_contexts(self) -> Tensor | None:
-        """All contexts of this round, ``n x d_c``, if they are finitely many and few.
+        """All possible contexts of this round, ``n x d_c``, if they are few.
 
         That is so where each column that is not known takes some values only, of which
         there are at most 4,096 combinations: there are no other contexts then.
@@ -221,15 +221,15 @@ class SearchSpace:
 
     @property
     def is_box(self) -> bool:
-        """Whether each decision in the bounds may be taken."""
+        """Whether every decision within the bounds is allowed."""
         return not self.values and not self.constrained
 
     def snap(self, X: Tensor) -> Tensor:
-        """Decisions ``... x d_x`` with the nearest values that they may have."""
+        """Decisions ``... x d_x``, rounded to the nearest allowed values."""
         return snapped(X, self.values)
 
     def snap_contexts(self, C: Tensor) -> Tensor:
-        """Contexts ``... x d_c`` with the nearest values that they may have."""
+        """Contexts ``... x d_c``, rounded to the nearest allowed values."""
         return snapped(C, self.context_values)
 
     def gaps(self, first: Tensor, second: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ class SearchSpace:
         return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
     def embed_contexts(self, C: Tensor) -> Tensor:
-        r"""Contexts in units of their box, as points between which distances count.
+        r"""Contexts in units of their box, as points whose distances matter.
 
         A category is a corner of a simplex: two different ones are one apart, whatever
         their indices.

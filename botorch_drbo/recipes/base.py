@@ -33,6 +33,7 @@ from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.help_text import HelpText, help_text, method_text
 from botorch_drbo.recipes.options import (
     option_values,
     own_values,
@@ -71,7 +72,7 @@ _ROUNDED_UP = 1.0 + 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe(ABC):
-    r"""A recipe of one published method; its dataclass fields are its options.
+    r"""A published method: from a history to the next decision; its fields are options.
 
     Both methods are deterministic in their arguments and ``seed``, and leave the
     caller's random number generators as they were.
@@ -96,9 +97,28 @@ class Recipe(ABC):
     adversary: ClassVar[Adversary | None] = None
     """Which contexts, and how their distribution may change; None if nothing may."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """``help`` of a recipe is about the recipe, of a class about the class."""
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = HelpText(cls.__doc__)
+
+    def describe(self) -> str:
+        r"""What ``help`` shows of the recipe.
+
+        Returns:
+            The method with its formula, each option with its value and meaning, and a
+            loop to copy, in reStructuredText.
+        """
+        return help_text(self, self.name, self._method())
+
+    def _method(self) -> str:
+        """What it does: the docstring of its class."""
+        return method_text(type(self))
+
     @property
     def default_surrogate(self) -> str:
-        """What outcomes are modelled by, if no option says it."""
+        """The name of the surrogate if no option chooses one."""
         return DEFAULT_SURROGATE
 
     @property
@@ -270,7 +290,7 @@ class Recipe(ABC):
         seed: int = 0,
         this_round: Round | None = None,
     ) -> Tensor:
-        r"""Recommend a decision by a model that was fitted already.
+        r"""Recommend a decision from a model that is already fitted.
 
         Args:
             model: Of ``[x, c]``, as ``fitted_model`` returns it. A recipe that models
@@ -340,7 +360,7 @@ class Recipe(ABC):
     def fitted_model(
         self, history: History, space: SearchSpace, *, seed: int = 0
     ) -> Model:
-        r"""The model of ``[x, c]`` by which recommendations are judged.
+        r"""The fitted model of ``[x, c]`` that evaluates recommendations.
 
         Args:
             history: What has been observed, to be maximised.
@@ -363,7 +383,7 @@ class Recipe(ABC):
     def condition_on_round(
         self, this_round: Round | None, observed: ObservedRound, *, decides: bool
     ) -> tuple[Self, ObservedRound]:
-        r"""Turn what is known about a round into a recipe and a problem without it.
+        r"""The recipe and the problem of a round, with what is known about it.
 
         A reference and a radius are options of the recipe. Known columns of the context
         are put into every context seen and into the reference, are out of the
@@ -413,7 +433,7 @@ class Recipe(ABC):
         return recipe, replace(observed, history=history, space=space)
 
     def check_uses_contexts(self, argument: str) -> None:
-        r"""Refuse an argument that makes sense only where the context has a say.
+        r"""Raise if the recipe ignores contexts and an argument needs them.
 
         Args:
             argument: What the user calls it.
@@ -446,7 +466,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def judging_surrogate(self) -> Surrogate:
-        r"""What fits the model of ``[x, c]`` by which recommendations are judged."""
+        r"""The surrogate of the model that evaluates recommendations."""
 
     @abstractmethod
     def _fit(self, observed: ObservedRound) -> Model:
@@ -467,7 +487,7 @@ class Recipe(ABC):
         """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
 
     def check_space(self, space: SearchSpace) -> None:
-        r"""Refuse a space that the recipe cannot search.
+        r"""Raise if the recipe cannot search a space.
 
         Args:
             space: The decisions and the contexts.
@@ -511,7 +531,7 @@ class Recipe(ABC):
         return adversary.diameter(space)
 
     def check_radius(self, space: SearchSpace) -> None:
-        r"""Warn of a radius beyond which there is nothing, if it is known.
+        r"""Warn if the radius exceeds the largest possible distance.
 
         Args:
             space: The decisions and the contexts.
@@ -526,7 +546,7 @@ class Recipe(ABC):
             warn_beyond(radius, self.diameter(space), self.adversary.unit)
 
     def check_takes_constraints(self) -> None:
-        r"""Refuse outcome constraints where they would not be heeded.
+        r"""Raise if the recipe does not support outcome constraints.
 
         Raises:
             UnsupportedError: The recipe knows nothing of them.
@@ -570,7 +590,7 @@ class Recipe(ABC):
         plain = self.with_options(**dict.fromkeys(names)) if names else self
         options = {**parts_of(plain), **own_values(plain), **names}
         if "surrogate" in options and not says_how_to_model(options):
-            # By name: another default of a later version is no matter to a journal.
+            # By name: another default of a later version does not affect a journal.
             options["surrogate"] = self.default_surrogate
         return {
             "name": self.name,

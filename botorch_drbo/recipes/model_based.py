@@ -13,18 +13,17 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_positive
-from botorch_drbo.acquisition import FeasibilityWeighted
 from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior.inducing_points import with_inducing_points
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.base import Recipe, warn_beyond
+from botorch_drbo.recipes.few_points import weighted, with_few_points
 from botorch_drbo.recipes.outcome_model import check_outcome_model, surrogate_of
 from botorch_drbo.recommendation.best_decision import (
     best_by,
@@ -55,9 +54,6 @@ from botorch_drbo.surrogate.fit import (
 )
 from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
-
-_FEW_POINTS = 256  # inducing points by which decisions are ranked ...
-_MANY_ROWS = 512  # ... where there are so many outcomes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,7 +171,7 @@ class ModelBasedRecipe(Recipe):
 
     @abstractmethod
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""What the worst case of a recommendation is a minimum over.
+        r"""The distributions over which a recommendation's worst case is a minimum.
 
         Args:
             state: The round, with a model of ``[x, c]``.
@@ -188,7 +184,7 @@ class ModelBasedRecipe(Recipe):
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound
     ) -> WorstCaseProblem:
-        r"""What the worst case over another set is a minimum over.
+        r"""The same for another ambiguity set.
 
         Args:
             ambiguity_set: The set, around the contexts seen or the reference.
@@ -317,16 +313,16 @@ class ModelBasedRecipe(Recipe):
         if chance is not None:
             objective = self.exploiting(state)
             state, reference = incumbents(objective, chance, state)
-        roughly = self._roughly(state)
+        roughly = with_few_points(state) if self.ranks_by_moments else None
         chosen: list[Tensor] = []
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
         # functions, which take their pending decisions at construction only.
         for _ in range(q):
-            acqf = self._weighted(state, pending, chance, reference)
-            rough = None
+            seen, rough = pending if len(pending) else None, None
+            acqf = weighted(self.exploring(state, seen), chance, reference)
             if roughly is not None:
-                rough = self._weighted(roughly, pending, chance, reference)
+                rough = weighted(self.exploring(roughly, seen), chance, reference)
             if candidates is None:
                 maxima, values = maximise(acqf, space, self.effort(seed), rough=rough)
                 x = best_apart(
@@ -338,31 +334,6 @@ class ModelBasedRecipe(Recipe):
             chosen.append(x)
             pending = torch.cat([pending, x])
         return torch.cat(chosen)
-
-    def _weighted(
-        self,
-        state: FittedRound,
-        pending: Tensor,
-        chance: ChanceConstraint | None,
-        reference: float | None,
-    ) -> AcquisitionFunction:
-        """What is maximised, weighted by how surely the constraints are met."""
-        acqf = self.exploring(state, pending if len(pending) else None)
-        if chance is None:
-            return acqf
-        return FeasibilityWeighted(
-            acqf,
-            chance.feasibility,
-            reference=None if acqf._log else reference,
-            level=chance.aim,
-        )
-
-    def _roughly(self, state: FittedRound) -> FittedRound | None:
-        """The round with a model of few points, where that is far cheaper to search."""
-        if not self.ranks_by_moments or state.history.t < _MANY_ROWS:
-            return None
-        few = with_inducing_points(state.model, _FEW_POINTS)
-        return None if few is state.model else replace(state, model=few)
 
     def _recommend(
         self, observed: ObservedRound, candidates: Tensor | None
@@ -419,9 +390,9 @@ class ModelBasedRecipe(Recipe):
         """The decision with the best objective of the mean among those that may be.
 
         Returns:
-            The decision, ``d_x``, its value, how surely it meets the constraints, and
-            the contexts on which it has the best worst case; None if it maximises
-            something else.
+            The decision, ``d_x``, its value, the probability that it meets the
+            constraints, and the contexts on which it has the best worst case; None if
+            it maximises something else.
         """
         effort = self.effort(state.seed)
         if self.maximises_worst_case:

@@ -40,6 +40,32 @@ def option_fields(recipe: DataclassInstance) -> dict[str, Field]:
     return {**found, **own}
 
 
+def check_names_differ(recipe: DataclassInstance) -> None:
+    r"""Refuse a product in which one name would mean two options.
+
+    Args:
+        recipe: As for ``option_fields``.
+
+    Raises:
+        InputDataError: An option of the adversary, of the policy and of the recipe that
+            have the same name: a value could reach only one of them.
+    """
+    owners = {"recipe": recipe, **parts_of(recipe)}
+    of_whom: dict[str, str] = {}
+    for owner, part in owners.items():
+        for field in fields(part):
+            if field.name in _FOR_PEOPLE or (part is recipe and field.name in _PARTS):
+                continue
+            if field.name in of_whom:
+                raise InputDataError(
+                    f"The option `{field.name}` of the {owner} "
+                    f"{type(part).__name__} is also one of the {of_whom[field.name]} "
+                    f"{type(owners[of_whom[field.name]]).__name__}: a value could "
+                    "reach only one of them. Give one of them another name."
+                )
+            of_whom[field.name] = owner
+
+
 def option_values(recipe: DataclassInstance) -> dict[str, Any]:
     r"""The values of all options by name.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._validation import did_you_mean
+from botorch_drbo._validation import Registry, did_you_mean
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import make
@@ -30,12 +30,15 @@ _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
 _OWN = tag_of(Recipe).partition(":")[0]
 
-RECIPES: dict[str, Recipe] = {
-    "random": RandomSearch(),
-    **TABLE,
-    "phased_gp_us": PhasedUncertaintySampling(),
-    "regret_balancing": RegretBalancing(),
-}
+RECIPES: Registry[Recipe] = Registry(
+    Recipe,
+    {
+        "random": RandomSearch(),
+        **TABLE,
+        "phased_gp_us": PhasedUncertaintySampling(),
+        "regret_balancing": RegretBalancing(),
+    },
+)
 """The recipes with their defaults. Add your own under its ``name``, and journals can
 name it."""
 
@@ -47,7 +50,7 @@ def make_recipe(
     policy: str | Policy | None = None,
     **options: Any,
 ) -> Recipe:
-    r"""Make a recipe: one of the registry, or a product of your own.
+    r"""Make a recipe by name, or from an adversary and a policy.
 
     Args:
         name: A key of ``RECIPES``; None for a product of ``adversary`` and

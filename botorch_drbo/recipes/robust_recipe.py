@@ -18,14 +18,16 @@ from botorch_drbo.policies.confidence_bound import ConfidenceBound
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
+from botorch_drbo.recipes.help_text import wrapped
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recipes.options import check_names_differ, part_name, parts_of
 from botorch_drbo.recipes.outcome_model import check_ensemble
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RobustRecipe(ModelBasedRecipe):
-    r"""An adversary, and the policy that seeks decisions which are good against it.
+    r"""A recipe made of an adversary and a policy.
 
     .. math:: x_{t+1} = \arg\max_x\, \mathrm{policy}\big( s(x, \cdot), \;
         \mathrm{adversary}(c_1, \dots, c_t) \big)
@@ -62,6 +64,7 @@ class RobustRecipe(ModelBasedRecipe):
     def __post_init__(self) -> None:
         """Check the options, and that the parts fit together."""
         super().__post_init__()
+        check_names_differ(self)
         self.policy.check(self.adversary)
         if self.policy.needs_ensemble:
             check_ensemble(self, self.name)
@@ -73,9 +76,25 @@ class RobustRecipe(ModelBasedRecipe):
                 "`data_free` out: then the width is that of the model's data."
             )
 
+    def _method(self) -> str:
+        """Sentence, formula, remarks, source, parts."""
+        said = self.description
+        parts = " and ".join(
+            f"the {key} ``{part_name(key, part)}`` (``{type(part).__name__}``)"
+            for key, part in parts_of(self).items()
+        )
+        told = (
+            wrapped(said.summary),
+            f".. math:: {said.formula}" if said.formula else "",
+            wrapped(said.remarks),
+            f"Source: {said.source}." if said.source else "",
+            wrapped(f"It is made of {parts}."),
+        )
+        return "\n\n".join(filter(None, told))
+
     @property
     def default_surrogate(self) -> str:
-        """That of the policy, if it needs one of its own."""
+        """The surrogate of the policy if it needs a particular one."""
         return self.policy.default_surrogate or super().default_surrogate
 
     @property
@@ -85,7 +104,7 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def context_order(self) -> str | None:
-        """What needs contexts that are numbers, in words; None if nothing does."""
+        """What requires numerical contexts, in words; None if nothing does."""
         return self.policy.context_order or self.adversary.context_order
 
     @property

@@ -111,8 +111,8 @@ def best_worst_case(
         effort: How hard a maximum is looked for.
 
     Returns:
-        The decision, ``d_x``, its value, how surely it meets the constraints, and the
-        contexts on which it has the best worst case.
+        The decision, ``d_x``, its value, the probability that it meets the
+        constraints, and the contexts on which it has the best worst case.
     """
     contexts, ball = problem.on_a_full_list(state.seed)
     for _ in range(_MAX_ROUNDS):

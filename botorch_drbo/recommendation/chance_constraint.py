@@ -1,4 +1,4 @@
-"""Outcome constraints in a recipe: how surely decisions meet them, and which do."""
+"""Outcome constraints in a recipe: the probability that decisions meet them."""
 
 from __future__ import annotations
 

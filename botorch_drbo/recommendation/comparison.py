@@ -24,7 +24,7 @@ _SIGNIFICANT = 3
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    r"""Decisions of several methods, judged by one and the same model.
+    r"""The recommended decisions of several methods, evaluated by one model.
 
     All values are expectations over contexts by the model's *joint* posterior, mixed
     over its members, and stretched where leaving outcomes out proves the model
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row for each method and world, in your names and units.
+        """One row for each method and shift, in your names and units.
 
         Columns: ``method``, the decision, ``world``, the outcome with ``low`` and
         ``high``, ``gain`` over the first method with its standard deviation

@@ -32,7 +32,7 @@ _WIDTH = 20  # of the names of the lines
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelCheck:
-    r"""Every outcome against what the model says of it from all others.
+    r"""Leave-one-out check of the model: each outcome predicted from all others.
 
     Row by row, hyper-parameters are those of the fit to all outcomes: see
     ``LeaveOneOut``. So these lines find a model that fits badly, and single rows that
@@ -123,7 +123,7 @@ class ModelCheck:
 
     @property
     def explained(self) -> float:
-        r"""The share of what outcomes vary by that is predicted without seeing them.
+        r"""The share of the outcomes' variance that the predictions explain.
 
         .. math:: R^2 = 1 - \frac{\sum_i (y_i - \mu_{-i})^2}
             {\sum_i (y_i - \bar y_{-i})^2}
@@ -153,7 +153,7 @@ class ModelCheck:
 
     @property
     def widening(self) -> float:
-        """By what the intervals of recommendations are stretched: overconfidence.
+        """The factor by which the intervals of recommendations are widened.
 
         A row that dwarfs all others does not count: its residual alone would stretch
         them beyond any use. Reports name it.
@@ -198,7 +198,7 @@ class ModelCheck:
 
     @property
     def worst(self) -> tuple[int, ...]:
-        """The numbers of the trials that surprise most, three of them, worst first."""
+        """The three trials with the largest standardised errors, the largest first."""
         order = self.standardised.abs().argsort(descending=True, stable=True)
         return tuple(self.trials[i] for i in order[:_NUM_WORST].tolist())
 
@@ -215,7 +215,7 @@ class ModelCheck:
         )
 
     def words(self) -> str:
-        """Say it in a line, as recommendations do."""
+        """A one-line summary, as in recommendations."""
         t = len(self.outcomes)
         if t < FEW_OUTCOMES:
             return know_nothing(t)

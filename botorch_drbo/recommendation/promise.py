@@ -20,7 +20,7 @@ LEVEL = 0.9
 @final
 @dataclass(frozen=True, eq=False)
 class Promise:
-    r"""What the model believes of the two values of a recommendation.
+    r"""The distributions of the two values of a recommendation, by the model.
 
     Each is a mixture of Gaussians, of the expectation under one distribution of the
     context, from the model's joint posterior over contexts: see
@@ -49,7 +49,7 @@ class Promise:
         worst: ContextSet,
         widening: float | None,
     ) -> Promise:
-        r"""Ask a model.
+        r"""Compute them from a model.
 
         Args:
             model: Of ``[x, c]``, fitted.
@@ -71,7 +71,7 @@ class Promise:
         return Promise(expected, worst_case, self.widening)
 
     def words(self) -> str:
-        """Whose word the intervals are."""
+        """The source of the intervals, in words."""
         if self.widening is None:
             return "by the model, unchecked"
         stretched = widened(self.widening)

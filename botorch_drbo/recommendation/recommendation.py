@@ -96,7 +96,7 @@ class Recommendation:
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
-        """What holds the expectation under the reference with ``level``, by the model.
+        """The interval of the expected value with probability ``level``, by the model.
 
         Its lower and upper end in your sign and units; None without a ``promise``.
         """
@@ -104,7 +104,7 @@ class Recommendation:
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The same of the expectation under the worst distribution found."""
+        """The 90% interval of the worst-case value."""
         return self.promise and self.promise.worst_case.interval(self.level)
 
     def report(
@@ -112,7 +112,7 @@ class Recommendation:
         decisions: Sequence[str] | None = None,
         contexts: Sequence[str] | None = None,
     ) -> str:
-        r"""Say it in about six lines: the decision, its values, what hurts it.
+        r"""A summary of about six lines: the decision, its values, the bad contexts.
 
         Args:
             decisions: Names of the decision variables, ``d_x``; by default

@@ -72,8 +72,8 @@ def warnings(found: Findings) -> list[str]:
         texts.append(f"{words[:1].upper()}{words[1:]}")
     if best.feasible is False:
         texts.append(
-            "No decision was found that meets the measured limits surely enough: this "
-            "one comes nearest."
+            "No decision was found that meets the measured limits with the required "
+            "probability: this one comes nearest."
         )
     if check is not None and check.unseen > _MOST_UNSEEN:
         texts.append(
@@ -171,7 +171,7 @@ def _how_found(best: NamedRecommendation) -> list[str]:
 
 
 def _limits(best: NamedRecommendation) -> str:
-    """How surely the measured limits are met; nothing if there are none."""
+    """The probability that the measured limits hold; empty if there are none."""
     if best.feasibility is None:
         return ""
     size = f"{best.feasibility:.3f}" if best.feasibility < 0.9995 else "above 0.999"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -29,6 +29,7 @@ MULTIPLES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Of the weight that another context takes, where a recipe has no radius."""
 _Found = TypeVar("_Found")
+Rounded: TypeAlias = "Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]"
 
 
 @final
@@ -73,6 +74,7 @@ class Findings:
         level: float = LEVEL,
         q: int = 3,
         source: str = "",
+        rounded: Rounded | None = None,
     ) -> Findings:
         r"""Ask an optimizer; nothing is recorded.
 
@@ -83,6 +85,8 @@ class Findings:
             level: Of all intervals, a probability.
             q: How many decisions to propose.
             source: Where the data are from.
+            rounded: From decisions, and those that they have to differ from, to the
+                words that stand for them; None for four significant digits.
 
         Raises:
             InputDataError: There is no outcome yet, or an argument is wrong.
@@ -126,19 +130,34 @@ class Findings:
                 radius=radius if own > 0.0 else None,
             )
         )
+        best = NamedRecommendation.of(found, optimizer.named_space)
+        proposed = _or_why(lambda: optimizer.preview(q, **given))
+        if rounded is not None:
+            best = with_words(best, rounded)
+            if not isinstance(proposed, str):
+                proposed = rounded(proposed, optimizer.pending)
         return cls(
             optimizer=optimizer,
-            best=NamedRecommendation.of(found, optimizer.named_space),
+            best=best,
             profile=profile,
             steps=steps,
             has_radius=own > 0.0,
             policies=_or_why(lambda: policies(optimizer, reference, **given)),
             slices=slices if tensors.maximize else [s.mirrored() for s in slices],
             importance=importance(model, space, reference),
-            next_decisions=_or_why(lambda: optimizer.preview(q, **given)),
+            next_decisions=proposed,
             source=source,
             date=datetime.now(),
         )
+
+
+def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendation:
+    """The same, its decisions as they are written."""
+    stability = best.stability
+    if stability is not None and stability.rival is not None:
+        rival = rounded(stability.rival, best.x.iloc[:0])
+        stability = replace(stability, rival=rival)
+    return replace(best, x=rounded(best.x, best.x.iloc[:0]), stability=stability)
 
 
 def _or_why(compute: Callable[[], _Found]) -> _Found | str:

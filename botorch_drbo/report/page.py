@@ -19,7 +19,7 @@ from botorch_drbo.report.evidence import (
     importance_section,
     model_section,
 )
-from botorch_drbo.report.findings import Findings
+from botorch_drbo.report.findings import Findings, Rounded
 from botorch_drbo.report.markup import Markup, joined, tag
 from botorch_drbo.report.shifts import policy_section, radius_section
 
@@ -45,8 +45,9 @@ def write_report(
     level: float = LEVEL,
     q: int = 3,
     source: str = "",
+    rounded: Rounded | None = None,
 ) -> None:
-    r"""Write one HTML page that says what to do and how far to believe it.
+    r"""Write one HTML page with the decision, its intervals, and checks of the model.
 
     It needs no server and no network: styles and pictures are part of it. Nothing is
     asked of the optimizer that it would record.
@@ -59,6 +60,9 @@ def write_report(
         level: Of all intervals, a probability.
         q: How many decisions to propose next.
         source: Where the data are from, for the reader.
+        rounded: How decisions are written: a function of a table of decisions, and of
+            a table of those from which they have to differ, that returns a table of
+            words. None for four significant digits.
 
     Raises:
         InputDataError: There is no outcome yet, the optimizer has no named variables,
@@ -87,6 +91,7 @@ def write_report(
         level=level,
         q=q,
         source=source,
+        rounded=rounded,
     )
     Path(path).write_text(page(found), encoding="utf-8")
 

@@ -143,7 +143,7 @@ class MixturePaths(Module):
         return torch.cat([paths(X, contexts) for paths in self._paths])
 
     def own(self, X: Tensor, contexts: Tensor) -> Tensor:
-        r"""Evaluate each path at a decision of its own and every context.
+        r"""Evaluate each path at its own decision and every context.
 
         Args:
             X: One decision per path, ``... x P x d_x``.
@@ -160,7 +160,7 @@ class MixturePaths(Module):
         return torch.cat(found, dim=-2)
 
     def keeps(self, num_contexts: int) -> bool:
-        r"""Whether what depends on the contexts alone is kept between calls.
+        r"""Whether results that depend on the contexts alone are cached.
 
         Args:
             num_contexts: How many there are.
@@ -171,7 +171,7 @@ class MixturePaths(Module):
         return all(paths.keeps(num_contexts) for paths in self._paths)
 
     def part(self, which: slice) -> MixturePaths:
-        r"""Some of the paths: views, which share everything with the whole.
+        r"""Some of the paths, as views that share memory.
 
         Args:
             which: Their positions, a range that is not empty.

@@ -210,7 +210,7 @@ class PosteriorPaths(Module):
         return values.reshape(self.num_paths, *X.shape[:-1], len(contexts))
 
     def own(self, X: Tensor, contexts: Tensor) -> Tensor:
-        r"""Evaluate each path at a decision of its own and every context.
+        r"""Evaluate each path at its own decision and every context.
 
         Args:
             X: One decision per path, ``... x P x d_x``.
@@ -235,7 +235,7 @@ class PosteriorPaths(Module):
         return values.reshape(*X.shape[:-1], len(contexts))
 
     def keeps(self, num_contexts: int) -> bool:
-        r"""Whether what depends on the contexts alone is kept between calls.
+        r"""Whether results that depend on the contexts alone are cached.
 
         Args:
             num_contexts: How many there are.
@@ -246,7 +246,7 @@ class PosteriorPaths(Module):
         return self._contexts_per_block(num_contexts) >= num_contexts
 
     def part(self, which: slice) -> PosteriorPaths:
-        r"""Some of the paths: views, which share everything with the whole.
+        r"""Some of the paths, as views that share memory.
 
         Args:
             which: The positions of the paths.

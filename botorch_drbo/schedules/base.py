@@ -80,7 +80,7 @@ class Schedule(ContextRule):
 
     @final
     def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
-        r"""The value at the step of so many contexts, wherever they lie.
+        r"""The value for a number of contexts, whatever their positions.
 
         Args:
             contexts: The contexts seen, ``t x d_c``.

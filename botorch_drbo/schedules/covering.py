@@ -86,7 +86,7 @@ class WassersteinCoveringRadius(Schedule):
         return self.context_diameter * math.sqrt(2 * total / t)
 
     def slack(self, t: int, lipschitz: float) -> float:
-        r"""What Lemma 7 adds beside the penalty, ``(1 + 2 L B) / t``.
+        r"""The slack of Lemma 7, ``(1 + 2 L B) / t``.
 
         It does not depend on the decision, and so changes no choice.
 

@@ -17,7 +17,7 @@ from botorch_drbo.schedules.base import ContextRule
 @final
 @dataclass(frozen=True)
 class SpreadRadius(ContextRule):
-    r"""A Wasserstein radius by the spread of the contexts seen.
+    r"""A Wasserstein radius proportional to the spread of the observed contexts.
 
     .. math:: \epsilon_t = a \sqrt{\frac{\operatorname{tr} \hat\Sigma_t}{t}}
 

@@ -74,7 +74,7 @@ class NamedRecommendation:
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
-        """What holds the expectation under the reference with ``level``, by the model.
+        """The interval of the expected value with probability ``level``, by the model.
 
         Its lower and upper end in your units; None without a ``promise``.
         """
@@ -82,12 +82,12 @@ class NamedRecommendation:
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The same of the expectation under the worst distribution found."""
+        """The 90% interval of the worst-case value."""
         return self.promise and self.promise.worst_case.interval(self.level)
 
     @property
     def rival(self) -> pd.DataFrame | None:
-        """The decision that overtakes this one, a table of one row, or None."""
+        """The decision that is better at a larger radius, as a table, or None."""
         return None if self.stability is None else self.stability.rival
 
     @classmethod

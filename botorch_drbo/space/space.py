@@ -162,7 +162,7 @@ class Space:
         return ContextSet(points, weights)
 
     def constructor_arguments(self) -> dict[str, object]:
-        """The arguments that make such a space; of functions only their names."""
+        """The arguments of the constructor; of functions only the names."""
         return {
             "decisions": self.decisions,
             "contexts": self.contexts,

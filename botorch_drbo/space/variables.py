@@ -145,7 +145,7 @@ class Integer(Variable):
 
     @property
     def values(self) -> range:
-        """Each whole number; a range, and never a list of them."""
+        """All integers between the bounds, as a range."""
         return range(self.lower, self.upper + 1)
 
     def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
@@ -164,7 +164,7 @@ class Integer(Variable):
 @final
 @dataclass(frozen=True)
 class Ordinal(Variable):
-    r"""One of some numbers, whose order and distances mean something.
+    r"""One of several numbers; their order and distances matter.
 
     Args:
         choices: The numbers, two at least.
@@ -223,7 +223,7 @@ class Ordinal(Variable):
 @final
 @dataclass(frozen=True)
 class Category(Variable):
-    r"""One of some names, which know no order.
+    r"""One of several names without an order.
 
     Args:
         choices: The names, two at least.
@@ -286,7 +286,7 @@ class Category(Variable):
 @final
 @dataclass(frozen=True)
 class Log(Variable):
-    r"""A positive number of which factors count, not differences: a dose, a rate.
+    r"""A positive number on a logarithmic scale, such as a dose or a rate.
 
     A model sees its logarithm.
 

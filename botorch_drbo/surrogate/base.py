@@ -16,7 +16,7 @@ from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
 from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
 
-MANY_ROWS = 999
+MANY_ROWS = 499
 """With more rows a fit begins with some of them."""
 FIRST_ROWS = 300
 """With so many, drawn under a fixed seed."""
@@ -24,7 +24,7 @@ FIRST_ROWS = 300
 
 @dataclass(frozen=True, eq=False)
 class ModelData:
-    r"""Inputs and outcomes; what several models need of them is computed once.
+    r"""The inputs and outcomes of a fit, and what several models share.
 
     Attributes:
         inputs: ``t x d``, in the user's units: ``[x, c]``, or decisions alone.
@@ -73,7 +73,7 @@ class ModelData:
         return (columns[:, first] - columns[:, second]).square()
 
     def of_rows(self, rows: Tensor) -> ModelData:
-        """Some of the rows, ``t`` truth values, and the same of all else."""
+        """The data of some of the rows, ``t`` truth values."""
         return replace(
             self,
             inputs=self.inputs[rows],
@@ -98,11 +98,11 @@ class ModelData:
 
     @property
     def num_columns(self) -> int:
-        """Of the inputs as a model sees them; a category has one for each value."""
+        """The number of model inputs; a category has one for each value."""
         return int(num_columns(self.inputs.shape[-1], self.categories).sum())
 
     def model(self, **options: object) -> SingleTaskGP:
-        r"""A model of these data, with hyper-parameters that nobody fitted.
+        r"""An unfitted model of these data.
 
         Args:
             options: What else ``SingleTaskGP`` takes.
@@ -122,7 +122,7 @@ class ModelData:
 
 @storable
 class Surrogate(ABC):
-    r"""How outcomes are modelled: from data to a fitted model.
+    r"""A model of the outcome: from data to a fitted BoTorch model.
 
     A surrogate of your own is a class below this one, or a function (see ``model`` of
     the recipes). Runs with a journal store it by its class and the arguments of its
@@ -139,7 +139,7 @@ class Surrogate(ABC):
 
     @property
     def is_ensemble(self) -> bool:
-        """Whether it makes several models of the same data."""
+        """Whether it is an ensemble of several models."""
         return False
 
     @property
@@ -149,7 +149,7 @@ class Surrogate(ABC):
 
     @property
     def is_refitted(self) -> bool:
-        """Whether checks leave outcomes out by further fits, each to fewer outcomes.
+        """Whether checks may fit it again to fewer outcomes.
 
         If not, hyper-parameters stay those of the fit to all outcomes.
         """

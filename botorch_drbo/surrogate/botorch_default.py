@@ -38,7 +38,7 @@ class BoTorchDefault(Surrogate):
 
     Lengthscales have a log-normal prior around long ones, which grow with the root of
     the number of columns [Hvarfner2024vanilla]_. With few outcomes of a function that
-    changes within the box it is sure of itself too early. With 1,000 rows or more
+    changes within the box it is sure of itself too early. With 500 rows or more
     the fit begins where that to 300 of them ended.
 
     Args:
@@ -83,7 +83,7 @@ class BoTorchDefault(Surrogate):
         found = posterior.hyperparameters(logarithms)
         kernel.lengthscale = torch.as_tensor(found.lengthscales)
         if found.noise is not None:
-            cast(GaussianLikelihood, likelihood).noise = found.noise
+            likelihood.initialize(noise=found.noise)
         mean = cast(ConstantMean, start.mean_module)
         mean.initialize(constant=posterior(logarithms).mean)
         return data.model(

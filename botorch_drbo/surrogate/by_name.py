@@ -5,7 +5,7 @@ from __future__ import annotations
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 
-from botorch_drbo._validation import did_you_mean
+from botorch_drbo._validation import Registry, did_you_mean
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.given_model import GivenModel, ModelMaker
 
@@ -18,7 +18,7 @@ stand in ``docs/surrogates.md``. Runs stored before there were surrogates go on 
 "botorch".
 """
 
-SURROGATES: dict[str, Surrogate] = {}
+SURROGATES: Registry[Surrogate] = Registry(Surrogate, {})
 """Surrogates by name. Add your own, and recipes and journals can name it."""
 
 

@@ -45,7 +45,7 @@ _STEPS = 110
 @final
 @dataclass(frozen=True)
 class EdrboKernel(Surrogate):
-    r"""A Gaussian process of mean zero and variance one, its fit stopped early.
+    r"""The models of EDRBO: mean zero, variance one, few fitting steps.
 
     There are no priors but that of the noise. Lengthscales begin at ``ln 2`` of a side
     of the box, and 110 steps of AdamW with a cyclic learning rate between 1e-4 and 1e-2

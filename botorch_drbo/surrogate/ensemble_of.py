@@ -16,7 +16,7 @@ from botorch_drbo.surrogate.by_name import as_surrogate
 @final
 @dataclass(frozen=True)
 class EnsembleOf(Surrogate):
-    r"""Models side by side, each as likely as the others.
+    r"""An ensemble of models with equal weights.
 
     Scores, slopes and worst cases are those of each model, and the mean over the models
     is taken last. Members that are ensembles themselves count as all of their members.
@@ -71,7 +71,7 @@ class EnsembleOf(Surrogate):
 
     @property
     def is_ensemble(self) -> bool:
-        """It is one."""
+        """True."""
         return True
 
     @property
@@ -81,7 +81,7 @@ class EnsembleOf(Surrogate):
 
     @property
     def is_refitted(self) -> bool:
-        """Whether all members are that fit anything."""
+        """Whether checks may fit its members again to fewer outcomes."""
         members = [as_surrogate(member) for member in self.members]
         return all(member.is_refitted for member in members)
 

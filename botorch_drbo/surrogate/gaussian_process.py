@@ -42,7 +42,7 @@ _STARTS = ((1.0, 1.0, 1e-2), (0.4, 1.0, 0.3))  # lengthscale in centres, s, nois
 @final
 @dataclass(frozen=True)
 class GaussianProcess(Surrogate):
-    r"""A Gaussian process with an output scale and Gamma priors, by maximum density.
+    r"""A Gaussian process with Gamma priors, fitted by maximum a posteriori.
 
     .. math:: k(z, z') = s\, \phi(u, u'), \qquad l_j \sim \mathrm{Gamma}(3, 6), \;
         s \sim \mathrm{Gamma}(2, 0.15), \; \sigma^2 \sim \mathrm{Gamma}(1.1, 0.05)
@@ -55,7 +55,7 @@ class GaussianProcess(Surrogate):
         \sigma^2 \sim \mathrm{LogNormal}(-6, 1.5).
 
     The density is climbed from two starts, a smooth and a rough one; the higher maximum
-    is kept; with 1,000 rows or more that of 300 of them, climbed once more with all of
+    is kept; with 500 rows or more that of 300 of them, climbed once more with all of
     them. Against BoTorch's default these priors say that outcomes change within the
     box: after few outcomes the model is less sure of itself.
 
@@ -81,7 +81,7 @@ class GaussianProcess(Surrogate):
         check_count(self.max_exact, "max_exact")
 
     def family(self, num_variables: int) -> Family:
-        r"""The processes and their priors, for so many decisions and contexts."""
+        r"""The model and its priors for given numbers of columns."""
         correlation = KERNELS[self.kernel]
         if num_variables <= _MOST_FOR_GAMMA:
             return Family(
@@ -95,7 +95,7 @@ class GaussianProcess(Surrogate):
         )
 
     def fit(self, data: ModelData) -> Model:
-        r"""Keep the higher of two maxima."""
+        r"""Fit from two starting points and keep the better one."""
         return fit_rows(data, self.max_exact, self._fit)
 
     def _fit(self, data: ModelData) -> SingleTaskGP:

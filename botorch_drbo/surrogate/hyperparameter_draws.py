@@ -33,7 +33,7 @@ _APART = 0.5  # in logarithms: maxima nearer than this are one
 @final
 @dataclass(frozen=True)
 class HyperparameterDraws(Surrogate):
-    r"""Models with hyper-parameters drawn from their posterior, side by side.
+    r"""An ensemble with hyper-parameters drawn from their posterior.
 
     .. math:: p(f \mid y) = \int p(f \mid y, \theta)\, p(\theta \mid y)\, d\theta
         \approx \frac1K \sum_k p(f \mid y, \theta_k)
@@ -76,7 +76,7 @@ class HyperparameterDraws(Surrogate):
 
     @property
     def is_ensemble(self) -> bool:
-        """It is one."""
+        """True."""
         return True
 
     @property

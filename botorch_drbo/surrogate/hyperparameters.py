@@ -67,7 +67,7 @@ class FixedHyperparameters(Surrogate):
 
     @property
     def is_refitted(self) -> bool:
-        """Not: nothing is fitted."""
+        """False: nothing is fitted."""
         return False
 
     def fit(self, data: ModelData) -> SingleTaskGP:

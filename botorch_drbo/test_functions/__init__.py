@@ -34,6 +34,7 @@ TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     "plant_growth": plant_growth,
     "covid_testing": covid_testing,
 }
+"""What makes each test function, by name; ``make_test_function`` calls it."""
 
 
 def make_test_function(name: str, **options: Any) -> RobustTestFunction:

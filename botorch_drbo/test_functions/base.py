@@ -42,7 +42,7 @@ class Separated:
 
 
 class RobustTestFunction(BaseTestProblem, ABC):
-    r"""A function of a decision and a context whose true context law is known.
+    r"""A test function of decision and context, with a known context distribution.
 
     The quantity to maximise is the expected value under the true law,
     :math:`F(x) = E_{c \sim P}[f(x, \mathrm{clip}(c))]`; contexts are clipped to
@@ -142,7 +142,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
 
     @property
     def optimizers(self) -> Tensor:
-        r"""The same as BoTorch has it, a row for each optimum that is known: one."""
+        r"""The known optimum, as BoTorch stores it (one row)."""
         return self.optimal_decision.unsqueeze(0)
 
     def evaluate(self, X: Tensor, C: Tensor) -> Tensor:
@@ -174,7 +174,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
         return torch.cat(parts).reshape(shape)
 
     def cumulative_reward(self, X: Tensor, C: Tensor) -> Tensor:
-        r"""Return the noise-free outcomes of a run, summed up from its beginning.
+        r"""The cumulative noise-free outcomes of a run.
 
         .. math:: \sum_{s \le t} f(x_s, c_s)
 

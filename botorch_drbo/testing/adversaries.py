@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class AdversaryCase:
-    r"""One adversary of a contract, and what its nature lets it promise.
+    r"""One adversary for the contract tests, and its properties.
 
     Args:
         name: How a failing test calls it.

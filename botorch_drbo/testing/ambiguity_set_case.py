@@ -21,7 +21,7 @@ class Tolerances(TypedDict):
 
 @dataclass(frozen=True)
 class AmbiguitySetCase:
-    r"""One ambiguity set of a contract, and what its nature lets it promise.
+    r"""One ambiguity set for the contract tests, and its properties.
 
     Args:
         name: How a failing test calls it.

@@ -66,6 +66,37 @@ class AmbiguitySetContract:
         sized = [case for case in self.cases if case.has_radius]
         run_for_each(metafunc, case=self.cases, sized_case=sized)
 
+    def test_its_class_variables_say_what_it_does(self, case: AmbiguitySetCase) -> None:
+        """Others rely on them: a wrong one gives wrong worst cases, or refusals."""
+        values, weights = instance(3, 6, zeros=True)
+        ambiguity = case.make(0.4, 6)
+        assert ambiguity.has_radius == case.has_radius, "has_radius"
+        empty = weights == 0.0
+        there = values.where(~empty, values.amin(-1, keepdim=True) - 1.0)
+        gained = ambiguity.worst_case(there, weights).weights[empty]
+        if ambiguity.keeps_support:
+            assert (gained <= case.error).all(), "keeps_support"
+        if ambiguity.reaches_unseen:
+            assert not ambiguity.keeps_support, "reaches_unseen"
+            assert (gained.reshape(4, -1).sum(-1) > 1e-3).all(), "reaches_unseen"
+        if not ambiguity.knows_positions:
+            equal, order = torch.full_like(weights, 1 / 6), [3, 0, 5, 1, 4, 2]
+            found = ambiguity.worst_case(values, equal).value
+            other = ambiguity.worst_case(values[:, order], equal).value
+            torch.testing.assert_close(
+                other, found, rtol=0.0, atol=10 * case.error, msg="knows_positions"
+            )
+        if not (ambiguity.has_radius and case.exact):
+            return
+        full = (weights + 0.1) / (weights + 0.1).sum(-1, keepdim=True)
+        start, near, far = (
+            case.make(radius, 6).worst_case(values, full).value
+            for radius in (0.0, 1e-8, 1e-4)
+        )
+        near, far = (start - near) / 1e-8, (start - far) / 1e-4
+        grows = bool((near > 10.0 * far).any())
+        assert grows != ambiguity.finite_at_zero, "finite_at_zero"
+
     @_few
     @_seeds
     def test_value_lies_in_between_and_the_weights_attain_it(

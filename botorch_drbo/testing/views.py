@@ -64,8 +64,11 @@ class PosteriorViewContract:
         for a, b in zip(coarse.slopes()[2:], exact.slopes()[2:], strict=True):
             torch.testing.assert_close(a, b)
 
-    def test_means_alone_are_the_same(self, case: PosteriorViewCase) -> None:
+    def test_means_alone_are_the_same(
+        self, case: PosteriorViewCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Means without variances, and their gradient."""
+        monkeypatch.setattr("botorch_drbo.posterior.view.MEANS_ALONE_FROM", 0)
         under, part = ViewUnderTest(case), slice(2, None)
         view, leaf = under.view(), under.X.clone().requires_grad_()
         expected, found = view.at(leaf).moments(part)[0], view.at(leaf).means(part)

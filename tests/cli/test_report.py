@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,18 @@ def test_the_page_is_written_where_it_was_asked_for(data: Path) -> None:
     text = out.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and "farm.csv" in text
     assert "50% interval" in text and "3: 2 complete, 1 pending" in text
+
+
+def test_decisions_have_the_digits_of_the_file(data: Path) -> None:
+    words = ["report", str(data), *COLUMNS, "-q", "2"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    text = data.with_suffix(".html").read_text(encoding="utf-8")
+    (chosen,) = re.findall(r"Choose N \[kg/ha\] = ([\d.]+?)\.? ", text)
+    proposed = text.partition("These decisions teach most")[2]
+    told = re.findall(r"<td[^>]*>([\d.]+)</td>", proposed.partition("</table>")[0])
+    assert len(told) == 2  # the column has one digit behind the point
+    assert all(re.fullmatch(r"\d+\.\d", word) for word in [chosen, *told])
 
 
 def test_a_file_without_an_outcome_is_refused(data: Path) -> None:

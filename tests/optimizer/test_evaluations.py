@@ -255,6 +255,12 @@ class TestPending:
         assert (opt.table()["status"] == "complete").all() and len(opt.trials) == 9
 
 
+def test_no_more_are_asked_than_will_be_told(toy: Toy) -> None:
+    opt = toy.make("random")
+    opt.run(good, num=2, parallel=8, executor=Here())
+    assert len(opt.trials) == opt.history.t == 2
+
+
 def test_total_counts_what_was_over_before(toy: Toy) -> None:
     opt = toy.make("random")
     opt.run(good, num=2, executor=Here())

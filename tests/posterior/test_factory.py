@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import pytest
 import torch
-from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.acquisition.objective import (
+    ExpectationPosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import ModelListGP, SingleTaskGP
+from botorch.models.gpytorch import GPyTorchModel
 from botorch.models.model import Model
 from botorch.models.transforms.input import AppendFeatures
 from botorch.models.transforms.outcome import Log
-from gpytorch.kernels import Kernel, MaternKernel, RQKernel, ScaleKernel
-from gpytorch.means import LinearMean
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, RQKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.means import ConstantMean, LinearMean
+from gpytorch.models import ExactGP
+from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.product import ProductPosterior
-from tests.models import make_model
+from botorch_drbo.testing.view_case import joined
+from tests.models import make_model, uniform
 
 Z = torch.rand(6, 3, dtype=torch.double)
 SPLIT = MaternKernel(active_dims=[0]) * MaternKernel(active_dims=[2])
@@ -128,3 +137,38 @@ def test_a_posterior_transform_is_one() -> None:
             [2],
             posterior_transform=torch.nn.Identity(),  # pyright: ignore
         )
+
+
+class PlainGP(ExactGP):
+    def __init__(self, Z: Tensor, y: Tensor) -> None:
+        super().__init__(Z, y, GaussianLikelihood())
+        self.mean_module = ConstantMean()
+        self.covar_module = ScaleKernel(RBFKernel())
+
+    def forward(self, Z: Tensor) -> MultivariateNormal:
+        return MultivariateNormal(self.mean_module(Z), self.covar_module(Z))
+
+
+class OfBoTorchToo(PlainGP, GPyTorchModel):
+    _num_outputs = 1
+
+
+def test_a_plain_gpytorch_model_is_refused_and_one_of_botorch_taken() -> None:
+    Z = uniform(8, 2, seed=1)
+    with pytest.raises(UnsupportedError, match=r"PlainGP.*GPyTorchModel"):
+        marginal_posterior(PlainGP(Z, Z.sum(-1)).double(), [1])
+    with pytest.raises(UnsupportedError, match="BoTorch model, got str"):
+        marginal_posterior("model", [1])
+    model = OfBoTorchToo(Z, Z.sum(-1)).double()
+    mean, variance = marginal_posterior(model, [1])(Z[:3, :1], Z[:, 1:])
+    posterior = model.posterior(joined(Z[:3, :1], Z[:, 1:], [1]).unsqueeze(-2))
+    torch.testing.assert_close(mean, posterior.mean.reshape(3, 8))
+    torch.testing.assert_close(variance, posterior.variance.reshape(3, 8))
+
+
+def test_botorchs_expectation_over_contexts_is_refused_with_ours() -> None:
+    Z = uniform(8, 2, seed=1)
+    model = SingleTaskGP(Z, Z.sum(-1, True))
+    transform = ExpectationPosteriorTransform(n_w=2)
+    with pytest.raises(UnsupportedError, match=r"UncertaintyObjective\.so\(\)"):
+        marginal_posterior(model, [1], posterior_transform=transform)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
+from torch import Tensor
 
+from botorch_drbo.adversaries import Adversary, FittedRound
+from botorch_drbo.policies import Policy
 from botorch_drbo.recipes import RECIPES, make_recipe, recipe_from_dict
 from botorch_drbo.recipes.options import option_fields
 from botorch_drbo.schedules import InverseSquareRoot
@@ -60,3 +66,31 @@ def test_refused_schedule_is_called_what_the_user_typed(name: str, option: str) 
 
 def test_both_kinds_of_schedules_are_among_them() -> None:
     assert {("wdrbo", "radius"), ("wdrbo", "beta"), ("dro", "radius")} <= {*SCHEDULED}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WithNumCandidates(Policy):
+    """Seeks with an option that has the name of one of the Wasserstein ball."""
+
+    num_candidates: int = 3
+
+    @property
+    def maximises_worst_case(self) -> bool:
+        return True
+
+    def exploring(
+        self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
+    ) -> AcquisitionFunction:
+        raise NotImplementedError
+
+    def exploiting(
+        self, state: FittedRound, adversary: Adversary
+    ) -> AcquisitionFunction:
+        raise NotImplementedError
+
+
+def test_one_name_for_two_options_of_a_product_is_refused() -> None:
+    """A value went to the adversary alone, and the policy kept its own."""
+    with pytest.raises(InputDataError, match=r"`num_candidates` of the policy.*advers"):
+        make_recipe(adversary="wasserstein", policy=WithNumCandidates())
+    assert make_recipe(adversary="mmd", policy=WithNumCandidates())

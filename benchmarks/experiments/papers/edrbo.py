@@ -17,6 +17,9 @@ from benchmarks.experiments.papers.judge import (
     verdict,
 )
 from benchmarks.run.published import PUBLISHED
+from benchmarks.run.report import Table
+
+_INITIAL = 5  # Sobol decisions, which count as the first
 
 
 def claims_of_edrbo() -> Iterator[Claim]:
@@ -75,3 +78,32 @@ def claims_of_edrbo() -> Iterator[Claim]:
         "178 blocks",
         "tournament/claims.md",
     )
+
+
+def values_table() -> Table:
+    """Mean value of the first published part of the decisions, theirs and ours."""
+    theirs = pd.read_csv(PUBLISHED / "edrbo.csv")
+    rows = rounds_of("edrbo")
+    first, last = theirs["first"].min(), theirs["last"].min()
+    known: Any = theirs[theirs["first"] == first].set_index(["problem", "algorithm"])
+    number = rows["iteration"] + 1 + _INITIAL
+    ours = rows[(number >= first) & (number <= last)]
+    means = ours.groupby(["problem", "algorithm"], sort=False)["expected"].mean()
+    methods = list(dict.fromkeys(rows["algorithm"]))
+    lines = []
+    for problem in dict.fromkeys(rows["problem"]):
+        line = [problem]
+        for method in methods:
+            own = means.get((problem, method))
+            cell = "" if own is None else f"{own:.3g}"
+            if (problem, method) in known.index:
+                cell = f"{known.loc[(problem, method), 'value']:.3g} / {cell}"
+            line.append(cell)
+        lines.append(line)
+    seeds, rounds = rows["seed"].nunique(), rows["iteration"].max() + 1
+    title = (
+        f"Mean value of the decisions {first} to {last}, theirs / ours (higher is "
+        f"better). Theirs: 10 seeds of 195 rounds; ours: {seeds} seed of {rounds} "
+        f"rounds, {len(means)} of {len(lines) * len(methods)} runs."
+    )
+    return Table(["problem", *methods], lines, title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.experiments.commits import commits_table
 from benchmarks.experiments.papers.bandits import claims_of_bocu, claims_of_misspecified
-from benchmarks.experiments.papers.edrbo import claims_of_edrbo
+from benchmarks.experiments.papers.edrbo import claims_of_edrbo, values_table
 from benchmarks.experiments.papers.judge import RESULTS
 from benchmarks.experiments.papers.sbo_kde import claims_of_sbo_kde
 from benchmarks.experiments.papers.wdrbo import claims_of_wdrbo
@@ -41,5 +41,8 @@ def make_report() -> Report:
     return Report(
         "Against the papers' words",
         blocks,
-        texts={"commits.md": f"{commits_table(RESULTS)}\n"},
+        texts={
+            "commits.md": f"{commits_table(RESULTS)}\n",
+            "edrbo_values.md": f"{values_table()}\n",
+        },
     )

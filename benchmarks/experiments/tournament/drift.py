@@ -45,7 +45,8 @@ def drifting_regrets(steps: pd.DataFrame) -> pd.DataFrame:
     """
     drifting = [case for case in steps["case"].unique() if CASES[case].drifts]
     found = []
-    rounds = int(steps["step"].max()) + 1
+    step_numbers: Any = steps["step"]
+    rounds = int(step_numbers.max()) + 1
     chosen: Any = steps[steps["case"].isin(drifting) & steps["chosen"]]
     for (case, seed, step), rows in chosen.groupby(["case", "seed", "step"]):
         function = CASES[case].make(seed)

@@ -22,7 +22,8 @@ def test_regret_is_that_of_the_moved_law(step: int):
     low, high = function.context_bounds
     contexts = function.true_contexts(100_000, seed=3)
     contexts = (contexts.clamp(low, high) + moved).clamp(low, high)
-    grid = torch.linspace(*function.bounds.flatten().tolist(), 501)[:, None].double()
+    assert function.bounds.flatten().tolist() == [0.0, 1.0]
+    grid = torch.linspace(0.0, 1.0, 501, dtype=torch.double)[:, None]
     earned = function.table(grid, contexts).mean(-1)
     x = torch.tensor([[0.2], [0.7]], dtype=torch.double)
     wanted = earned.max() - function.table(x, contexts).mean(-1)

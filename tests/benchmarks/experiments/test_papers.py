@@ -26,6 +26,8 @@ def test_ranks_of_two_groups():
 def test_the_page_and_the_commits_are_those_of_the_files():
     report = make_report()
     assert str(report) == (RESULTS / "papers.md").read_text(encoding="utf-8")
+    values = (RESULTS / "edrbo_values.md").read_text(encoding="utf-8")
+    assert report.texts["edrbo_values.md"] == values
     commits = (RESULTS / "commits.md").read_text(encoding="utf-8")
     assert report.texts["commits.md"] == commits
     for path in RESULTS.rglob("results.parquet"):

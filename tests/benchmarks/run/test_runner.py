@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -23,10 +24,11 @@ from benchmarks.run.config import (
     ProblemConfig,
     from_toml,
 )
-from benchmarks.run.engine import Finished, make_run, run_tasks
+from benchmarks.run.engine import Finished, full_header, make_run, run_tasks
 from benchmarks.run.runner import Task, tasks_of
-from benchmarks.run.storage import RunKey, collect, load, run_file
+from benchmarks.run.storage import RunKey, collect, load, run_file, save
 from benchmarks.run.world import World, make_problem
+from botorch_drbo.optimizer import RobustOptimizer
 
 TINY = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
 FIGURE1 = ProblemConfig("wdrbo_figure1", options={"noise_std": 0.1})
@@ -154,6 +156,38 @@ def test_kill_9_of_the_command_resumes_to_the_same_results(whole: Path, tmp_path
     pd.testing.assert_frame_equal(
         stored(out, from_toml(config)), stored(whole), check_exact=True
     )
+
+
+def test_a_run_killed_between_two_rounds_goes_on_at_the_round(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """To the last bit, and without asking again for what was decided before."""
+    (task,) = [t for t in tasks_of(CONFIG, tmp_path) if t.key.algorithm == "erbo"][:1]
+    file = run_file(tmp_path, task.key)
+    part = list(itertools.islice(task.play([]), 2))
+    run = make_run(tasks_of(RANDOM, tmp_path)[0])
+    save(replace(run, rows=part, header=full_header(task)), file)
+    asked: list[int] = []
+    ask = RobustOptimizer.ask
+
+    def counted(self: RobustOptimizer, *args: object, **options: object) -> object:
+        asked.append(1)
+        return ask(self, *args, **options)
+
+    monkeypatch.setattr(RobustOptimizer, "ask", counted)
+    # A process that began before the rows were there finds them, as a second try does.
+    again = make_run(task, [], file)
+    assert len(asked) == 1
+    save(again, file)
+    wanted = stored(whole)
+    wanted = wanted[(wanted.algorithm == "erbo") & (wanted.seed == task.key.seed)]
+    only = replace(
+        CONFIG,
+        algorithms=CONFIG.algorithms[1:],
+        seeds=(task.key.seed,),
+        baseline="erbo",
+    )
+    pd.testing.assert_frame_equal(stored(tmp_path, only), wanted.reset_index(drop=True))
 
 
 def test_a_full_disk_loses_no_finished_run(tmp_path: Path, monkeypatch):

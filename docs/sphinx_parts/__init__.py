@@ -1,0 +1,1 @@
+"""What builds the documentation: parts of `conf.py`."""
