@@ -65,7 +65,7 @@ def coins(file: str) -> pd.DataFrame:
     return shops.pivot(index="shop", columns="method")
 
 
-WORLDS = ("stays as it was", "falls by a third", "halves")
+WORLDS = ("rises by a third", "stays as it was", "falls by a third", "halves")
 
 
 def demo() -> list[Row]:
