@@ -59,6 +59,8 @@ ELSEWHERE = {
     "GridSampler": "optuna.samplers",
     "RobustGPSampler": "optunahub",  # in its registry, downloaded on demand
     "ContextualVariable": "gest_api.vocs",
+    "LocalCluster": "distributed",
+    "ProcessPoolExecutor": "concurrent.futures",
     "NaN": "the number",
 }
 
