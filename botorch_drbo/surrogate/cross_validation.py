@@ -59,9 +59,9 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
             model = surrogate.fit(data.of_rows(~left_out))
         of_fold = data.of_rows(left_out)
         predicted = _predicted(model, of_fold)
-        residuals[left_out] = predicted.normal_scores(of_fold.outcomes.flatten()).to(
-            residuals
-        )
+        residuals[left_out.to(residuals.device)] = predicted.normal_scores(
+            of_fold.outcomes.flatten()
+        ).to(residuals)
     return residuals
 
 
