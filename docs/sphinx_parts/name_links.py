@@ -60,6 +60,7 @@ ELSEWHERE = {
     "RobustGPSampler": "optunahub",  # in its registry, downloaded on demand
     "ContextualVariable": "gest_api.vocs",
     "LocalCluster": "distributed",
+    "FakeTensorMode": "torch._subclasses.fake_tensor",
     "ProcessPoolExecutor": "concurrent.futures",
     "NaN": "the number",
 }
