@@ -135,7 +135,7 @@ def test_the_first_commands_run(
 def commands_of(page: str) -> list[str]:
     """What a page writes behind ``python -m benchmarks``."""
     text = (ROOT / page).read_text().replace("\\\n", " ")
-    calls = re.findall(r"python -m benchmarks\b([^`#|\n]*)", text)
+    calls = re.findall(r"python -m benchmarks(?=\s)([^`#|\n]*)", text)
     return [call for call in calls if call.strip() and "CONFIG" not in call]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -173,7 +173,10 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
         for row in task.play(done):
             run.rows.append(row)
             if kept is not None and time.perf_counter() - last >= KEEP_SECONDS:
-                save(run, kept)
+                with suppress(
+                    OSError
+                ):  # a full disk: `run_tasks` reports it at the end
+                    save(run, kept)
                 last = time.perf_counter()
     return Run(run.rows, header, {**made, "load": load()})
 

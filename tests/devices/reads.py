@@ -63,7 +63,9 @@ READS = {
     "posterior/generic.py:joint_moments": (
         "GPyTorch's own: checks of a posterior's Cholesky factor."
     ),
-    "posterior/view.py:_gradient": "GPyTorch's own, behind its matrix products.",
+    "posterior/autograd_slopes.py:_gradient": (
+        "GPyTorch's own, behind its matrix products."
+    ),
     # Acquisition functions.
     "acquisition/base.py:_width": (
         "The width of the interval, where a model error widens it: one number."

@@ -29,6 +29,7 @@ from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.surrogate import FixedHyperparameters, ModelData
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
+from botorch_drbo.surrogate.cross_validation import folds
 from botorch_drbo.surrogate.leave_one_out import leave_one_out
 from tests.models import UNIT, ensemble, uniform
 
@@ -309,8 +310,11 @@ def test_a_model_that_is_fitted_is_widened_by_further_fits(surrogate: str) -> No
     """By runs that were told the other folds only, and the noise of their models."""
     rough = (20 * X).sin() + (15 * C).cos()
     residuals = torch.empty(14).double()
+    fold_of_row = folds(
+        ModelData(torch.cat([X, C], dim=-1), rough, torch.eye(2)[:, :1])
+    )
     for fold in range(5):
-        left_out = torch.arange(14) % 5 == fold
+        left_out = fold_of_row == fold
         opt = RobustOptimizer("erbo", UNIT, UNIT, surrogate=surrogate)
         opt.tell(X[~left_out], C[~left_out], rough[~left_out], closes_pending=False)
         Z = torch.cat([X[left_out], C[left_out]], dim=-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from benchmarks.run.config import (
 )
 from benchmarks.run.engine import Finished, full_header, make_run, run_tasks
 from benchmarks.run.runner import Task, tasks_of
-from benchmarks.run.storage import RunKey, collect, load, run_file, save
+from benchmarks.run.storage import Run, RunKey, collect, load, run_file, save
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.optimizer import RobustOptimizer
 
@@ -191,19 +192,36 @@ def test_a_run_killed_between_two_rounds_goes_on_at_the_round(
 
 
 def test_a_full_disk_loses_no_finished_run(tmp_path: Path, monkeypatch):
-    fsync, calls = os.fsync, []
+    save, calls = engine.save, []
 
-    def full(descriptor: int) -> None:
-        calls.append(descriptor)
+    def full(run: Run, path: Path) -> None:
+        calls.append(path)
         if len(calls) == 1:
             raise OSError(errno.ENOSPC, "No space left on device")
-        fsync(descriptor)
+        save(run, path)
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(engine, "save", full)
+    monkeypatch.setattr(engine, "KEEP_SECONDS", math.inf)  # written at the end only
     seen: list[Finished] = []
     # The first could not be written; it waited in memory and was written with the next.
     assert run_benchmark(RANDOM, tmp_path, on_finished=seen.append) == {}
     assert [type(f.error) for f in seen] == [OSError, type(None)]
+    assert len(stored(tmp_path, RANDOM)) == 2 * RANDOM.iterations
+
+
+def test_a_full_disk_between_two_rounds_loses_nothing(tmp_path: Path, monkeypatch):
+    save, calls = engine.save, []
+
+    def full(run: Run, path: Path) -> None:
+        calls.append(len(run.rows))
+        if len(run.rows) < RANDOM.iterations:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(run, path)
+
+    monkeypatch.setattr(engine, "save", full)
+    monkeypatch.setattr(engine, "KEEP_SECONDS", 0.0)
+    assert run_benchmark(RANDOM, tmp_path) == {}
+    assert 1 in calls  # it was tried
     assert len(stored(tmp_path, RANDOM)) == 2 * RANDOM.iterations
 
 
