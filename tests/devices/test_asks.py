@@ -28,7 +28,7 @@ def a_run(name, bounds):
     for _ in range(6):
         x = opt.ask()
         c = torch.rand(1, 1, generator=generator, dtype=torch.double).to(x.device)
-        opt.tell(x, c, -(x - c).square())
+        opt.tell(x, c, 1.0 - (x - c).square())
     best = opt.recommend()
     return [opt.ask(), best.x, best.worst_case_weights]
 
