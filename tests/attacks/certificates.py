@@ -123,25 +123,25 @@ DISTANCES: dict[str, Callable[[Array, Array], float]] = {
 
 def chi_squared(f: Array, p: Array, radius: float) -> float:
     """By the closed form of one unknown, found by plain bisection."""
-    y = f - f.min()
     carried = p > 0
     if radius == 0:
         return p @ f
     size = np.ptp(f)
     if size == 0:
         return f[0]
+    y = (f - f.min()) / size
 
     def product(w: float) -> float:
         root = np.sqrt(y[carried] + w)
         return (p[carried] / root).sum() * (p[carried] * root).sum()
 
     if y[carried].min() > 0 and product(0.0) <= 1 + radius:
-        return f.min() + (p * np.sqrt(y)).sum() ** 2 / (1 + radius)
-    low, high = -320.0, 20.0  # of the decimal logarithm, in units of the range
+        return f.min() + size * (p * np.sqrt(y)).sum() ** 2 / (1 + radius)
+    low, high = -300.0, 20.0  # of the decimal logarithm, in units of the range
     for _ in range(200):
         middle = (low + high) / 2
-        wide = product(size * 10.0**middle) > 1 + radius
+        wide = product(10.0**middle) > 1 + radius
         low, high = (middle, high) if wide else (low, middle)
-    root = np.sqrt(y[carried] + size * 10.0**high)
+    root = np.sqrt(y[carried] + 10.0**high)
     q = p[carried] / root
     return float(q @ f[carried] / q.sum())
