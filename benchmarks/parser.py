@@ -256,7 +256,12 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     tournament.set_defaults(command=commands.tournament)
-    tournament.add_argument("--size", choices=SIZES, default="laptop", help="how much")
+    tournament.add_argument(
+        "--size",
+        choices=("smoke", "laptop", "paper"),
+        default="laptop",
+        help="how much",
+    )
     tournament.add_argument(
         "--methods", nargs="+", default=[], help="all methods if none is named"
     )
@@ -382,7 +387,7 @@ def _add_size(
     about = ", ".join(f"{name} {s} and {n}" for name, (s, n) in sizes.items())
     parser.add_argument(
         "--size",
-        choices=SIZES,
+        choices=tuple(sizes),
         default="laptop",
         help=f"seeds and decisions of a run: {about}",
     )

@@ -1,7 +1,8 @@
-"""What a benchmark runs: problems, algorithms, seeds, a budget; in up to three sizes.
+"""What a benchmark runs: problems, algorithms, seeds, a budget; in up to four sizes.
 
 The top level of a TOML file holds what all sizes share; the tables ``[smoke]``,
-``[laptop]`` and ``[paper]`` replace what they name (``options`` are merged).
+``[laptop]``, ``[long]`` and ``[paper]`` replace what they name (``options`` are
+merged). ``long`` has the seeds and rounds of the paper with the search of ``laptop``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-SIZES = ("smoke", "laptop", "paper")
+SIZES = ("smoke", "laptop", "long", "paper")
 INITIAL_DESIGNS = ("uniform", "sobol_joint")
 CONFIGS = Path(__file__).parents[1] / "configs"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
