@@ -34,6 +34,7 @@ SPEED = {
     "selection": "selection_speed.md",
     "surrogates": "surrogate_speed.md",
     "rows": "row_speed.md",
+    "iterations": "iteration_speed.md",
 }
 
 
@@ -163,6 +164,8 @@ def speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.thompson import run_thompson_speed as run
     elif options.name == "selection":
         from benchmarks.speed.selection import run_selection_speed as run
+    elif options.name == "iterations":
+        from benchmarks.speed.iterations import run_iteration_speed as run
     elif options.name == "rows":
         from benchmarks.speed.rows import run_row_speed as run
     else:

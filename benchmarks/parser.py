@@ -102,7 +102,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="posterior: the whole report, against BoTorch's idiom (the default); "
         "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
         "paper's way; selection: choosing from a list by variance; surrogates: an ask "
-        "with each of them; rows: thousands of outcomes",
+        "with each of them; rows: thousands of outcomes; iterations: a whole iteration "
+        "of every recipe",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(

@@ -198,9 +198,22 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
 
     def _at_contexts(self, here: LocalMoments, part: slice) -> Tensor:
         """The scores at some of a view's contexts, ``... (x S) x n``."""
-        if _device.on_cpu(self.beta) and not self.beta and not self.misspecification:
-            return here.means(part)  # the bound of the width zero
+        if self._has_no_width:
+            return here.means(part)
         return self._bound(*here.moments(part))
+
+    def _slopes_at(self, here: LocalMoments, contexts: slice | Tensor) -> Tensor:
+        """The slopes of the scores in the context, ``... (x S) x k x d_c``."""
+        if self._has_no_width:
+            return here.mean_slopes(contexts)
+        return self._bound.slope(here.slopes(contexts))
+
+    @property
+    def _has_no_width(self) -> bool:
+        """Whether the bound is known to be the mean, without a look at the device."""
+        return bool(
+            _device.on_cpu(self.beta) and not self.beta and not self.misspecification
+        )
 
     def confidence_width(self) -> Tensor:
         r"""The number of standard deviations that the score adds to the mean.

@@ -171,7 +171,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         candidates = slice(self.context_set.num_points, None, COARSER)
 
         def steepest(here: LocalMoments) -> Tensor:
-            return self.lipschitz.steepest(self._bound.slope(here.slopes(candidates)))
+            return self.lipschitz.steepest(self._slopes_at(here, candidates))
 
         return self._penalized(X, steepest)
 
@@ -181,7 +181,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         here = self._view.at(X)
         support = slice(self.context_set.num_points)
         weights = self.context_set.weights.to(X)
-        expected = self._bound(*here.moments(support)) @ weights  # b (x S)
+        expected = self._at_contexts(here, support) @ weights  # b (x S)
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
         observed = here if self.X_pending is None else self._observed_view.at(X)
         return expected - self.radius.to(X) * steepest(observed)
@@ -203,8 +203,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         candidates = slice(self.context_set.num_points, None)
 
         def slopes(contexts: Tensor | None = None) -> Tensor:
-            at = here.slopes(candidates if contexts is None else contexts)
-            return self._bound.slope(at)
+            return self._slopes_at(here, candidates if contexts is None else contexts)
 
         return self.lipschitz(slopes)
 

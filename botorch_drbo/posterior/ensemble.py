@@ -270,11 +270,17 @@ class _EnsembleMoments(LocalMoments):
     def _means(self, part: slice) -> Tensor:
         return torch.stack([member.means(part) for member in self.members], 1)
 
+    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
+        own = self._of_members(contexts)
+        found = [m.mean_slopes(c) for m, c in zip(self.members, own, strict=True)]
+        return torch.stack(found, 1)
+
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
-        own: Sequence[slice | Tensor] = [contexts] * len(self.members)
-        if isinstance(contexts, Tensor) and contexts.ndim == 4:  # b x S x k x d_c
-            own = contexts.unbind(1)
-        found = [
-            member.slopes(each) for member, each in zip(self.members, own, strict=True)
-        ]
+        own = self._of_members(contexts)
+        found = [m.slopes(c) for m, c in zip(self.members, own, strict=True)]
         return MomentSlopes(*(torch.stack(p, 1) for p in zip(*found, strict=True)))
+
+    def _of_members(self, contexts: slice | Tensor) -> Sequence[slice | Tensor]:
+        if isinstance(contexts, Tensor) and contexts.ndim == 4:  # b x S x k x d_c
+            return contexts.unbind(1)
+        return [contexts] * len(self.members)

@@ -437,6 +437,19 @@ class _InterpolatedMoments(LocalMoments):
         mean, variance = found.unbind()
         return mean, variance.clamp_min(0.0)
 
+    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
+        view = self.view
+        if not view.has_slopes(own=isinstance(contexts, Tensor)):
+            return view.every_context.at(self.X).mean_slopes(contexts)
+        at_skeleton = separable_means(self.side, view.system)  # b x r
+        if isinstance(contexts, Tensor):
+            matrices = view.matrices(contexts.flatten(0, 1))[1:]  # d_c x b k x r
+            matrices = matrices.unflatten(1, contexts.shape[:2])
+            return torch.einsum("br,dbkr->bkd", at_skeleton, matrices)
+        found = at_skeleton @ view.shared_matrices(contexts)
+        count = 1 + view.contexts.shape[-1]
+        return found.unflatten(-1, (count, -1))[:, 1:].mT
+
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         view = self.view
         if not view.has_slopes(own=isinstance(contexts, Tensor)):

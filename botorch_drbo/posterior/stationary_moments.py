@@ -82,6 +82,24 @@ def stationary_slopes(
     return mean, variance, mean_slope, variance_slope
 
 
+def stationary_mean_slopes(system: StationarySystem, scaled: Tensor) -> Tensor:
+    r"""Evaluate the slopes of the means of ``stationary_moments`` alone.
+
+    Args:
+        system: The kernel and the training data.
+        scaled: Test inputs from ``kernel.scale``, ``N x d``.
+
+    Returns:
+        ``N x d``, differentiable in ``scaled``.
+    """
+
+    def slopes(block: Tensor) -> tuple[Tensor]:
+        return (_mean_slope(system, block, system.kernel.value_and_slope(block)[1]),)
+
+    (found,) = in_blocks(slopes, scaled, system.bytes_per_row, system.memory_budget)
+    return found
+
+
 class _Moments(torch.autograd.Function):
     """The moments, with the slopes as their gradients."""
 
@@ -132,14 +150,19 @@ def _slopes(
 
     So the slope of ``sum_j w_j k_j`` is ``a sum_j w_j D_j - sum_j w_j D_j b_j``.
     """
-    points, alpha = system.kernel.points, system.alpha  # t x d, t x 1
+    points = system.kernel.points  # t x d
     K, D = system.kernel.value_and_slope(scaled)  # N x t
     mean, variance, V = _moments(system, K)
-    # d mu = sum_j alpha_j dk_j: w_j = alpha_j
-    weighted_points = D @ torch.cat([alpha, alpha * points], dim=-1)  # N x (1 + d)
-    mean_slope = scaled * weighted_points[:, :1] - weighted_points[:, 1:]
+    mean_slope = _mean_slope(system, scaled, D)
     # d sigma^2 = -2 k' L^-T L^-1 dk: w_j = -2 (L^-T L^-1 k)_j
     weighted_slopes = D * (V @ system.inverse_root)  # N x t
     total = weighted_slopes.sum(-1, keepdim=True)
     variance_slope = -2.0 * (scaled * total - weighted_slopes @ points)
     return mean, variance, mean_slope, variance_slope
+
+
+def _mean_slope(system: StationarySystem, scaled: Tensor, D: Tensor) -> Tensor:
+    """``d mu = sum_j alpha_j dk_j``: the weights ``w_j`` are ``alpha_j``."""
+    points, alpha = system.kernel.points, system.alpha  # t x d, t x 1
+    weighted_points = D @ torch.cat([alpha, alpha * points], dim=-1)  # N x (1 + d)
+    return scaled * weighted_points[:, :1] - weighted_points[:, 1:]

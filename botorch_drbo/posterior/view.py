@@ -138,6 +138,26 @@ class LocalMoments(ABC):
         with self._graph():
             return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
 
+    @outside_inference_mode
+    def mean_slopes(self, contexts: slice | Tensor = ALL) -> Tensor:
+        r"""Evaluate the slopes of the means alone, differentiable in ``X``.
+
+        As ``means``: where a method can do without the variances, it is ``O(t)``.
+
+        Args:
+            contexts: As for ``slopes``.
+
+        Returns:
+            ``... x k x d_c``; ensembles ``... x S`` before.
+        """
+        if self.num_rows < MEANS_ALONE_FROM:
+            return self.slopes(contexts).mean_slope
+        if isinstance(contexts, Tensor):
+            own = contexts.shape[len(self._batch) :]
+            contexts = contexts.detach().reshape(len(self.X), *own).to(self.X)
+        with self._graph():
+            return self._given_back(self._mean_slopes(contexts))
+
     def _graph(self) -> torch.set_grad_enabled:
         """Without inputs to differentiate in, a model's parameters keep no graph."""
         return torch.set_grad_enabled(torch.is_grad_enabled() and self.X.requires_grad)
@@ -153,6 +173,10 @@ class LocalMoments(ABC):
     @abstractmethod
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         """Moments and slopes, ``b (x S) x k`` and ``b (x S) x k x d_c``."""
+
+    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
+        """Slopes of the means, ``b (x S) x k x d_c``."""
+        return self._slopes(contexts).mean_slope
 
     def _given_back(self, found: Tensor) -> Tensor:
         if len(self._batch) != 1:

@@ -81,6 +81,31 @@ class PosteriorViewContract:
         ]
         torch.testing.assert_close(*gradients, rtol=1e-5, atol=100.0 * near)
 
+    def test_slopes_of_means_alone_are_the_same(
+        self, case: PosteriorViewCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """At the view's contexts and at others, and their gradient."""
+        monkeypatch.setattr("botorch_drbo.posterior.view.MEANS_ALONE_FROM", 0)
+        under = ViewUnderTest(case)
+        view, leaf = under.view(), under.X.clone().requires_grad_()
+        in_float32 = view.contexts.dtype == torch.float
+        near = 1e-3 if in_float32 else 1e-6
+        for contexts in (slice(3, 13), under.own()):
+            expected = view.at(leaf).slopes(contexts).mean_slope
+            found = view.at(leaf).mean_slopes(contexts)
+            size = expected.abs().max().item()
+            torch.testing.assert_close(found, expected, rtol=near, atol=near * size)
+            gradients = [
+                torch.autograd.grad(
+                    weighted([each]).sum(), leaf, materialize_grads=True
+                )[0]
+                for each in (found, expected)
+            ]
+            size = gradients[1].abs().max().item()
+            torch.testing.assert_close(
+                *gradients, rtol=1e2 * near, atol=10 * near * size
+            )
+
     def test_a_part_is_a_slice_of_the_whole(self, case: PosteriorViewCase) -> None:
         """Of moments and of slopes."""
         under = ViewUnderTest(case)

@@ -67,6 +67,7 @@ COMMANDS = [
     "demo",
     "speed",
     "speed inner",
+    "speed iterations",
     "accuracy",
     "lipschitz",
     "search",

@@ -19,6 +19,7 @@ from benchmarks.speed.iterations import (
     make_history,
     measure_iterations,
     model_based_recipes,
+    run_iteration_speed,
 )
 from benchmarks.speed.job import BETA, Job, Problem, botorch_expected_ucb
 from benchmarks.speed.memory import measure_peak
@@ -258,3 +259,12 @@ def test_speed_command_writes_its_report(tmp_path: Path):
         assert word in text
     assert (tmp_path / "folder" / "speed_growth.png").stat().st_size > 10_000
     assert (tmp_path / "folder" / "speed_growth.csv").read_text().count("\n") > 20
+
+
+@pytest.mark.slow
+def test_the_iterations_of_all_recipes_have_a_report_of_their_own(tmp_path) -> None:
+    out = tmp_path / "iterations.md"
+    assert run_iteration_speed(out, repeats=1, quick=True) == 0
+    text = out.read_text()
+    assert "Tiny sizes" in text and "Asked for: at most 5 times `gp_ucb`" in text
+    assert all(f"| {name} |" in text for name in model_based_recipes())
