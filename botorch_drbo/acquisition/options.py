@@ -33,7 +33,8 @@ class MomentOptions(ContextOptions, total=False):
 
     Args:
         num_pending_contexts: Contexts that stand for each pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
         method: How moments are computed; see ``marginal_posterior``.
     """
 
@@ -46,7 +47,7 @@ class PosteriorOptions(MomentOptions, total=False):
     r"""Options of bounds of a posterior: those of ``MomentOptions``, and one more.
 
     Args:
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        X_pending: Decisions ``m x d_x`` that are being evaluated.
     """
 
     X_pending: Tensor | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ax.core.base_trial import BaseTrial
@@ -41,6 +41,7 @@ def events_of(
     experiment: Experiment,
     words: Translation,
     outcomes: Mapping[_Arm, _Outcome],
+    rooms: Mapping[_Arm, Sequence[float]],
     rule: OutsideRule,
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
@@ -75,14 +76,16 @@ def events_of(
             if None in c:
                 continue
             observation = {"x": [x], "c": [c], "closes_pending": False}
+            room = rooms.get((trial.index, arm.name))
+            limits = {} if room is None else {"constraints": [room]}
             if outcome is not None:
                 mean, variance = outcome
                 noise = {} if variance is None else {"y_variance": [variance]}
-                record("tell", **observation, y=[mean], **noise)
+                record("tell", **observation, **limits, y=[mean], **noise)
             elif pending:
                 record("tell", **observation, y=None)
             else:
-                record("fail", **observation)
+                record("fail", **observation, **limits)
             num_trials += 1
     return events
 
@@ -155,11 +158,5 @@ def objective_of(experiment: Experiment) -> tuple[str, bool]:
         raise UnsupportedError(
             f"The experiment has the objective {objective.expression!r}. The recipes "
             "optimise one metric: report the one that counts."
-        )
-    if config.all_constraints:
-        raise UnsupportedError(
-            f"The experiment has outcome constraints ({config.all_constraints}), which "
-            "the recipes here would not keep. Leave them out, or report an outcome in "
-            "which a violation costs what it costs."
         )
     return objective.metric_names[0], objective.minimize

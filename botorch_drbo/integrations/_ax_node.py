@@ -17,6 +17,7 @@ from ax.core.types import TParameterization
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
 from botorch.exceptions.errors import UnsupportedError
 
+from botorch_drbo.integrations._ax_constraints import limits_of, rooms_of
 from botorch_drbo.integrations._ax_experiment import (
     events_of,
     objective_of,
@@ -124,6 +125,8 @@ class RobustGenerationNode(ExternalGenerationNode):
         words = self.words(experiment)
         metric, minimize = objective_of(experiment)
         recipe = recipe_from_dict(self.algorithm)
+        if limits_of(experiment):
+            recipe.check_takes_constraints()
         if isinstance(recipe, ModelBasedRecipe) and recipe.reference is not None:
             given = recipe.reference
             reference = words.space.context_set(given.points, given.weights)
@@ -138,7 +141,8 @@ class RobustGenerationNode(ExternalGenerationNode):
         outcomes = outcomes_of(experiment, metric)
         if any(variance is not None for _, variance in outcomes.values()):
             recipe.check_uses_contexts("a standard error")
-        events = events_of(experiment, words, outcomes, self._rule)
+        rooms = rooms_of(experiment, self._rule)
+        events = events_of(experiment, words, outcomes, rooms, self._rule)
         return NamedOptimizer.from_state_dict(
             write_state(fresh["config"], fresh["environment"], events),
             space=words.space,

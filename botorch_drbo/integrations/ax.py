@@ -46,6 +46,13 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
+from botorch_drbo.integrations._ax_constraints import (
+    UNMEASURED,
+    is_number,
+    keep_measured,
+    limits_of,
+    metrics_of,
+)
 from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
     is_attached,
@@ -192,6 +199,7 @@ def tell(
         error = InputDataError(f"`context` lacks {missing}: tell all of {names}.")
         rule.refuse_or_warn(error, FAILED)
     of_use = measured is not None and _is_of_use(*measured, rule)
+    limits = {} if raw_data is None else _constraints_told(experiment, raw_data, rule)
     if len(kept) < len(names):
         if raw_data is not None:
             _close(client, trial, f"it was {known}, {dict(raw_data)}")
@@ -202,6 +210,7 @@ def tell(
         trial_index, trial = complete_index, experiment.trials[complete_index]
     if raw_data is not None and measured is not None and of_use:
         keep_outcome(trial, *measured)
+        keep_measured(trial, limits)
         client.complete_trial(trial_index, dict(raw_data))
     elif raw_data is not None:
         _close(client, trial, f"its outcome was {dict(raw_data)}")
@@ -302,12 +311,35 @@ def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
             f"{did_you_mean(metric, raw_data)} Leave `raw_data` out if the outcome is "
             "still out."
         )
-    measurement = raw_data[metric]
-    return (
-        measurement
-        if isinstance(measurement, tuple) and len(measurement) == 2
-        else (measurement, None)
-    )
+    return _mean_and_error(raw_data[metric])
+
+
+def _mean_and_error(measurement: Any) -> tuple[Any, Any]:
+    """A measurement as Ax takes it, a number or a pair."""
+    if isinstance(measurement, tuple) and len(measurement) == 2:
+        return measurement
+    return measurement, None
+
+
+def _constraints_told(
+    experiment: Experiment, raw_data: Mapping[str, Any], rule: OutsideRule
+) -> dict[str, float]:
+    """The finite numbers told of the metrics of outcome constraints."""
+    metrics = metrics_of(limits_of(experiment))
+    if missing := [name for name in metrics if name not in raw_data]:
+        error = InputDataError(
+            f"`raw_data` lacks {missing}, which an outcome constraint needs, got "
+            f"{list(raw_data)}.{did_you_mean(missing[0], raw_data)}"
+        )
+        OutsideRule("skip").refuse_or_warn(error, UNMEASURED)
+    told = {
+        name: _mean_and_error(raw_data[name])[0] for name in metrics if name in raw_data
+    }
+    return {
+        name: mean
+        for name, mean in told.items()
+        if is_number(mean, f"{name!r} in `raw_data`", rule)
+    }
 
 
 def _is_of_use(mean: object, error: object, rule: OutsideRule) -> bool:

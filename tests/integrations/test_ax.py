@@ -688,11 +688,6 @@ def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> Non
         ({"objective": "-cost, -time"}, UnsupportedError, "optimise one metric"),
         ({"objective": "-cost - 2*time"}, UnsupportedError, "optimise one metric"),
         (
-            {"outcome_constraints": ["heat <= 3"]},
-            UnsupportedError,
-            "outcome constraints",
-        ),
-        (
             {"parameter_constraints": ["x + c <= 11"]},
             InputDataError,
             "names \\['c'\\], which are no decisions",
