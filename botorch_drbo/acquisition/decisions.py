@@ -54,7 +54,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         context_set: The reference distribution of the context.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
+        posterior_transform: Combines several outputs into one, or changes the sign.
         num_inputs: The number of columns of ``[x, c]``, for a model that does not state
             it.
 

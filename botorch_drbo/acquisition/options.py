@@ -18,8 +18,9 @@ class ContextOptions(TypedDict, total=False):
     Args:
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign. Sample
-            paths take a ``ScalarizedPosteriorTransform`` of one weight: -1 minimises.
+        posterior_transform: Combines several outputs into one, or changes the sign.
+            Sample paths take a ``ScalarizedPosteriorTransform`` of one weight: -1
+            minimises.
         memory_budget: Bytes for the temporaries of posterior and paths.
     """
 

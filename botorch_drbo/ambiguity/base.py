@@ -82,7 +82,7 @@ class AmbiguitySet(Module, ABC):
 
     @property
     def diameter(self) -> float | None:
-        """The largest distance of two distributions; None if none is known.
+        """The largest distance between two distributions; None if it is unknown.
 
         With a larger radius the set contains every distribution on the contexts.
         """

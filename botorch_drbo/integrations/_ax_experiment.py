@@ -52,7 +52,7 @@ def events_of(
         events.append({"event": kind, "number": len(events) + 1, **fields})
 
     for trial in experiment.trials.values():
-        asked = not is_attached(trial)
+        proposed = not is_attached(trial)
         failed = trial.status is TrialStatus.FAILED
         for arm in trial.arms:
             outcome = None if failed else outcomes.get((trial.index, arm.name))
@@ -62,7 +62,7 @@ def events_of(
             if x is None:
                 continue
             c = words.contexts(arm.parameters, where, rule)
-            if asked:
+            if proposed or (pending and None in c):
                 some_known = any(value is not None for value in c)
                 record("ask", x=[x], **({"context": c} if some_known else {}))
                 num_trials += 1
@@ -133,6 +133,12 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
             mean = stored_mean
         if stored_error is not None and abs(stored_error - error) < _LOST:
             error = stored_error
+        if error < 0:
+            raise InputDataError(
+                f"The standard error of {metric!r} in trial {index} is negative, "
+                f"{error}. Correct it: `client.attach_data({index}, {{{metric!r}: "
+                "(mean, error)})`."
+            )
         variance = None if math.isnan(error) else float(error) ** 2
         found[index, arm] = float(mean), variance
     lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})

@@ -38,15 +38,15 @@ NODE = "botorch_drbo"
 class RobustGenerationNode(ExternalGenerationNode):
     """A node of an Ax generation strategy that runs a recipe.
 
-    A trial that it has generated holds the decision alone, and the contexts that were
-    given as ``fixed_parameters`` because they are known already.
+    A generated trial contains the decision, and the contexts passed as
+    ``fixed_parameters`` because they are already known.
 
     Args:
         context_names: The parameters of the experiment that are contexts.
         algorithm: The recipe, from ``Recipe.to_dict``.
-        num_initial: How many decisions the initial design has.
+        num_initial: The number of decisions in the initial design.
         seed: Determines all random draws.
-        outside: What becomes of a trial that cannot be used.
+        outside: What to do with a trial that cannot be used.
     """
 
     context_names: list[str]
@@ -152,7 +152,7 @@ class RobustGenerationNode(ExternalGenerationNode):
     def _fitted_adapter(self) -> Adapter | None:
         """Ax's own model of what has happened, for its predictions and analyses.
 
-        It knows decision and context as one parameterization; recipes do not use it.
+        It treats decision and context as one parameterization; recipes do not use it.
         """
         experiment = self._experiment
         if experiment is None:

@@ -84,7 +84,7 @@ class Recipe(ABC):
     needs_data: ClassVar[bool] = True
     """Whether ``propose`` needs at least one outcome."""
     uses_contexts: ClassVar[bool] = True
-    """Whether its decisions depend on which contexts are to be expected."""
+    """Whether its decisions depend on the distribution of the context."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
     avoids_failed: ClassVar[bool] = True
@@ -613,7 +613,7 @@ def warn_beyond(
 
     Args:
         radius: What was given.
-        diameter: The largest distance of two distributions; None if none is known.
+        diameter: The largest distance between two distributions; None if it is unknown.
         unit: What both are measured in, in words.
         name: What the user calls the radius.
 

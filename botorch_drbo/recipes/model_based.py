@@ -177,7 +177,8 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
 
     @abstractmethod
@@ -191,7 +192,8 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
 
     @abstractmethod
@@ -202,7 +204,8 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
 
     @abstractmethod

@@ -99,7 +99,7 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def uses_contexts(self) -> bool:
-        """Whether its decisions depend on which contexts are to be expected."""
+        """Whether its decisions depend on the distribution of the context."""
         return self.policy.uses_contexts
 
     @property

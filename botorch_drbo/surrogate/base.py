@@ -105,7 +105,7 @@ class ModelData:
         r"""An unfitted model of these data.
 
         Args:
-            options: What else ``SingleTaskGP`` takes.
+            options: Further arguments of ``SingleTaskGP``.
 
         Returns:
             The model, with the user's units.

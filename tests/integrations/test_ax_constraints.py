@@ -9,6 +9,19 @@ from typing import Any
 
 import pytest
 import torch
+from ax.analysis.analysis import ErrorAnalysisCard, NotApplicableStateAnalysisCard
+from ax.analysis.best_trials import BestTrials
+from ax.analysis.insights import InsightsAnalysis
+from ax.analysis.overview import OverviewAnalysis
+from ax.analysis.plotly.arm_effects import ArmEffectsPlot
+from ax.analysis.plotly.constraint_feasibility import ConstraintFeasibilityPlot
+from ax.analysis.plotly.cross_validation import CrossValidationPlot
+from ax.analysis.plotly.parallel_coordinates import ParallelCoordinatesPlot
+from ax.analysis.plotly.sensitivity import SensitivityAnalysisPlot
+from ax.analysis.plotly.surface.contour import ContourPlot
+from ax.analysis.plotly.surface.slice import SlicePlot
+from ax.analysis.plotly.utility_progression import UtilityProgressionAnalysis
+from ax.analysis.summary import Summary
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -203,3 +216,52 @@ def test_every_recipe_honours_constraints_or_refuses_before_the_first_trial(
         robust.tell(client, index, {"c": world(t)}, measured)
     assert 0.0 <= ask(client)[1] <= 1.0
     assert robust.optimizer(client).recommend().feasibility is not None
+
+
+ANALYSES = (
+    OverviewAnalysis(),
+    InsightsAnalysis(),
+    ArmEffectsPlot("gain"),
+    BestTrials(),
+    ConstraintFeasibilityPlot(),
+    ContourPlot("x", "c", "gain"),
+    CrossValidationPlot(),
+    ParallelCoordinatesPlot("gain"),
+    SensitivityAnalysisPlot("gain"),
+    SlicePlot("c", "gain"),
+    Summary(),
+    UtilityProgressionAnalysis(),
+)
+
+
+def failed(client: Client, analysis: Any) -> list[str]:
+    """The cards of an analysis that show an error, or nothing."""
+    found = list(client.compute_analyses([analysis], display=False))
+    for card in found:
+        found += getattr(card, "children", [])
+    bad = (ErrorAnalysisCard, NotApplicableStateAnalysisCard)
+    return [card.name for card in found if isinstance(card, bad)]
+
+
+@pytest.mark.slow
+def test_the_analyses_that_the_page_names_work_also_after_loading(
+    tmp_path: Path,
+) -> None:
+    client = make("erbo", "heat <= 1.5")
+    for t in range(4):
+        index, x = ask(client)
+        measured = {"gain": x, "heat": heat(x, world(t))}
+        robust.tell(client, index, {"c": world(t)}, measured)
+    path = str(tmp_path / "client.json")
+    client.save_to_json_file(path)
+    client = Client.load_from_json_file(path)
+    robust.recommend(client)
+    page = (Path(__file__).parents[2] / "docs" / "ax.md").read_text()
+    for analysis in ANALYSES:
+        assert f"`{type(analysis).__name__}`" in page
+        assert failed(client, analysis) == []
+    ask(client)  # a running trial has no context
+    hidden = ContourPlot("x", "c", "gain", display_sampled=False)
+    assert failed(client, ContourPlot("x", "c", "gain")) == ["ContourPlot"]
+    assert failed(client, hidden) == []
+    assert failed(client, SlicePlot("c", "gain", display_sampled=False)) == []
