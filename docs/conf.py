@@ -20,6 +20,7 @@ from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
     name_links,
     recipe_page,
     root_pages,
+    versions_page,
 )
 
 project = "botorch_drbo"
@@ -64,6 +65,7 @@ bibtex_reference_style = "author_year"
 
 
 (DOCS / "api" / "recipes.md").write_text(recipe_page.page())
+versions_page.PAGE.write_text(versions_page.page())
 api_pages.write()
 root_pages.write()
 gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git

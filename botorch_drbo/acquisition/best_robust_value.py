@@ -52,7 +52,8 @@ def best_robust_value(
             the last ``d_c``.
         posterior_transform: Makes one output of several, or changes the sign; the same
             as that of the acquisition function.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
         memory_budget: Bytes for the temporaries of the posterior.
 
     Returns:

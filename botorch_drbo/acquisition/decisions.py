@@ -54,8 +54,9 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         context_set: The reference distribution of the context.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        posterior_transform: Combines several outputs into one, or changes the sign.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
 
     Raises:
         InputDataError: A context set that is none.
@@ -111,7 +112,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
 
     @property
     def X_pending(self) -> Tensor | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Decisions ``m x d_x`` whose outcomes are on the way, or None."""
+        """Decisions ``m x d_x`` that are being evaluated, or None."""
         return self._X_pending
 
     @X_pending.setter
@@ -164,14 +165,14 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         """Take pending decisions into account, ``m x d_x``, or none."""
 
     def ranking(self, X: Tensor) -> Tensor:
-        r"""Evaluate what decisions are ranked by before an ascent begins.
+        r"""Evaluate a cheap ranking of decisions, used to choose starting points.
 
         Args:
             X: Decisions, ``b x 1 x d_x``.
 
         Returns:
-            Numbers in nearly the order of the values, which may cost far more, ``b``,
-            without a gradient; by default the values themselves.
+            Numbers in nearly the order of the values, ``b``, without a gradient; by
+            default the values themselves.
         """
         with torch.no_grad():
             return self(X)

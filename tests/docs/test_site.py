@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from docs.sphinx_parts import (
     inventories,
     name_links,
     root_pages,
+    versions_page,
 )
 from tests.test_public_api import NO_NAMES, PUBLIC_PACKAGES, public_names
 
@@ -118,6 +120,18 @@ def test_both_spellings_are_one_word(british: str, american: str) -> None:
     language = both_spellings.BothSpellings({})
     assert language.stem(british) == language.stem(american)
     assert "kept.has(lower)" in language.js_stemmer_code
+
+
+def test_the_page_of_versions_names_what_is_installed_and_what_exists() -> None:
+    rows = [line.split(" | ") for line in versions_page.page().splitlines()]
+    table = {cells[0].strip("| "): cells[1:] for cells in rows if len(cells) == 4}
+    for host in ("botorch", "ax-platform", "optuna", "xopt", "dask"):
+        assert table[host][0] == importlib.metadata.version(host)
+    assert table["botorch"][1] == "`>=0.18.1`"
+    assert table["dask"][1] == "`>=2026.8`"  # the extra in brackets left out
+    for row in versions_page.ROWS:
+        for path in row.paths:
+            assert (ROOT / path).exists(), path
 
 
 def test_links_of_root_pages_lead_somewhere(tmp_path, monkeypatch) -> None:
