@@ -38,8 +38,8 @@ class MinimaxApproximation(AmbiguitySet):
     .. math:: S^2 = f^\top K^{-1} f - \frac{(1^\top K^{-1} f)^2}{1^\top K^{-1} 1},
 
     which is at least ``-delta(0)``, with equality if all atoms have mass. The tangent
-    is still a lower bound, and costs two matrix products. With a ``jitter`` and a smooth
-    kernel on ``n`` contexts these are of ``n x r`` matrices, with ``r`` about 20.
+    is still a lower bound, and costs two matrix products. With a ``jitter`` and a
+    smooth kernel on ``n`` contexts these are of ``n x r`` matrices, ``r`` about 20.
 
     The returned weights sum to one and attain the value. Some may be negative, because
     the tangent ignores the sign constraint.
