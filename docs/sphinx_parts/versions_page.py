@@ -81,7 +81,9 @@ ROWS = (
     ),
     Row("pandas", "tables of named variables", ("tests/space", "docs/tables.md")),
     Row(
-        "dask", "evaluations on a local cluster", ("tests/optimizer/test_evaluations_killed.py", "docs/cluster.md")
+        "dask",
+        "evaluations on a local cluster",
+        ("tests/optimizer/test_evaluations_killed.py", "docs/cluster.md"),
     ),
     Row("joblib", "workers of the benchmarks", ("tests/benchmarks",)),
     Row("pyarrow", "result files of the benchmarks", ("tests/benchmarks",)),
