@@ -1,4 +1,4 @@
-"""What an experiment of Ax has seen, as the events of a run."""
+"""The trials of an Ax experiment, as the events of a run."""
 
 from __future__ import annotations
 
