@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
@@ -36,7 +38,8 @@ class MinimaxApproximation(AmbiguitySet):
     .. math:: S^2 = f^\top K^{-1} f - \frac{(1^\top K^{-1} f)^2}{1^\top K^{-1} 1},
 
     which is at least ``-delta(0)``, with equality if all atoms have mass. The tangent
-    is still a lower bound, and costs two matrix products.
+    is still a lower bound, and costs two matrix products. With a ``jitter`` and a
+    smooth kernel on ``n`` contexts these are of ``n x r`` matrices, ``r`` about 20.
 
     The returned weights sum to one and attain the value. Some may be negative, because
     the tangent ignores the sign constraint.
@@ -129,24 +132,25 @@ class MinimaxApproximation(AmbiguitySet):
         tangent = torch.where(descends > 0, tangent, vertex)
 
         # Chord from E at zero to min f at eps* = d(p, vertex).
+        away = vertex - start.weights
         chord_end, chord_end_gradient = self._distance_to_vertex(weights, worst_atom)
         saturated = radius >= chord_end
         chord_end = torch.where(chord_end > 0, chord_end, 1.0)
         share = torch.where(saturated, 1.0, radius / chord_end)
         share_slope = torch.where(saturated, 0.0, 1 / chord_end)  # d share / d radius
-        chord = start.weights + share * (vertex - start.weights)
-        chord_direction = vertex - start.weights
+        chord = start.weights + share * away
 
         def gradient() -> Tensor:
             gradient = (descends + 1 - share) * start_gradient()
-            return 0.5 * (gradient + drop * share * share_slope * chord_end_gradient)
+            end_gradient = drop * share * share_slope * chord_end_gradient()
+            return 0.5 * (gradient + end_gradient)
 
         # The mean of both lines.
         return Solution(
             weights=0.5 * (tangent + chord),
             multiplier=0.5 * (descends * slope + share_slope * drop).squeeze(-1),
             reference_gradient=gradient,
-            direction=0.5 * (descends * along + share_slope * chord_direction),
+            direction=0.5 * (descends * along + share_slope * away),
         )
 
     def _at_zero(self, values: Tensor, weights: Tensor, zero: Tensor) -> Solution:
@@ -171,26 +175,25 @@ class MinimaxApproximation(AmbiguitySet):
             distance = p @ ball._ground.to(p)
         else:
             assert isinstance(ball, MaximumMeanDiscrepancy)
-            factor = ball.factor.to(p)
-            distance = factor.square().sum(-1) - 2 * (p @ factor) @ factor.mT
+            distance = ball.centred.squared_distances(p)
         return torch.where(allowed, distance, torch.inf).argmin(-1, keepdim=True)
 
-    def _distance_to_vertex(self, p: Tensor, atom: Tensor) -> tuple[Tensor, Tensor]:
+    def _distance_to_vertex(
+        self, p: Tensor, atom: Tensor
+    ) -> tuple[Tensor, Callable[[], Tensor]]:
         """``d(p, point mass)``, ``... x 1``, and its gradient in ``p``, ``... x n``."""
         ball = self.ambiguity_set
         if isinstance(ball, TotalVariation):
             vertex = torch.zeros_like(p).scatter(-1, atom, 1.0)
-            return 2 * (1 - p.gather(-1, atom)), -2 * vertex
+            return 2 * (1 - p.gather(-1, atom)), lambda: -2 * vertex
         if isinstance(ball, Wasserstein):
             cost = ball._ground.to(p).mT[atom.squeeze(-1)]  # ... x n
-            return (p * cost).sum(-1, keepdim=True), cost
+            return (p * cost).sum(-1, keepdim=True), lambda: cost
         assert isinstance(ball, MaximumMeanDiscrepancy)
-        factor = ball.factor.to(p)
-        difference = p @ factor - factor[atom.squeeze(-1)]
-        distance = torch.linalg.vector_norm(difference, 2, -1, keepdim=True)
-        return distance, (difference @ factor.mT) / torch.where(
-            distance > 0, distance, 1.0
-        )
+        difference = p.scatter(-1, atom, p.gather(-1, atom) - 1)
+        distance = ball.centred.distance(difference)
+        positive = torch.where(distance > 0, distance, 1.0)
+        return distance, lambda: ball.centred.product(difference) / positive
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The distance of the set that is approximated.

@@ -177,8 +177,7 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and the contexts to which
-            mass may move.
+            The reference, the set around it, and the contexts to which mass may move.
         """
 
     @abstractmethod

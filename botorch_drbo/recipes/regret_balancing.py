@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, is_finite_number
+from botorch_drbo._validation import check_count, check_positive, is_finite_number
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.empirical import Empirical
@@ -120,6 +120,11 @@ class RegretBalancing(ModelBasedRecipe):
         num_design: The number of outcomes in the initial design; None for ``2 * (d_x +
             1)``, the optimizer's default. Pass the same number to both.
         elimination_constant: ``c``: with a larger value guesses are eliminated later.
+        noise_ratio: The paper's :math:`\lambda`: the noise variance over the prior
+            variance, with which the bases compute their posteriors, their bounds and
+            :math:`\gamma`. It need not be the real noise. A larger one makes
+            :math:`\gamma` smaller, hence more guesses and a smaller enlargement. None
+            for that of the model. The recommendation uses the model itself.
 
     Raises:
         InputDataError: An option outside its range.
@@ -158,6 +163,7 @@ class RegretBalancing(ModelBasedRecipe):
     misspecifications: tuple[float, ...] | None = None
     num_design: int | None = None
     elimination_constant: float = 1.5
+    noise_ratio: float | None = None
 
     def __post_init__(self) -> None:
         """Check that there is no model, and the horizon, beta and reward range."""
@@ -188,6 +194,8 @@ class RegretBalancing(ModelBasedRecipe):
             raise InputDataError(
                 f"`delta` must be strictly between 0 and 1, got {self.delta!r}."
             )
+        if self.noise_ratio is not None:
+            check_positive(self.noise_ratio, "noise_ratio")
         constant = _number(self.elimination_constant, "elimination_constant")
         norm = 0.0 if self.norm_bound is None else self.norm_bound
         guesses: tuple[float, ...] = ()
@@ -231,13 +239,15 @@ class RegretBalancing(ModelBasedRecipe):
         """
         self._check(ObservedRound(history, space), needs_data=True)
         model = self.decision_model(history, space)
-        return self._replay(KnownPrior.of(model), history, space, num_pending)
+        return self._replay(
+            KnownPrior.of(model, self.noise_ratio), history, space, num_pending
+        )
 
     def exploring(
         self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:
         r"""The enlarged confidence bound of the base whose turn it is."""
-        prior = KnownPrior.of(state.model)
+        prior = KnownPrior.of(state.model, self.noise_ratio)
         history, space = state.history, state.space
         num_pending = 0 if X_pending is None else len(X_pending)
         game = self._replay(prior, history, space, num_pending)
@@ -372,7 +382,7 @@ class RegretBalancing(ModelBasedRecipe):
             * math.sqrt(2.0 * n * gain / math.log1p(1.0 / prior.noise_ratio))
         )
         # The size of the kernel cancels in the second term, as it does in the score.
-        enlargement = guess * (high - low) * math.sqrt(t) / prior.noise_std
+        enlargement = guess * (high - low) * math.sqrt(t / prior.regularization)
         width = self._sqrt_beta(prior, space, t) + enlargement
         return min(float(n), 2.0 * width * sigmas + 2.0 * guess * n)
 

@@ -15,6 +15,7 @@ from docs.sphinx_parts import (
     inventories,
     name_links,
     root_pages,
+    table_breaks,
     versions_page,
 )
 from tests.test_public_api import NO_NAMES, PUBLIC_PACKAGES, public_names
@@ -100,6 +101,16 @@ def test_attributes_that_only_instances_have_are_known() -> None:
     assert name_links.has_attribute(owner, "points")
     assert name_links.has_attribute(owner, "empirical")
     assert not name_links.has_attribute(owner, "no_such_attribute")
+
+
+def test_code_in_tables_breaks_at_punctuation_and_stays_what_it_is_elsewhere() -> None:
+    code = '<span class="pre">a.b_c(&quot;TotalVariation&quot;)</span>'
+    page = f'{code}<table class="docutils x"><td>gp_ucb {code}</td></table>{code}'
+    broken = "a.<wbr>b_<wbr>c(&quot;Total<wbr>Variation&quot;)"
+    assert table_breaks.with_breaks(page) == (
+        f'{code}<table class="docutils x"><td>gp_ucb <span class="pre">{broken}</span>'
+        f"</td></table>{code}"
+    )
 
 
 @pytest.mark.parametrize(
