@@ -41,12 +41,12 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
 
     ``set_X_pending(P)`` and ``acqf.X_pending = P`` are the same thing.
 
-    Casts (``acqf.float()``) reach the numbers of the acquisition function itself. The
-    model keeps its dtype, and what is computed from it: values are computed in that
-    dtype, and returned in the one of ``X``. To another device all of it moves.
+    Casts (``acqf.float()``) change the buffers of the acquisition function itself. The
+    model keeps its dtype: values are computed in that dtype and returned in the dtype
+    of ``X``. ``.to(device)`` moves everything.
 
-    In inference mode values are found without a graph, and what is kept (all of it,
-    where the object is made there) can give gradients later.
+    In inference mode, values are computed without a graph, but gradients remain
+    possible later, also if the object was constructed in inference mode.
 
     Args:
         model: A BoTorch model of the joint input ``[x, c]``; a ``ModelListGP`` of one
@@ -59,9 +59,9 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
             it.
 
     Raises:
-        InputDataError: A context set that is none.
+        InputDataError: The context set has another type.
         BotorchTensorDimensionError: Context columns that do not fit the model.
-        UnsupportedError: A model that does not tell its inputs.
+        UnsupportedError: A model that does not state its inputs.
     """
 
     __signature__: ClassVar[Signature]
@@ -89,7 +89,8 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         self._X_pending: Tensor | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Whatever is built is built outside inference mode, for later gradients.
+        """Construct objects outside inference mode, so that gradients are possible
+        later.
 
         Tools and hosts read off the signature which options a class takes.
         """

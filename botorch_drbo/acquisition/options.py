@@ -33,7 +33,8 @@ class MomentOptions(ContextOptions, total=False):
     r"""Options of what follows from moments: those of ``ContextOptions``, and these.
 
     Args:
-        num_pending_contexts: Contexts that stand for each pending decision's own.
+        num_pending_contexts: The number of contexts that represent the unknown context
+            of each pending decision.
         num_inputs: The number of columns of ``[x, c]``, for a model that does not state
             it.
         method: How moments are computed; see ``marginal_posterior``.
@@ -58,7 +59,7 @@ class ConfidenceBoundOptions(PosteriorOptions, total=False):
     r"""Keyword options of every confidence bound.
 
     Args:
-        misspecification: By how much the outcome may differ from every function that
+        misspecification: The largest difference between the outcome and a function that
             the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
 
     Example:

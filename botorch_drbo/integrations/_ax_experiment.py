@@ -1,4 +1,4 @@
-"""What an experiment of Ax has seen, as the events of a run."""
+"""The trials of an Ax experiment, as the events of a run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def events_of(
         events.append({"event": kind, "number": len(events) + 1, **fields})
 
     for trial in experiment.trials.values():
-        proposed = not is_attached(trial)
+        asked = not is_attached(trial)
         failed = trial.status is TrialStatus.FAILED
         for arm in trial.arms:
             outcome = None if failed else outcomes.get((trial.index, arm.name))
@@ -62,7 +62,7 @@ def events_of(
             if x is None:
                 continue
             c = words.contexts(arm.parameters, where, rule)
-            if proposed or (pending and None in c):
+            if asked:
                 some_known = any(value is not None for value in c)
                 record("ask", x=[x], **({"context": c} if some_known else {}))
                 num_trials += 1

@@ -1,4 +1,4 @@
-"""What every host needs: its record as a run of ours, and a decision with its names."""
+"""What every host needs: its trials as a run, and a decision by name."""
 
 from __future__ import annotations
 
@@ -154,12 +154,12 @@ STRICT = OutsideRule("raise")
 @final
 @dataclass(frozen=True)
 class Reader:
-    """Reads the record of a host as trials of ours.
+    """Reads the trials of a host.
 
     Attributes:
         decisions: The columns of a decision.
         contexts: Those of a context.
-        rule: What becomes of a trial that is none of this problem.
+        rule: What to do with a trial that cannot be used.
     """
 
     decisions: Mapping[str, Variable]

@@ -380,7 +380,7 @@ def _check_goes_on(
         raise InputDataError(
             f"Trial {trial.index} has ended as {trial.status.name}{reason}."
         )
-    if is_attached(trial) and any(context.get(n) != v for n, v in shown.items()):
+    if is_attached(trial) and shown != dict(context):
         raise InputDataError(
             f"Trial {trial.index} has the context {shown} already. If that was a "
             f"mistake, `client.mark_trial_failed({trial.index})` and attach what "

@@ -1,7 +1,7 @@
 r"""Every recipe as a sampler of `Optuna <https://optuna.org>`_ (extra ``[optuna]``).
 
-The objective suggests a decision; then the world shows the context, which is written to
-the trial as user attributes of its name.
+The objective suggests a decision; then the context is observed, which is written to the
+trial as user attributes of its name.
 """
 
 from __future__ import annotations

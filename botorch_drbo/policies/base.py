@@ -1,4 +1,4 @@
-"""How the next decision is sought."""
+"""How the next decision is found."""
 
 from __future__ import annotations
 

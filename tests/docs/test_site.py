@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,23 @@ def test_links_of_root_pages_lead_somewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(root_pages, "ROOT", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"A\.md links to missing\.md"):
         root_pages.copied("A.md")
+
+
+ANSWERS = {"is_stationary(ScaleKernel(RQKernel()))", "HyperparameterDraws(num_draws=4)"}
+
+
+def test_examples_show_what_a_user_wants_to_see() -> None:
+    """An example that prints True alone is a test; two of them are answers."""
+    paths = [*(ROOT / "docs").glob("*.md"), *(ROOT / "botorch_drbo").rglob("*.py")]
+    bare = [
+        f"{path.relative_to(ROOT)}: {source.strip()}"
+        for path in paths
+        for source, answer in pairwise(path.read_text().splitlines())
+        if re.fullmatch(r"\(?True(, True)*\)?", answer.strip())
+        and source.strip().startswith((">>>", "..."))
+        and not any(known in source for known in ANSWERS)
+    ]
+    assert bare == []
 
 
 def images(text: str) -> list[str]:

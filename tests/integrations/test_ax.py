@@ -461,16 +461,6 @@ def test_a_negative_standard_error_is_refused_and_can_be_corrected() -> None:
     assert [t.y_variance for t in trials if t.y is not None] == [0.25]
 
 
-def test_a_trial_attached_without_its_context_is_avoided_until_it_is_told() -> None:
-    client = make()
-    index = client.attach_trial({"x": 0.5})
-    assert robust.optimizer(client).pending["x"].tolist() == [0.5]
-    robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
-    seen = robust.optimizer(client)
-    assert seen.history[["x", "c", "cost"]].to_numpy().tolist() == [[0.5, 11.0, 1.0]]
-    assert len(seen.pending) == 0
-
-
 def test_a_trial_of_several_arms_cannot_be_told_one_context() -> None:
     client = make()
     experiment = client._experiment
