@@ -93,7 +93,7 @@ versions: floors newest  ## both
 
 attacks: $(STAMP)  ## the random problems and damaged files, many of each (15 minutes of one core)
 	BOTORCH_DRBO_ATTACKS=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/attacks tests/optimizer/test_damage.py
+		tests/attacks tests/optimizer/test_damage.py tests/optimizer/test_all_problems.py
 
 mutants: $(STAMP)  ## 200 small faults, one at a time: how many do the tests notice (hours)
 	$(BIN)/python -m tests.mutation --sample 200 --seed 1 --out build/mutants.jsonl

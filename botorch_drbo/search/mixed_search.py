@@ -107,7 +107,8 @@ def _ascent(
     max_iterations: int,
 ) -> Tensor:
     """From starts with the same discrete values, ``k x 1 x d_x`` to ``k x d_x``."""
-    fixed = {j: starts[0, 0, j].item() for j in stepwise}
+    # By column: BoTorch gives them to nonlinear constraints in the order of this.
+    fixed = {j: starts[0, 0, j].item() for j in sorted(stepwise)}
     if len(fixed) == space.d_x:
         return starts.squeeze(-2)
     nonlinear = [

@@ -137,7 +137,7 @@ def simulate(path):
     simulator.wait()
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup ignores it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `pytest &` ignores it
     with Engine(simulate) as engine:
         engine.start(0, sys.argv[1])
         engine.wait()

@@ -102,6 +102,24 @@ def test_steps_and_ascents_find_the_best_of_all_combinations() -> None:
     assert torch.equal(space.snap(found), found)
 
 
+def test_a_constraint_sees_the_category_before_the_whole_number_as_they_are() -> None:
+    """BoTorch gives a constraint fixed values by their order, not by their column."""
+    space = SearchSpace(
+        rows([0.0, 10.0, 0.0], [2.0, 14.0, 8.0]),
+        CONTEXTS,
+        discrete={2: range(9)},
+        categories={0: 3},
+        # The third kind, and the number 2, leave x up to 13.
+        nonlinear_inequality_constraints=(
+            lambda X: 15.0 - X[..., 1] - 4.0 * (X[..., 0] - 2.0).abs() - X[..., 2],
+        ),
+    )
+    cube = InUnitCube(Linear(0.0, 1.0, 0.0), space.bounds)
+    starts = cube.to_cube(rows([2.0, 11.0, 2.0])).unsqueeze(-2)
+    found = climb(cube, space, starts, raw_samples=8, max_iterations=50)
+    assert found[:, 1].max().item() == pytest.approx(13.0, abs=1e-5)
+
+
 def test_values_in_the_cube_by_hand() -> None:
     space = SearchSpace(BOX, CONTEXTS, discrete={1: (-3.0, -1.0, 5.0)})
     assert _in_cube(space, 1, (-3.0, -1.0, 5.0)) == [0.0, 0.25, 1.0]
