@@ -20,6 +20,8 @@ from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
     name_links,
     recipe_page,
     root_pages,
+    table_breaks,
+    versions_page,
 )
 
 project = "botorch_drbo"
@@ -64,6 +66,7 @@ bibtex_reference_style = "author_year"
 
 
 (DOCS / "api" / "recipes.md").write_text(recipe_page.page())
+versions_page.PAGE.write_text(versions_page.page())
 api_pages.write()
 root_pages.write()
 gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git
@@ -83,6 +86,7 @@ def link_citations(app, what, name, obj, options, lines) -> None:
 def setup(app) -> None:
     app.connect("autodoc-process-docstring", link_citations)
     app.connect("autodoc-process-docstring", api_pages.add_methods)
+    app.connect("html-page-context", table_breaks.add_breaks)
     app.add_directive("public-names", api_pages.PublicNames)
     app.add_transform(figure_texts.FigureTexts)
     app.add_post_transform(name_links.LinkNames)

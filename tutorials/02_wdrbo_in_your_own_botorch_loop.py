@@ -44,7 +44,8 @@
 # used in a factory, where the temperature is 0.6 on average and varies twice as much. A
 # fine adjustment (a small $x$) is best in the laboratory, and loses much for every bit
 # of temperature; a coarse one tolerates it. This is the illustration of Figure 1 in the
-# paper of WDRBO.
+# paper of WDRBO. The case was chosen because robustness pays there; on many problems it
+# does not ([what was measured](../docs/methods.md#what-was-measured)).
 
 # %%
 import os

@@ -20,7 +20,9 @@
 # A model is tuned on validation data, and used on other data. If these have moved
 # (other patients, another season, another camera), the hyper-parameter that was best in
 # validation can be a bad one. After this page you can tune for data that have moved by
-# an amount that you name, and you know what that costs where nothing moves.
+# an amount that you name, and you know what that costs where nothing moves. The case
+# was chosen because robustness pays there; on many problems it does not
+# ([what was measured](../docs/methods.md#what-was-measured)).
 
 # %%
 import os

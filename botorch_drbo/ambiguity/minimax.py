@@ -16,11 +16,11 @@ from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
 
 class MinimaxApproximation(AmbiguitySet):
-    r"""Two straight lines in place of the worst case over another set.
+    r"""An approximation of the worst case over another set by two straight lines.
 
-    The worst-case value ``v`` of the other set is convex in the radius. So it lies
-    above its tangent at zero and, up to the radius at which the adversary reaches the
-    minimum, below the chord:
+    The worst-case value ``v`` of the other set is convex in the radius. It therefore
+    lies above its tangent at zero and below the chord up to the radius at which the
+    adversary reaches the minimum:
 
     .. math::
         \max(E - \epsilon S, f_{\min}) \le v(\epsilon) \le
@@ -31,24 +31,23 @@ class MinimaxApproximation(AmbiguitySet):
     bounds: of all numbers between them, the one with the smallest largest error. It
     costs one sensitivity at radius zero and no worst case.
 
-    Of ``MaximumMeanDiscrepancy`` that sensitivity is a quadratic program as soon as
-    atoms have no mass, which may not become negative. There ``S`` is that of the ball
-    without ``q >= 0``,
+    For ``MaximumMeanDiscrepancy`` this sensitivity is a quadratic program if some atoms
+    have no mass, because their weights may not become negative. In this case ``S`` is
+    the sensitivity of the ball without ``q >= 0``,
 
     .. math:: S^2 = f^\top K^{-1} f - \frac{(1^\top K^{-1} f)^2}{1^\top K^{-1} 1},
 
-    which is at least ``-delta(0)``, and equal to it if all atoms have mass: the tangent
-    is a lower bound all the same, and costs two matrix products. With a ``jitter`` and
-    a smooth kernel on ``n`` contexts these are of ``n x r`` matrices, with ``r`` about
-    20.
+    which is at least ``-delta(0)``, with equality if all atoms have mass. The tangent
+    is still a lower bound, and costs two matrix products. With a ``jitter`` and a
+    smooth kernel on ``n`` contexts these are of ``n x r`` matrices, ``r`` about 20.
 
-    The returned weights sum to one and attain the value; the tangent ignores that
-    weights cannot be negative, and so some may be.
+    The returned weights sum to one and attain the value. Some may be negative, because
+    the tangent ignores the sign constraint.
 
     Args:
         ambiguity_set: The set to approximate. Its sensitivity at radius zero must be
             finite: ``TotalVariation``, ``MaximumMeanDiscrepancy`` or ``Wasserstein``.
-            Its radius is taken over now; later changes to it are not seen.
+            Its radius is copied at construction; later changes have no effect.
 
     Raises:
         InputDataError: A set of another kind.

@@ -36,28 +36,28 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
     .. math:: d(p, q) = \sqrt{(p - q)^\top K (p - q)} \le \epsilon
 
-    The radius has the units of the square root of the kernel matrix: with a kernel
-    of variance one, no two distributions are farther apart than ``sqrt(2)``. Mass may
-    move onto atoms of reference weight zero.
+    The radius has the units of the square root of the kernel matrix: with a kernel of
+    variance one, two distributions are at most ``sqrt(2)`` apart. Mass may move to
+    atoms of reference weight zero.
 
-    Each row is solved by the first of these that succeeds. A point mass on the lowest
-    score that lies in the ball is the answer. If the closed form without ``q >= 0``
-    happens to have no negative weight, it is the answer (small radius,
-    well-conditioned matrix). A primal-dual active-set method
-    [Hintermuller2002activeset]_ finds which weights are zero, from the closed form or
-    from a low-rank version of what follows. The other rows go to a primal-dual
-    interior-point method ([NesterovTodd1997]_, [Mehrotra1992]_), with the dual
+    Each row is solved by the first of these methods that succeeds: a point mass on the
+    lowest score, if it lies in the ball; the closed form without ``q >= 0``, if it has
+    no negative weight (small radius, well-conditioned matrix); a primal-dual active-set
+    method [Hintermuller2002activeset]_, started from the closed form or from a low-rank
+    version of the next method; a primal-dual interior-point method
+    ([NesterovTodd1997]_, [Mehrotra1992]_) with the dual
 
     .. math:: v = \max_{u \in R^r} \min_i (f + L u)_i - p^\top L u - \epsilon \|u\|
 
-    where ``K = L L'`` has as many columns as the radius can tell from zero: about 20
-    for a smooth kernel on a grid of 100. Each answer carries a certificate, its duality
-    gap: ``q`` bounds the value from above and ``u`` from below.
+    where ``K = L L'`` and ``L`` has as many columns as differ from zero at the scale of
+    the radius: about 20 for a smooth kernel on a grid of 100. Each result has a
+    certificate, its duality gap: ``q`` bounds the value from above and ``u`` from
+    below.
 
-    Eigenvalues below ``2e-16`` of the largest are rounding errors of ``K``, and are
-    raised to it. So at radius zero ``q`` is ``p`` even if ``K`` is singular, and for a
-    radius below ``1e-7`` a nearly singular matrix says little: use a kernel matrix with
-    more jitter there.
+    Eigenvalues below ``2e-16`` of the largest are rounding errors of ``K`` and are
+    raised to this value. At radius zero ``q`` is therefore ``p`` even if ``K`` is
+    singular. For a radius below ``1e-7``, add more jitter to a nearly singular kernel
+    matrix.
 
     Args:
         radius: The largest distance, a scalar ``>= 0``.
@@ -236,9 +236,9 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone, warm-started from the last call.
 
-        An ascent solves nearly the same problem again and again: the active set of the
-        last one is the warm start. So a value may differ from that of ``worst_case`` by
-        its accuracy, 1e-10 of the range of scores.
+        Gradient ascent solves many nearly equal problems, so the active set of the
+        previous call is the warm start. A value may differ from that of ``worst_case``
+        by its accuracy, 1e-10 of the range of the scores.
 
         Args:
             values: Scores, ``... x n``.

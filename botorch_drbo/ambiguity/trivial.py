@@ -78,9 +78,9 @@ class FullSimplex(AmbiguitySet):
 
     .. math:: v = \min_i f_i
 
-    Atoms of reference weight zero count too, contexts off the list never: the list is
-    the definition. Known as robust optimisation (RO); over an interval of contexts it
-    is StableOpt [Bogunovic2018stableopt]_.
+    Atoms of reference weight zero count too; contexts that are not on the list never
+    do. This is robust optimisation (RO), and over an interval of contexts StableOpt
+    [Bogunovic2018stableopt]_.
 
     Example:
         >>> values, weights = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5])

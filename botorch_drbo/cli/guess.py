@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from botorch_drbo.cli.columns import as_number
 from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.options import STATUS
 from botorch_drbo.space import Category, Continuous, Integer, Log, Variable
 
 _LOW_IS_GOOD = ("cost", "costs", "loss", "error", "waste", "emissions", "regret")
@@ -104,8 +105,11 @@ def guess_minimize(outcome: str) -> bool:
 
 def guess_contexts(names: list[str], file: CsvFile, outcome: str) -> list[str]:
     """The columns that are met: empty where the outcome is out, or called like it."""
-    outcomes = file.column(outcome)
-    waiting = [line for line, word in outcomes.items() if not word]
+    # A row with a status has failed, or was withdrawn: its context may have been met.
+    over = file.column(STATUS) if STATUS in file.header else {}
+    waiting = [
+        line for line, y in file.column(outcome).items() if not (y or over.get(line))
+    ]
     cells = {name: file.column(name) for name in names}
     empty = [n for n in names if waiting and not any(cells[n][i] for i in waiting)]
     if empty and len(empty) < len(names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -98,7 +99,10 @@ def written(
         lines.append(
             f"status = {as_toml(STATUS)}  # `failed` there: no outcome will come"
         )
-    lines += ["", *_OTHER_KEYS.splitlines()]
+    others = _OTHER_KEYS.splitlines()
+    if limits:
+        others = [line for line in others if not line.startswith("# limits")]
+    lines += ["", *others]
     by_hand = {"decisions": decisions is not None, "contexts": contexts is not None}
     for table, names in tables.items():
         if not names:
@@ -172,8 +176,8 @@ def _ask_contexts(usable: list[str], file: CsvFile, outcome: str) -> list[str]:
     if not guess:
         raise InputDataError(
             f"Which of the columns {usable} do you choose, and which do you meet? The "
-            f"file does not say. Write --contexts {' '.join(usable[-1:])} with those "
-            "that you meet; the others are then taken for decisions."
+            "file does not say. Name those that you meet: --contexts "
+            f"{shlex.join(usable[-2:])}, say. The others are then taken for decisions."
         )
     return guess
 

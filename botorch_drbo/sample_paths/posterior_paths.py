@@ -45,20 +45,21 @@ class _ContextSide(NamedTuple):
 class PosteriorPaths(Module):
     r"""Sample paths of a model's posterior over ``z = [x, c]``.
 
-    A path is a path of the prior, corrected by what the data say about it
-    (Matheron's rule [Wilson2020pathwise]_):
+    A path is a sample path of the prior, corrected by the data (Matheron's rule
+    [Wilson2020pathwise]_):
 
     .. math:: f(z) = m(z) + g(z) + k(z, Z)\,(K + \sigma^2 I)^{-1}
         \big(y - m(Z) - g(Z) - \epsilon\big)
 
     with ``g`` a sum of random cosines whose frequencies come from the kernel's spectral
-    density [RahimiRecht2007]_. Each path has frequencies of its own, so over paths the
-    mean and the covariance are exactly those of ``model.posterior``, however few
-    features there are; with more features a path comes closer to being Gaussian.
+    density [RahimiRecht2007]_. Each path has its own frequencies, so the mean and the
+    covariance over paths are exactly those of ``model.posterior`` for any number of
+    features; with more features the distribution of a path is closer to a Gaussian
+    process.
 
-    A path is a function: the same inputs always give the same values, and gradients in
-    ``X`` and ``contexts`` are right. Once drawn, paths do not follow the model. After
-    new data or new hyper-parameters, make a new object.
+    A path is a function: the same inputs always give the same values, and has gradients
+    in ``X`` and ``contexts``. Paths do not follow later changes of the model: after new
+    data or new hyper-parameters, make a new object.
 
     Where decisions and contexts enter the kernel through one sum (``g``), or through
     factors of their own (RBF, and products like ``k_x * k_c``), all decisions at all
@@ -71,8 +72,8 @@ class PosteriorPaths(Module):
         context_indices: The model's input columns that hold the context.
         num_paths: How many paths ``P``.
         num_features: Frequencies of each path; each has a sine and a cosine.
-        seed: Determines all random draws. The draws are made on the CPU by a generator
-            of their own: equal seeds give equal paths on every device.
+        seed: Determines all random draws. The draws use a separate generator on the
+            CPU, so equal seeds give equal paths on every device.
         posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight:
             a path is multiplied by it, and shifted by the offset.
         memory_budget: Bytes for the temporaries of one evaluation.
@@ -81,7 +82,7 @@ class PosteriorPaths(Module):
         UnsupportedError: A model for which ``supports_paths`` gives a reason.
         InputDataError: Numbers that are not counts, or fewer features than the
             kernel has summands.
-        BotorchTensorDimensionError: Context columns that the model has not.
+        BotorchTensorDimensionError: Context columns that the model does not have.
 
     Example:
         >>> import torch

@@ -116,8 +116,8 @@ class Integer(Variable):
         InputDataError: Not whole, or not in order.
 
     Example:
-        >>> 1_000_000 in Integer(0, 10**8).values
-        True
+        >>> Integer(0, 10**8).values
+        range(0, 100000001)
     """
 
     lower: int
@@ -170,7 +170,8 @@ class Ordinal(Variable):
         choices: The numbers, two at least.
 
     Raises:
-        InputDataError: Fewer than two, the same twice, or no finite numbers.
+        InputDataError: Fewer than two choices, duplicates, or choices that are not
+            finite numbers.
 
     Example:
         >>> Ordinal([10, 2.5, 40]).values
@@ -229,7 +230,8 @@ class Category(Variable):
         choices: The names, two at least.
 
     Raises:
-        InputDataError: Fewer than two, the same twice, or no strings.
+        InputDataError: Fewer than two choices, duplicates, or choices that are not
+            strings.
 
     Example:
         >>> Category(["sun", "rain"]).bounds

@@ -102,6 +102,26 @@ def test_columns_that_are_empty_where_the_outcome_is_out_are_contexts(
     assert list(problem(data)["contexts"]) == ["b"]
 
 
+def test_init_finds_contexts_by_the_row_that_waits_not_by_one_that_failed(
+    tmp_path: Path,
+) -> None:
+    """The bakery met its week in the row that failed."""
+    data = tmp_path / "bakery.csv"
+    data.write_text(
+        "dough [kg],outside [F],week,crust,waste,status\n"
+        "35.5,61,school,1.2,20,\n40.0,52,holiday,0.9,31,\n61.5,70,school,,,failed\n"
+    )
+    limit = ("--limit", "crust >= 0.8")
+    code, _, error = call("init", data, *limit)
+    assert code == 2
+    assert "Name those that you meet: --contexts 'outside [F]' week, say." in error
+    data.write_text(data.read_text() + "50.0,,,,,\n")
+    code, shown, error = call("init", data, *limit)
+    assert code == 0, error
+    assert list(problem(data)["contexts"]) == ["outside [F]", "week"]
+    assert shown.count("limits =") == 1  # not again among the other keys
+
+
 def test_init_asks_in_a_terminal(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal:
         @staticmethod
