@@ -41,6 +41,7 @@ VIEWS = {  # a model may be asked what it is: an ensemble has members
 MOST_SIGNATURES = 20  # that repeat `history` and `space`; see `ObservedRound`
 MOST_LINES = 450
 LONGER = {  # why
+    "posterior/exact.py",  # the exact posterior, its view and its moments are one thing
     "optimizer/robust.py",  # the public methods and their docstrings; bodies are calls
     "optimizer/named.py",  # the same
     "posterior/product.py",

@@ -29,6 +29,7 @@ DEFAULTS = {
     "AmbiguitySet.solve_with_direction": "a difference of two solutions",
     "AmbiguitySet.value": "that of the whole solution",
     "DecisionAcquisitionFunction.ranking": "the values themselves",
+    "LocalMoments._mean_slopes": "those of all slopes",
     "LocalMoments._means": "those of the moments",
     "Objective.lower_bound": "the objective itself",
     "Objective.upper_bound": "infinity",

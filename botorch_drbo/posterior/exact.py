@@ -250,25 +250,6 @@ class ExactPosterior(MarginalPosterior):
             variance_slope=self.mean_scale * units * variance_slope * inside,
         )
 
-    def mean_slopes(self, X: Tensor, contexts: Tensor) -> Tensor:
-        r"""Evaluate the slopes of the means in the context.
-
-        Args:
-            X: Decisions, ``b x d_x``.
-            contexts: ``k x d_c`` or ``b x k x d_c``.
-
-        Returns:
-            ``b x k x d_c``, differentiable in ``X``.
-        """
-        if self.system is None or self.scaled is None or not self.constant_mean:
-            return self.slopes(X, contexts).mean_slope
-        Z = self.scaled(self.join(X, contexts))  # b x k x d
-        slope = stationary_mean_slopes(self.system, Z.reshape(-1, Z.shape[-1]))
-        slope = slope.reshape(Z.shape).index_select(-1, self.columns)
-        return (
-            self.mean_scale * self.scaled.slope.index_select(-1, self.columns) * slope
-        )
-
     def _at(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
         return self.moments(join_columns(X, contexts, self.context_indices))
 
@@ -457,7 +438,13 @@ class _ExactMoments(LocalMoments):
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
         if isinstance(contexts, slice):
             contexts = self.view.contexts[contexts]
-        return self.view.posterior.mean_slopes(self.X, contexts)
+        exact = self.view.posterior
+        if exact.system is None or exact.scaled is None or not exact.constant_mean:
+            return exact.slopes(self.X, contexts).mean_slope
+        Z = exact.scaled(exact.join(self.X, contexts))  # b x k x d
+        slope = stationary_mean_slopes(exact.system, Z.flatten(0, -2)).reshape(Z.shape)
+        units = exact.mean_scale * exact.scaled.slope  # d, of scaled inputs
+        return (units * slope).index_select(-1, exact.columns)
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         if isinstance(contexts, slice):
