@@ -16,6 +16,7 @@ from botorch_drbo.integrations._host import OutsideRule, outcome
 _MEASURED = "botorch_drbo_constraints"  # in the metadata of a trial
 _LOST = 1e-9  # more than what is lost by ten decimals
 UNMEASURED = "Nothing is learnt about the outcome constraints from it."
+IGNORED = "Until one has, the outcome constraints are ignored."
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,15 @@ def rooms_of(
             mean = kept
         if is_number(mean, f"{metric!r} of trial {index}", rule):
             measured.setdefault((index, arm), {})[metric] = float(mean)
-    return {
+    rooms = {
         arm: [limit.room(values) for limit in limits]
         for arm, values in measured.items()
         if len(values) == len(metrics)
     }
+    if limits and not rooms and not experiment.lookup_data().df.empty:
+        error = InputDataError(f"No trial has all of {metrics}.")
+        OutsideRule("skip", rule.said).refuse_or_warn(error, IGNORED)
+    return rooms
 
 
 def is_number(value: object, what: str, rule: OutsideRule) -> bool:

@@ -1,4 +1,4 @@
-"""The node of a generation strategy of Ax that asks what a recipe asks."""
+"""The node of an Ax generation strategy that runs a recipe."""
 
 from __future__ import annotations
 

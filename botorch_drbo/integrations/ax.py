@@ -1,4 +1,4 @@
-r"""The recipes inside Ax, by their names.
+r"""Recipes inside Ax.
 
 >>> from ax.api.client import Client
 >>> from ax.api.configs import RangeParameterConfig

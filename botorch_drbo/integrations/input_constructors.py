@@ -1,4 +1,4 @@
-r"""Our acquisition functions from data and plain options, as BoTorch and Ax make them.
+r"""Input constructors: acquisition functions from data and plain options.
 
 Importing this module registers a constructor for each class:
 

@@ -1,7 +1,7 @@
 r"""Every recipe as a generator of `Xopt <https://xopt.xopt.org>`_ (extra ``[xopt]``).
 
-Contexts are the ``ContextualVariable`` entries of the VOCS: the world shows them, the
-evaluator returns them. Importing this module makes the generator known to Xopt's YAML.
+Contexts are the ``ContextualVariable`` entries of the VOCS: the evaluator returns them.
+Importing this module registers the generator for Xopt's YAML.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Test functions: problems whose true context law and optimum are known.
+r"""Test functions with known context distribution and optimum.
 
 Nothing in the library imports this package.
 

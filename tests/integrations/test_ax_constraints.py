@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,19 @@ def test_a_trial_without_all_constraints_teaches_its_outcome_alone() -> None:
         robust.tell(client, index, {"c": 11.0}, {"gain": x, "heat": 1.0})
     last = robust.optimizer(client).trials[-1]
     assert (last.y, last.constraints) == (x, None)
+
+
+def test_constraints_that_no_trial_has_measured_are_ignored_with_a_warning() -> None:
+    client = make("erbo", "heat <= 1.5")
+    assert ask(client)[1] >= 0.0  # no data yet, no warning
+    index = client.attach_trial({"x": 0.5, "c": 11.5})
+    client.complete_trial(index, {"gain": 1.0})
+    with pytest.warns(InputDataWarning, match=r"No trial has all of \['heat'\]"):
+        assert robust.optimizer(client).recommend().feasible is None
+    client.attach_data(index, {"heat": 1.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputDataWarning)
+        assert robust.optimizer(client).trials[-1].constraints == (0.5,)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
