@@ -91,7 +91,7 @@ newest: $(STAMP)  ## the newest versions that pyproject.toml allows: installed, 
 
 versions: floors newest  ## both
 
-attacks: $(STAMP)  ## the random problems and damaged files, many of each (15 minutes of one core)
+attacks: $(STAMP)  ## random problems and damaged files, many of each (25 minutes of one core)
 	BOTORCH_DRBO_ATTACKS=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/attacks tests/optimizer/test_damage.py tests/optimizer/test_all_problems.py
 
