@@ -17,6 +17,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior.prior import prior_variance
 
+_FEW = 4  # decisions tried, whose objective is looked at first on each path
 # In prior standard deviations:
 _SMOOTHING = 1e-6  # BoTorch's TAU_RELU
 _MARGIN = 1e-3  # a pair that cannot improve counts as one that is short by so much more
@@ -137,9 +138,22 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
     def _utility(
         self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
     ) -> Tensor:
-        if self._tried is None:
-            return self.objective(values, weights)
         bound = self.objective.upper_bound(values, weights)  # S x N
+        if self._tried is None:
+            return self._best_of(values, bound, weights)
         hopeful = bound > self._tried[part].to(values)
         solved = self.objective(values[hopeful], weights)
         return (bound - self.margin).masked_scatter(hopeful, solved)
+
+    def _best_of(self, values: Tensor, bound: Tensor, weights: Tensor) -> Tensor:
+        """The objective where it may be the largest of a path, else minus infinity.
+
+        First of a few decisions with the highest bounds, then of those whose bound is
+        above what was found.
+        """
+        found = torch.full_like(bound, -torch.inf)
+        few = bound.topk(min(_FEW, bound.shape[-1]), -1).indices
+        wanted = torch.zeros_like(bound, dtype=torch.bool).scatter(-1, few, True)
+        found = found.masked_scatter(wanted, self.objective(values[wanted], weights))
+        wanted = (bound > found.amax(-1, keepdim=True)) & ~wanted
+        return found.masked_scatter(wanted, self.objective(values[wanted], weights))

@@ -107,10 +107,12 @@ def _ascent(
     max_iterations: int,
 ) -> Tensor:
     """From starts with the same discrete values, ``k x 1 x d_x`` to ``k x d_x``."""
-    # By column: BoTorch gives them to nonlinear constraints in the order of this.
-    fixed = {j: starts[0, 0, j].item() for j in sorted(stepwise)}
-    if len(fixed) == space.d_x:
+    if len(stepwise) == space.d_x:
         return starts.squeeze(-2)
+    # Not by BoTorch's `fixed_features`: a nonlinear constraint then sees other columns
+    # (0.18.1 puts the fixed values in twice).
+    lower, upper = cube.bounds.clone()
+    lower[stepwise] = upper[stepwise] = starts[0, 0, stepwise]
     nonlinear = [
         (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
         for g in space.nonlinear_inequality_constraints
@@ -121,11 +123,10 @@ def _ascent(
             end, _ = gen_candidates_scipy(
                 start.unsqueeze(0),
                 cube,
-                lower_bounds=cube.bounds[0],
-                upper_bounds=cube.bounds[1],
+                lower_bounds=lower,
+                upper_bounds=upper,
                 inequality_constraints=linear,
                 nonlinear_inequality_constraints=nonlinear or None,
-                fixed_features=fixed or None,
                 options={"maxiter": max_iterations},
             )
             ends.append(end.reshape(1, -1))

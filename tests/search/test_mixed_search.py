@@ -102,22 +102,35 @@ def test_steps_and_ascents_find_the_best_of_all_combinations() -> None:
     assert torch.equal(space.snap(found), found)
 
 
-def test_a_constraint_sees_the_category_before_the_whole_number_as_they_are() -> None:
-    """BoTorch gives a constraint fixed values by their order, not by their column."""
+def test_an_ascent_keeps_discrete_values_and_reaches_the_end_of_a_constraint() -> None:
+    """BoTorch's fixed features gave the constraint the columns in another order."""
+    seen = []
+
+    def allowed(X: Tensor) -> Tensor:
+        """The third kind, and the number 2, leave x up to 13."""
+        seen.append(X.detach())
+        return 15.0 - X[..., 1] - 4.0 * (X[..., 0] - 2.0).abs() - X[..., 2]
+
     space = SearchSpace(
         rows([0.0, 10.0, 0.0], [2.0, 14.0, 8.0]),
         CONTEXTS,
         discrete={2: range(9)},
         categories={0: 3},
-        # The third kind, and the number 2, leave x up to 13.
-        nonlinear_inequality_constraints=(
-            lambda X: 15.0 - X[..., 1] - 4.0 * (X[..., 0] - 2.0).abs() - X[..., 2],
-        ),
+        nonlinear_inequality_constraints=(allowed,),
     )
     cube = InUnitCube(Linear(0.0, 1.0, 0.0), space.bounds)
-    starts = cube.to_cube(rows([2.0, 11.0, 2.0])).unsqueeze(-2)
+    starts = cube.to_cube(rows([2.0, 11.0, 2.0], [1.0, 10.5, 0.0])).unsqueeze(-2)
     found = climb(cube, space, starts, raw_samples=8, max_iterations=50)
-    assert found[:, 1].max().item() == pytest.approx(13.0, abs=1e-5)
+    ends = {tuple(row) for row in found[:, [0, 2]].tolist()}
+    assert ends == {(2.0, 2.0), (1.0, 0.0)}
+    highest = {
+        kind: found[found[:, 0] == kind][:, 1].max().item() for kind in (2.0, 1.0)
+    }
+    assert highest == pytest.approx({2.0: 13.0, 1.0: 11.0}, abs=1e-5)
+    # A linear function and constraint: a few steps, all of kinds that there are.
+    assert len(seen) < 60
+    decisions = torch.cat([X.reshape(-1, 3) for X in seen])
+    assert {tuple(row) for row in decisions[:, [0, 2]].tolist()} == ends
 
 
 def test_values_in_the_cube_by_hand() -> None:
