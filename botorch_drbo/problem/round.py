@@ -38,6 +38,8 @@ class Round:
         BotorchTensorDimensionError: A context that is more than one.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.problem import Round
         >>> Round(known_context=torch.tensor([0.3, torch.nan])).known_context
         tensor([0.3000,    nan])
     """

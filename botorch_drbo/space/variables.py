@@ -116,6 +116,7 @@ class Integer(Variable):
         InputDataError: Not whole, or not in order.
 
     Example:
+        >>> from botorch_drbo import Integer
         >>> 1_000_000 in Integer(0, 10**8).values
         True
     """
@@ -173,6 +174,7 @@ class Ordinal(Variable):
         InputDataError: Fewer than two, the same twice, or no finite numbers.
 
     Example:
+        >>> from botorch_drbo import Ordinal
         >>> Ordinal([10, 2.5, 40]).values
         (2.5, 10.0, 40.0)
     """
@@ -232,6 +234,7 @@ class Category(Variable):
         InputDataError: Fewer than two, the same twice, or no strings.
 
     Example:
+        >>> from botorch_drbo import Category
         >>> Category(["sun", "rain"]).bounds
         (0.0, 1.0)
     """

@@ -61,6 +61,7 @@ class EdrboKernel(Surrogate):
         InputDataError: Another kernel, or a ``max_exact`` that is no count.
 
     Example:
+        >>> from botorch_drbo.surrogate import EdrboKernel
         >>> EdrboKernel("rational_quadratic")
         EdrboKernel(kernel='rational_quadratic', max_exact=3000)
     """

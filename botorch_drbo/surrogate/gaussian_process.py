@@ -68,6 +68,7 @@ class GaussianProcess(Surrogate):
         InputDataError: Another kernel, or a ``max_exact`` that is no count.
 
     Example:
+        >>> from botorch_drbo.surrogate import GaussianProcess
         >>> GaussianProcess("rbf")
         GaussianProcess(kernel='rbf', max_exact=3000)
     """

@@ -56,6 +56,7 @@ class HyperparameterDraws(Surrogate):
         InputDataError: Another kernel, or a number that is no count.
 
     Example:
+        >>> from botorch_drbo.surrogate import HyperparameterDraws
         >>> HyperparameterDraws(num_draws=4).is_ensemble
         True
     """
