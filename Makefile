@@ -91,8 +91,9 @@ newest: $(STAMP)  ## the newest versions that pyproject.toml allows: installed, 
 
 versions: floors newest  ## both
 
-attacks: $(STAMP)  ## 34,000 random problems and damaged files (an hour of one core)
-	$(BIN)/python -m pytest -n $(JOBS) tests/attacks -m slow
+attacks: $(STAMP)  ## the random problems and damaged files, many of each (15 minutes of one core)
+	BOTORCH_DRBO_ATTACKS=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
+		tests/attacks tests/optimizer/test_damage.py tests/optimizer/test_all_problems.py
 
 mutants: $(STAMP)  ## 200 small faults, one at a time: how many do the tests notice (hours)
 	$(BIN)/python -m tests.mutation --sample 200 --seed 1 --out build/mutants.jsonl

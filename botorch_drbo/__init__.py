@@ -1,6 +1,6 @@
 """Distributionally robust Bayesian optimisation for BoTorch.
 
-Choose a decision whose outcome also depends on something nobody controls.
+Choose decisions whose outcome also depends on a context that nobody controls.
 """
 
 from importlib import import_module

@@ -26,10 +26,8 @@ def derive_seed(*entropy: int) -> int:
         An integer in ``[0, 2**32)``.
 
     Example:
-        >>> derive_seed(0, 1) == derive_seed(0, 1)
-        True
-        >>> derive_seed(0, 1) == derive_seed(1, 0)
-        False
+        >>> derive_seed(0, 1), derive_seed(0, 1), derive_seed(1, 0)
+        (3964924996, 3964924996, 1835504127)
     """
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 

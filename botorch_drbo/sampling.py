@@ -20,8 +20,8 @@ def sobol(
     Args:
         num: How many; powers of two are best.
         dim: The columns.
-        seed: Decides the scrambling, and leaves torch's generator alone; None draws it
-            from there.
+        seed: The seed of the scrambling; None to draw it from torch's generator, which
+            is otherwise not used.
         skip: How many points of the sequence are left out at its start.
         scramble: False for the sequence itself, which begins at zero.
 

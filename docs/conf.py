@@ -21,6 +21,7 @@ from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
     recipe_page,
     root_pages,
     table_breaks,
+    versions_page,
 )
 
 project = "botorch_drbo"
@@ -65,6 +66,7 @@ bibtex_reference_style = "author_year"
 
 
 (DOCS / "api" / "recipes.md").write_text(recipe_page.page())
+versions_page.PAGE.write_text(versions_page.page())
 api_pages.write()
 root_pages.write()
 gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git

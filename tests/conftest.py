@@ -10,6 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests.attacks import counted
+
 # Processes run in parallel (pytest-xdist); threads on top of them only slow them down.
 torch.set_num_threads(1)
 
@@ -20,6 +22,11 @@ torch.manual_seed(0)
 # The first call of a torch function is slow, and a failure must repeat on the next run.
 settings.register_profile("botorch_drbo", deadline=None, derandomize=True)
 settings.load_profile("botorch_drbo")
+
+
+def pytest_configure(config):
+    """Random problems are counted, and the summary says how many."""
+    config.pluginmanager.register(counted)
 
 
 @pytest.fixture(autouse=True)

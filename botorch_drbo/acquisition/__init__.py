@@ -1,4 +1,4 @@
-"""Acquisition functions: scores over contexts, collapsed to a number per decision.
+"""Acquisition functions: scores over contexts, combined into one number per decision.
 
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """

@@ -59,7 +59,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         context_set: The reference distribution of the context.
-        options: Those of what follows from moments; see ``MomentOptions``.
+        options: The options of functions of posterior moments; see ``MomentOptions``.
 
     Raises:
         InputDataError: A context set that is not one, or an option outside its range.
@@ -165,8 +165,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
                 without a gradient.
 
         Returns:
-            One value per decision, ``b``; higher is better. Of a batch the sum of what
-            each decision was worth when the earlier ones were pending.
+            One value per decision, ``b``; higher is better. For a batch, the sum of the
+            values of its decisions, each with the earlier ones pending.
 
         Raises:
             BotorchTensorDimensionError: Other columns.
@@ -179,10 +179,10 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def ranking(self, X: Tensor) -> Tensor:
-        r"""Evaluate what decisions are ranked by before an ascent begins.
+        r"""Evaluate a cheap ranking of decisions, used to choose starting points.
 
-        The order is nearly that of the values, which may cost far more: a bound of them
-        where there is a cheaper one, else the values themselves.
+        The order is nearly that of the values, which may be far more expensive: a
+        cheaper bound if there is one, otherwise the values themselves.
 
         Args:
             X: Decisions, ``b x 1 x d_x``.
@@ -254,7 +254,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     @abstractmethod
     def values(self, X: Tensor) -> Tensor:
-        r"""The value of each decision; what a subclass has to say.
+        r"""The value of each decision; a subclass must implement this.
 
         ``forward`` calls it in blocks of decisions, and takes the mean over the models
         of an ensemble.
@@ -263,7 +263,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             X: Decisions, ``b x d_x``.
 
         Returns:
-            One value per decision, ``b``; of an ensemble ``b x S``. Higher is better.
+            One value per decision, ``b``; for an ensemble ``b x S``. Higher is better.
         """
 
     def _ranking(self, X: Tensor) -> Tensor:

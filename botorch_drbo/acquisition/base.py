@@ -37,42 +37,42 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
     The score is the upper confidence bound ``mu + w sigma`` at each context, of the
     width ``w = sqrt(beta)``; with ``misspecification`` it is enlarged, see
     ``confidence_width``.
-    ``optimize_acqf`` sees decisions only: ``X`` is ``b x 1 x d_x``.
-    ``OverJointInputs`` makes a function of ``[x, c]`` of it.
+    ``X`` contains decisions only, ``b x 1 x d_x``. ``OverJointInputs`` turns it into a
+    function of ``[x, c]``.
 
-    *Ensembles.* The robust value is taken for each model first, the mean over models
-    last: the minimum over an ambiguity set and the mean do not commute.
+    *Ensembles.* The robust value is computed for each model first, and the mean over
+    models last, because the minimum over an ambiguity set and the mean do not commute.
 
-    *Pending decisions.* Their contexts have not come yet. Each is joined with
+    *Pending decisions.* Their contexts are not known yet. Each is joined with
     ``num_pending_contexts`` contexts that represent the context set, and these joint
-    inputs are hallucinated: the posterior mean stays as it is, the posterior variance
-    becomes what it would be had they been observed [Desautels2014bucb]_. So the
-    confidence bound shrinks around a pending decision, for all contexts, and the next
-    decision goes elsewhere. But where the noise is large against what is still unknown,
-    one more observation hardly shrinks it, and the next decision would be the pending
-    one again. So with decisions pending there is added
+    inputs are hallucinated: the posterior mean does not change, and the posterior
+    variance becomes what it would be if they had been observed [Desautels2014bucb]_.
+    The confidence bound then shrinks around a pending decision for all contexts, and
+    the next decision is a different one. If the noise is large compared with the
+    remaining uncertainty, one more observation hardly shrinks the bound, and the next
+    decision would be the pending one again. Therefore, if decisions are pending, this
+    term is added:
 
     .. math:: \kappa\, w\, \bar\sigma(x)\, \big( 1 + \ln s(x) - s(x) \big), \qquad
         s(x) = \frac{\bar\sigma(x \mid f \text{ at the pending inputs})}{\bar\sigma(x)}
 
     with :math:`\bar\sigma` the root mean square of the posterior deviation at the
-    representative contexts, and :math:`s` the share of it that would be left if ``f``
-    itself were known at the pending inputs, without noise. It falls like a logarithm
-    towards a pending decision (down to a share of about 1e-4), is of second order away
-    from them (:math:`s \to 1`), and knows no units but those of the score. The
-    attribute ``repulsion`` is :math:`\kappa`; 0 leaves the hallucination alone. It
-    spreads batches and does not lower the regret that we measured. Without exploration
-    (``beta`` zero) nothing is repelled. This term is ours.
+    representative contexts, and :math:`s` the share of it that would remain if ``f``
+    itself were known at the pending inputs, without noise. The term decreases
+    logarithmically towards a pending decision (down to a share of about 1e-4), is of
+    second order far from it (:math:`s \to 1`), and has the units of the score. The
+    attribute ``repulsion`` is :math:`\kappa`; 0 disables the term. It spreads batches
+    but did not lower the regret in our measurements. Without exploration (``beta``
+    zero) it vanishes. It is not from the literature.
 
-    Batches, and what is noticed of a change of the model: see
-    ``PosteriorAcquisitionFunction``. ``beta`` and ``misspecification`` are read at each
-    call.
+    For batches and for changes of the model see ``PosteriorAcquisitionFunction``.
+    ``beta`` and ``misspecification`` are read at each call.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution of the context.
-        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta or misspecification, or a context set that is

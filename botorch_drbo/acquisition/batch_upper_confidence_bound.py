@@ -27,7 +27,7 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
 
     ``f_s`` are posterior sample paths, ``mu`` is the exact posterior mean and ``g`` the
     objective. The factor makes the mean of ``a_s`` the confidence bound
-    ``mu + sqrt(beta) sigma`` at every context. Hence, but for the Monte Carlo error,
+    ``mu + sqrt(beta) sigma`` at every context. Hence, up to the Monte Carlo error,
 
     - with one context it is BoTorch's ``qUpperConfidenceBound`` at ``[x, c]``;
     - with q = 1 and the expectation as objective it is ``DistributionallyRobustUCB``;
@@ -36,17 +36,17 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
       mean. It is near, and equal only where the worst distribution is the same on
       every path.
 
-    Taking BoTorch's bound of the robust value ``g(f_s)`` instead would give its
-    ``qUpperConfidenceBound`` of the expected outcome for the expectation, but not
-    ``DistributionallyRobustUCB``: that bounds every context on its own.
+    Applying BoTorch's bound to the robust value ``g(f_s)`` instead would, for the
+    expectation, give its ``qUpperConfidenceBound`` of the expected outcome, but not
+    ``DistributionallyRobustUCB``, which bounds every context separately.
 
     Args:
         model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        options: Those of every average over paths; see ``PathOptions``.
+        X_pending: Decisions ``m x d_x`` that are being evaluated.
+        options: The options of every average over paths; see ``PathOptions``.
 
     Raises:
         InputDataError: A negative beta, a wrong context set or objective, or a

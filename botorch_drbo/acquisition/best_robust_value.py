@@ -1,4 +1,4 @@
-"""The best robust value of the decisions tried, as the posterior mean has it."""
+"""The best robust value of the decisions tried, under the posterior mean."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def best_robust_value(
     .. math:: g^\star = \max_i g\big( \mu(x_i, c_1), \dots, \mu(x_i, c_n);\ w \big)
 
     Among decisions known to be feasible it is a ``reference`` of
-    ``FeasibilityWeighted``. Outcomes are seen at one context each, so the robust value
-    of a decision is never observed, not even without noise; the posterior mean stands
-    in for it. For a concave objective (a worst case) it is not less than the mean of
-    ``g`` over posterior samples: a little high where contexts are uncertain.
+    ``FeasibilityWeighted``. Each outcome belongs to one context, so the robust value of
+    a decision is never observed, not even without noise; the posterior mean replaces
+    it. For a concave objective (a worst case) this is at least the mean of ``g`` over
+    posterior samples, so it is slightly too high where the model is uncertain.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
@@ -50,9 +50,10 @@ def best_robust_value(
         objective: Collapses ``... x n`` values and the weights to ``...``.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign; the same
-            as that of the acquisition function.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        posterior_transform: Combines several outputs into one, or changes the sign; the
+            same as that of the acquisition function.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
         memory_budget: Bytes for the temporaries of the posterior.
 
     Returns:

@@ -41,12 +41,12 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
 
     ``set_X_pending(P)`` and ``acqf.X_pending = P`` are the same thing.
 
-    Casts (``acqf.float()``) reach the numbers of the acquisition function itself. The
-    model keeps its dtype, and what is computed from it: values are computed in that
-    dtype, and returned in the one of ``X``. To another device all of it moves.
+    Casts (``acqf.float()``) change the buffers of the acquisition function itself. The
+    model keeps its dtype: values are computed in that dtype and returned in the dtype
+    of ``X``. ``.to(device)`` moves everything.
 
-    In inference mode values are found without a graph, and what is kept (all of it,
-    where the object is made there) can give gradients later.
+    In inference mode, values are computed without a graph, but gradients remain
+    possible later, also if the object was constructed in inference mode.
 
     Args:
         model: A BoTorch model of the joint input ``[x, c]``; a ``ModelListGP`` of one
@@ -54,13 +54,14 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         context_set: The reference distribution of the context.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        posterior_transform: Combines several outputs into one, or changes the sign.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
 
     Raises:
-        InputDataError: A context set that is none.
+        InputDataError: The context set has another type.
         BotorchTensorDimensionError: Context columns that do not fit the model.
-        UnsupportedError: A model that does not tell its inputs.
+        UnsupportedError: A model that does not state its inputs.
     """
 
     __signature__: ClassVar[Signature]
@@ -88,7 +89,8 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         self._X_pending: Tensor | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Whatever is built is built outside inference mode, for later gradients.
+        """Construct objects outside inference mode, so that gradients are possible
+        later.
 
         Tools and hosts read off the signature which options a class takes.
         """
@@ -111,7 +113,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
 
     @property
     def X_pending(self) -> Tensor | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Decisions ``m x d_x`` whose outcomes are on the way, or None."""
+        """Decisions ``m x d_x`` that are being evaluated, or None."""
         return self._X_pending
 
     @X_pending.setter
@@ -164,14 +166,14 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         """Take pending decisions into account, ``m x d_x``, or none."""
 
     def ranking(self, X: Tensor) -> Tensor:
-        r"""Evaluate what decisions are ranked by before an ascent begins.
+        r"""Evaluate a cheap ranking of decisions, used to choose starting points.
 
         Args:
             X: Decisions, ``b x 1 x d_x``.
 
         Returns:
-            Numbers in nearly the order of the values, which may cost far more, ``b``,
-            without a gradient; by default the values themselves.
+            Numbers in nearly the order of the values, ``b``, without a gradient; by
+            default the values themselves.
         """
         with torch.no_grad():
             return self(X)

@@ -46,20 +46,19 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         \bar\sigma_m = \sum_i w_i \sigma_m(x, c_i)
 
     with :math:`\bar\mu` and :math:`\bar\sigma` the means over the ``S`` models. With
-    the expectation as objective that is the paper's :math:`\bar\mu +
-    \sqrt\beta\, \bar\sigma - \kappa\, \epsilon`: a decision pays for it when the
-    models do not agree what it is worth, or how well it is known. Other objectives are
-    ours; the penalty is that of the reference distribution with any.
+    the expectation as objective this is the paper's :math:`\bar\mu + \sqrt\beta\,
+    \bar\sigma - \kappa\, \epsilon`: a decision is penalised if the models disagree
+    about its value or about their uncertainty. Other objectives are an extension; the
+    penalty always uses the reference distribution.
 
-    *Units.* Bound and penalty are both in the units of the outcome: in other units, and
-    from another level, every value changes as an outcome does. (The paper's code works
-    on standardised outcomes, which gives the same decisions.)
+    *Units.* Both the bound and the penalty have the units of the outcome. (The paper's
+    code uses standardised outcomes, which gives the same decisions.)
 
-    *A slip of the public code.* There the maximum is taken over all decisions of a
-    call too: one number for all rows of a batch, which changes none of their order, and
-    whose gradient only the row with the largest disagreement feels. Here the penalty is
-    each decision's own. ``penalty_over="batch"`` is as in the code, for comparison; a
-    value then depends on what else is in the call.
+    *An error in the public code.* There the maximum is also taken over all decisions of
+    a call. The penalty is then the same number for all rows of a batch, does not change
+    their order, and has a gradient only for the row with the largest disagreement. Here
+    each decision has its own penalty. ``penalty_over="batch"`` reproduces the code, for
+    comparison; a value then depends on the other decisions in the call.
 
     Args:
         model: A fitted ensemble of single-output models of the joint input ``[x, c]``.
@@ -68,9 +67,9 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
         penalty: The weight :math:`\kappa` of the disagreement.
-        penalty_over: "decision" for a penalty of each decision's own, "batch" for the
-            largest of all decisions of a call.
-        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
+        penalty_over: "decision" for one penalty per decision, "batch" for the largest
+            among all decisions of a call.
+        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, penalty or misspecification, another word for

@@ -25,40 +25,39 @@ def EnlargedConfidenceUCB(
 ) -> DistributionallyRobustUCB:
     r"""An upper confidence bound for a model that is wrong by at most ``epsilon``.
 
-    The outcome need not be a function that the kernel can represent: it is one plus a
-    perturbation that nowhere exceeds ``epsilon``. The data can then mislead the
-    posterior mean, and the more of them there are, the more certain it is of what may
-    be wrong. So the confidence bound is enlarged:
+    The outcome is a function that the kernel can represent plus a perturbation of at
+    most ``epsilon``. The data can then mislead the posterior mean, while more data make
+    the posterior ever more certain. Therefore the confidence bound is enlarged:
 
     .. math::
         s(z) = \mu(z) + \Big(\sqrt\beta + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)
         \sigma(z), \qquad \alpha(x) = g\big(s(x, c_1), \dots, s(x, c_n);\ w\big)
 
-    Without ``context_set`` it is the score ``s`` of the model's own inputs. With one,
-    ``g`` is any objective over the contexts, as in ``DistributionallyRobustUCB``. (The
-    score with a Lipschitz penalty is ``LipschitzPenalizedUCB(misspecification=...)``.)
+    Without ``context_set`` the value is the score ``s`` of the model's own inputs. With
+    a context set, ``g`` is any objective over the contexts, as in
+    ``DistributionallyRobustUCB``. (The score with a Lipschitz penalty is
+    ``LipschitzPenalizedUCB(misspecification=...)``.)
 
     *Units.* In the paper the kernel is at most 1, and :math:`\lambda` is the noise
     variance relative to it: :math:`\lambda = \sigma_n^2 / k_0` for a kernel of size
     :math:`k_0`, whose :math:`\sigma` is :math:`\sqrt{k_0}` times the paper's. In the
-    product the size cancels, and what is added to the mean is
+    product the size cancels, and the term added to the mean is
 
     .. math:: \epsilon \sqrt t\, \frac{\sigma(z)}{\sigma_n}
 
-    with :math:`\sigma` and the noise :math:`\sigma_n` in one unit. Here it is that of
-    y: the outcome transform is undone, and ``misspecification`` is in the units of y as
-    well. ``t`` and the noise are read from the model. ``t`` is the number of outcomes,
-    which is what the proof needs; the paper's round ``t`` has one outcome fewer, so its
-    root is of one more than ours.
+    with :math:`\sigma` and the noise :math:`\sigma_n` in one unit. Here this unit is
+    that of y: the outcome transform is undone, and ``misspecification`` has the units
+    of y as well. ``t`` and the noise are read from the model. ``t`` is the number of
+    outcomes, which the proof needs; the paper's round ``t`` has one outcome fewer, so
+    its root contains one more than ours.
 
-    *Why it is enough.* A perturbation ``p`` of the ``t`` outcomes moves the mean by
+    *Proof sketch.* A perturbation ``p`` of the ``t`` outcomes moves the mean by
     :math:`k(z, Z) (K + \Sigma)^{-1} p`, with :math:`\Sigma` the diagonal matrix of the
-    noise variances. By Cauchy and Schwarz that is at most
-    :math:`\lVert \Sigma^{1/2} (K + \Sigma)^{-1} k(Z, z) \rVert \,
-    \lVert \Sigma^{-1/2} p \rVert`. The first norm is at most :math:`\sigma(z)`, the
-    second at most :math:`\epsilon (\sum_i 1 / \sigma_i^2)^{1/2}`. This holds for
-    unequal noise as well and is what is computed; with equal noise it is the
-    formula above.
+    noise variances. By Cauchy and Schwarz that is at most :math:`\lVert \Sigma^{1/2} (K
+    + \Sigma)^{-1} k(Z, z) \rVert \, \lVert \Sigma^{-1/2} p \rVert`. The first norm is
+    at most :math:`\sigma(z)`, the second at most :math:`\epsilon (\sum_i 1 /
+    \sigma_i^2)^{1/2}`. This also holds for unequal noise and is the formula that is
+    computed; with equal noise it reduces to the one above.
 
     Pending decisions shrink :math:`\sigma` and do not count in ``t``. With a
     ``ScalarizedPosteriorTransform`` of several independent outputs, ``epsilon`` is that
@@ -68,17 +67,17 @@ def EnlargedConfidenceUCB(
         model: A fitted single-output BoTorch model: of decisions, or with a context set
             of the joint input ``[x, c]``.
         beta: The squared width of the plain confidence bound, BoTorch's convention.
-        misspecification: By how much the outcome may differ from every function that
+        misspecification: The largest difference between the outcome and a function that
             the model can represent, in the units of y.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns; None
             for a model of decisions alone.
         objective: Collapses ``... x n`` scores and the weights to ``...``. It goes with
             a context set.
-        options: Those of every confidence bound; see ``PosteriorOptions``.
+        options: The options of every confidence bound; see ``PosteriorOptions``.
 
     Returns:
         ``DistributionallyRobustUCB(..., misspecification=misspecification)``; without a
-        context set it is of one context that has no columns.
+        context set it has a single context without columns.
 
     Raises:
         InputDataError: A negative beta or misspecification, a wrong context set or

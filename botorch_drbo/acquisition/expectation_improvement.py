@@ -29,27 +29,28 @@ class LogExpectedImprovementOfExpectation(PosteriorAcquisitionFunction):
             = \log s(x) + \log\big( \phi(u) + u\, \Phi(u) \big), \qquad
         u = \frac{m(x) - g^\star}{s(x)}, \quad g^\star = \max_j m(x_j)
 
-    The expectation is itself Gaussian, so there is nothing to sample. :math:`\Sigma(x)`
-    is the joint posterior covariance over the contexts: errors of the model at
-    different contexts cancel in part, and a bound that adds up their deviations, as
-    ``DistributionallyRobustUCB`` does, overstates what is unknown of the expectation.
+    The expectation is itself Gaussian, so no sampling is needed. :math:`\Sigma(x)` is
+    the joint posterior covariance over the contexts: model errors at different contexts
+    partly cancel, while a bound that adds up their deviations, as
+    ``DistributionallyRobustUCB`` does, overstates the uncertainty of the expectation.
 
-    The bar :math:`g^\star` is the largest posterior mean of ``g`` among the decisions
-    tried: outcomes are noisy and seen at one context each, so ``g`` is observed
-    nowhere. It is that of BoTorch's ``LogExpectedImprovement`` for noisy data; the
-    average over the bar of each sample path, which is the better the more is unknown at
-    the decisions tried, is ``qLogDistributionallyRobustNoisyExpectedImprovement``.
+    The incumbent :math:`g^\star` is the largest posterior mean of ``g`` among the
+    decisions tried, because ``g`` itself is never observed: outcomes are noisy and
+    belong to one context each. BoTorch's ``LogExpectedImprovement`` does the same for
+    noisy data. ``qLogDistributionallyRobustNoisyExpectedImprovement`` uses the
+    incumbent of each sample path instead, which is better if much is unknown at the
+    decisions tried.
 
-    For an ensemble it is the logarithm of the mean over its models of their expected
-    improvements, each with a bar of its own. A value is a number, not in the units of
-    the outcome; in other units all values differ by the same constant.
+    For an ensemble, the value is the logarithm of the mean of its models' expected
+    improvements, each with its own incumbent. If the units of the outcome change, all
+    values change by the same constant.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         X_baseline: The decisions tried, ``t x d_x``.
         context_set: The distribution of the context, ``n`` contexts of ``d_c`` columns.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        options: Those of what follows from moments; see ``MomentOptions``.
+        X_pending: Decisions ``m x d_x`` that are being evaluated.
+        options: The options of functions of posterior moments; see ``MomentOptions``.
 
     Raises:
         InputDataError: No decisions tried or bad entries, or a wrong context set.

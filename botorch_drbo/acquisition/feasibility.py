@@ -42,19 +42,18 @@ class RobustFeasibility(DecisionAcquisitionFunction):
             \Phi\!\left( \frac{\mu_j(x, c)}{\sigma_j(x, c)} \right)
 
     A decision is feasible in a context if every constraint is: ``g_j(x, c) >= 0``.
-    ``P`` is the posterior probability of that (each output of the model is a
-    constraint, and they count as independent; of an ensemble it is the mean of the
-    models' probabilities). The context is not known, and neither is its distribution:
-    ``pi`` is what is left of the probability under the worst distribution of the set. A
-    *distributionally robust chance constraint* asks that it be at least
-    ``1 - delta`` [Inatsu2022chance]_.
+    ``P`` is the posterior probability of this (each output of the model is a
+    constraint, and constraints are treated as independent; for an ensemble ``P`` is the
+    mean of the models' probabilities). Neither the context nor its distribution is
+    known: ``pi`` is the probability under the worst distribution in the set. A
+    *distributionally robust chance constraint* requires it to be at least ``1 - delta``
+    [Inatsu2022chance]_.
 
-    Values are logarithms, so that there is a slope where every probability is tiny.
-    The sets' worst cases scale with their scores, ``v(a P) = a v(P)``: each row is
-    solved for relative to its largest probability. What is below e^-700 of that counts
-    as that.
+    Values are logarithms, so that there is a gradient even if every probability is
+    tiny. Worst cases scale with the scores, ``v(a P) = a v(P)``, so each row is solved
+    relative to its largest probability; smaller ratios than e^-700 are raised to it.
 
-    Pending decisions change nothing: constraints are not learnt by waiting.
+    Pending decisions have no effect.
 
     Args:
         model: A fitted BoTorch model of the joint input ``[x, c]``, each output of
@@ -65,13 +64,14 @@ class RobustFeasibility(DecisionAcquisitionFunction):
             ``NoAmbiguity()`` for the probability under the reference.
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
         method: How moments are computed; see ``marginal_posterior``.
         memory_budget: Bytes for the temporaries of the posterior.
 
     Raises:
-        InputDataError: Something that is no context set or ambiguity set, or a set
-            whose worst case of a probability is none (a ``floor`` other than zero).
+        InputDataError: Not a context set or ambiguity set, or a set whose worst case of
+            a probability is not a probability (a ``floor`` other than zero).
         BotorchTensorDimensionError: Context columns that do not fit the model, or an
             ambiguity set of other contexts.
         UnsupportedError: A model without marginal moments.
@@ -194,7 +194,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         return self._of(X, self._log_feasible).exp()
 
     def robust_value(self, X: Tensor) -> RobustValue:
-        r"""The worst case behind the probability: which distribution, and how bad.
+        r"""The worst-case distribution behind the probability, and its value.
 
         Args:
             X: Decisions, ``... x d_x`` (without a q dimension).
@@ -226,7 +226,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
 
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def ranking(self, X: Tensor) -> Tensor:
-        r"""Evaluate what decisions are ranked by before an ascent begins.
+        r"""Evaluate a cheap ranking of decisions, used to choose starting points.
 
         Args:
             X: Decisions, ``b x 1 x d_x``.

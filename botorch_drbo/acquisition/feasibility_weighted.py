@@ -32,54 +32,54 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
             \log \big( \alpha(x) - r \big)_+ & \text{otherwise}
         \end{cases}
 
-    with ``pi`` of ``RobustFeasibility`` and a reference ``r``, what an infeasible
-    outcome is worth. The positive part is BoTorch's smooth ``fatplus``
+    with ``pi`` from ``RobustFeasibility`` and a reference ``r``, the value of an
+    infeasible outcome. The positive part is BoTorch's smooth ``fatplus``
     [Ament2023logei]_, increasing and positive everywhere.
 
-    *Why not the product with the value.* A confidence bound may be negative, and a
-    probability halves it then: ``alpha pi`` is the larger the less feasible a decision
-    is. What a probability may weigh is a gain. If infeasible outcomes are worth ``r``,
-    a decision is worth ``pi alpha + (1 - pi) r = r + pi (alpha - r)``, and
-    ``alpha_w`` is the logarithm of its gain over ``r``, as the expected improvement
-    over an incumbent ``r`` is weighted in [Gardner2014constraints]_. With ``h`` the
-    smooth positive part, the slopes of ``log pi + log h(alpha - r)`` are
-    ``1 / pi > 0`` in ``pi`` and ``h' / h > 0`` in ``alpha``, whatever the signs of
-    ``alpha`` and ``alpha - r``. So
+    *Why not the product with the value.* A confidence bound may be negative, and
+    ``alpha pi`` would then be larger for less feasible decisions. A probability should
+    weight a gain. If infeasible outcomes are worth ``r``, a decision is worth ``pi
+    alpha + (1 - pi) r = r + pi (alpha - r)``, and ``alpha_w`` is the logarithm of its
+    gain over ``r``, as the expected improvement over an incumbent ``r`` is weighted in
+    [Gardner2014constraints]_. With ``h`` the smooth positive part, the slopes of ``log
+    pi + log h(alpha - r)`` are ``1 / pi > 0`` in ``pi`` and ``h' / h > 0`` in
+    ``alpha``, whatever the signs of ``alpha`` and ``alpha - r``. So
 
-    - of two decisions of one value the more feasible one is better, always;
-    - of two that are equally feasible the better one is; where all are certainly
-      feasible the maximiser is that of ``alpha``;
+    - of two decisions with equal values, the more feasible one is better;
+    - of two equally feasible decisions, the one with the larger value is better; if all
+      are certainly feasible, the maximiser is that of ``alpha``;
     - in other units, ``a alpha + b`` and ``a r + b``, the maximiser is the same.
 
-    Where the base is a logarithm, of an expected improvement, ``r`` is in it already.
+    If the base function is the logarithm of an expected improvement, it already
+    contains ``r``.
 
-    *Which reference.* The best robust value among decisions that are known to be
-    feasible; while there is none, the lowest value of any decision tried: then every
-    other decision is a gain, and feasibility decides.
+    *Which reference.* The best robust value among decisions known to be feasible; if
+    there is none yet, the lowest value of any decision tried, so that every other
+    decision is a gain and feasibility decides.
 
     *With a level*, that of a chance constraint ``pi(x) >= level``, the weight is
 
     .. math:: \min\{ \pi(x) / \ell,\ 1 \}^{20}
 
-    in place of ``pi``. A decision that is known to be feasible six times in ten, where
-    eight are asked for, is of no use however large its gain, and to try it teaches
-    nothing; the plain weight would take it for a good bet. What is not known yet, and
-    so has a middling probability, keeps a weight on a logarithmic scale. Above the
-    level the order is that of ``alpha``.
+    instead of ``pi``. If a decision is known to be feasible with probability .6 and .8
+    is required, it is useless however large its gain, and trying it teaches nothing;
+    the plain weight would still favour it. A decision whose feasibility is uncertain,
+    and whose probability is therefore intermediate, keeps a weight on a logarithmic
+    scale. Above the level the order is that of ``alpha``.
 
-    The best decision that meets a chance constraint is another question:
-    ``RobustFeasibility`` says how ``optimize_acqf`` answers it.
+    To find the best decision that meets a chance constraint, see ``RobustFeasibility``.
 
     Args:
         acq_function: An acquisition function of decisions, ``b x 1 x d_x``: ours, or
             any of a model of decisions alone. Its pending decisions stay.
         feasibility: The robust probability of being feasible.
         reference: ``r``, in the units of the values; None for a logarithm.
-        level: A probability that is enough; None to weigh by the probability itself.
+        level: The probability that is required; None to weight by the probability
+            itself.
 
     Raises:
-        InputDataError: Something else than these, a level that is no probability, or a
-            reference for a logarithm, or none for another function.
+        InputDataError: Arguments of other types, a level that is not a probability, a
+            reference for a logarithm, or no reference for another function.
 
     Example:
         >>> import torch
@@ -179,7 +179,7 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
 
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
     def ranking(self, X: Tensor) -> Tensor:
-        r"""Evaluate what decisions are ranked by before an ascent begins.
+        r"""Evaluate a cheap ranking of decisions, used to choose starting points.
 
         Args:
             X: Decisions, ``b x 1 x d_x``.

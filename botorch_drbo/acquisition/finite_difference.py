@@ -26,12 +26,11 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
 
     ``v`` is the worst-case expectation of the scores over the ball of a radius, ``u``
     and ``l`` are the confidence bounds at each context (with ``misspecification`` the
-    enlarged ones). The difference quotient of any
-    function between ``l`` and ``u`` is at most the second term, whatever ``h``. It is a
-    loose bound: ``u - l`` is divided by a small ``h``, so that the second term is
-    nearly ``2 sqrt(beta) / h`` times a mean standard deviation until little is left to
-    explore. ``DistributionallyRobustUCB`` with the same objective takes the exact
-    sensitivity of ``u`` instead, which is no bound.
+    enlarged ones). For every ``h``, the second term bounds the difference quotient of
+    any function between ``l`` and ``u``. The bound is loose: ``u - l`` is divided by a
+    small ``h``, so the second term is nearly ``2 sqrt(beta) / h`` times a mean standard
+    deviation until little is left to explore. ``DistributionallyRobustUCB`` with the
+    same objective uses the exact sensitivity of ``u`` instead, which is not a bound.
 
     Args:
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
@@ -39,7 +38,7 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: The ambiguity set and the weights ``a`` and ``b``.
         step: ``h``, in units of the radius.
-        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, a step that is not positive, a wrong

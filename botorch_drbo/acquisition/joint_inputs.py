@@ -17,11 +17,11 @@ class OverJointInputs(AcquisitionFunction):
 
     .. math:: \alpha'([x_1, c_1], \dots, [x_q, c_q]) = \alpha(x_1, \dots, x_q)
 
-    Hosts (Ax, Xopt) and many utilities of BoTorch know one space, that of the model's
-    inputs: ``ProximalAcquisitionFunction``, ``sample_around_best``,
-    ``optimize_acqf_mixed_alternating``. They take this one. Nothing depends on the
-    context columns, so those of a candidate mean nothing: fix them
-    (``fixed_features={2: 0.0}``) or throw them away.
+    Ax, Xopt and many utilities of BoTorch (``ProximalAcquisitionFunction``,
+    ``sample_around_best``, ``optimize_acqf_mixed_alternating``) require an acquisition
+    function of all model inputs, such as this one. The value does not depend on the
+    context columns, so those of a candidate have no meaning: fix them
+    (``fixed_features={2: 0.0}``) or drop them.
 
     Args:
         acq_function: An acquisition function of decisions.
@@ -74,7 +74,7 @@ class OverJointInputs(AcquisitionFunction):
     def X_pending(self) -> Tensor | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Pending decisions as ``m x d`` joint inputs, or None.
 
-        Their contexts are not known: the mean of the context set stands there.
+        Their contexts are unknown; the mean of the context set is used.
         """
         decisions = self.acq_function.X_pending
         if decisions is None:

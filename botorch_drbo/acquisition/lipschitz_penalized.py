@@ -44,19 +44,18 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
     No distribution within type-1 Wasserstein distance ``epsilon`` of the reference can
     push the expected score below this value, because an expectation moves by at most
-    ``epsilon`` times the Lipschitz constant. So the value is a lower bound of the worst
-    case over the Wasserstein ball; with radius 0 it is the plain expectation (ERBO).
+    ``epsilon`` times the Lipschitz constant. The value is therefore a lower bound of
+    the worst case over the Wasserstein ball; with radius 0 it is the plain expectation
+    (ERBO). Distances are measured after ``context_bounds`` has been scaled to the unit
+    cube: the radius is a fraction of the width of the context box.
 
-    Distances are measured after ``context_bounds`` has been scaled to the unit cube:
-    the radius is a share of the width of the context box.
-
-    ``L(x)`` is searched for (``LipschitzConstant`` says how) and so is a lower bound of
-    the true maximum; ``lipschitz_upper_bound`` gives a certified one. The penalty is
-    differentiable: the optimiser sees its gradient. *That can cost expected regret*: an
-    optimiser that does not see it stops short of the maximum, nearer to the plain
-    expectation (newsvendor, 30 rounds: 2.35 without it and with Adam, 4.36 with it).
-    Where both climb from the same starts by L-BFGS-B there is no difference (20 rounds:
-    2.42 and 2.44).
+    ``L(x)`` is found by a search (see ``LipschitzConstant``) and is therefore a lower
+    bound of the true maximum; ``lipschitz_upper_bound`` gives a certified upper bound.
+    The penalty is differentiable, and the optimiser uses its gradient. *This can cost
+    expected regret*: without the gradient, an optimiser stops before the maximum,
+    nearer to the plain expectation (newsvendor, 30 rounds, Adam: 2.35 without the
+    gradient, 4.36 with it). If both start from the same points and use L-BFGS-B, there
+    is no difference (20 rounds: 2.42 and 2.44).
 
     With ``misspecification`` the score is that of ``EnlargedConfidenceUCB``, and its
     slope enters the penalty: WDRBO for a model that may be wrong.
@@ -68,13 +67,13 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         radius: The Wasserstein radius, in units of the normalised context.
         context_bounds: The box ``C`` of possible contexts, ``2 x d_c``.
         context_radii: The radius of each context column in units of the normalised
-            context, ``d_c``, zero where no mass moves: then ``radius`` is a multiple
-            of it. None for one.
-        lipschitz: How ``L(x)`` is searched for; by default
-            ``LipschitzConstant(context_bounds, support=...)`` with the points of
-            the context set, or 128 that represent a larger one; in one context
-            column, with a kernel that is RBF in it, one step on a grid of 384.
-        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
+            context, ``d_c``, zero where no mass moves; ``radius`` is then a multiple of
+            it. None for 1 in each column.
+        lipschitz: How ``L(x)`` is found; by default ``LipschitzConstant(context_bounds,
+            support=...)`` with the points of the context set, or 128 points that
+            represent a larger set; with one context column and an RBF kernel in it, one
+            step on a grid of 384.
+        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, misspecification or radius, bounds

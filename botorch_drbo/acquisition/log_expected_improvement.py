@@ -17,6 +17,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.posterior.prior import prior_variance
 
+_FEW = 4  # decisions tried, whose objective is looked at first on each path
 # In prior standard deviations:
 _SMOOTHING = 1e-6  # BoTorch's TAU_RELU
 _MARGIN = 1e-3  # a pair that cannot improve counts as one that is short by so much more
@@ -25,7 +26,7 @@ _MARGIN = 1e-3  # a pair that cannot improve counts as one that is short by so m
 class qLogDistributionallyRobustNoisyExpectedImprovement(
     PathwiseBatchAcquisitionFunction
 ):
-    r"""Log expected improvement of a batch on the decisions tried so far.
+    r"""Log expected improvement of a batch over the decisions tried so far.
 
     .. math::
         \alpha(x_1, \dots, x_q) &= \log \frac1S \sum_{s=1}^S
@@ -35,38 +36,37 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
     ``f_s`` are posterior sample paths, ``g`` is the objective, and the second maximum
     is over the decisions tried (``X_baseline``) and those pending.
 
-    *The bar is that of each path*, as in BoTorch's ``qNoisyExpectedImprovement``. The
-    robust value of a decision that was tried is not known, not even without noise: its
-    outcome was seen at one context, and the worst distribution looks at others. A path
-    that is high everywhere is then high at the decisions tried too, and improves on
-    nothing. Against one bar for all paths, the best robust value of the posterior mean
-    (``best_robust_value``), it would count as an improvement of every decision, so that
-    what is unknown about the past passes for hope.
+    *Each path has its own incumbent*, as in BoTorch's ``qNoisyExpectedImprovement``.
+    The robust value of a decision that was tried is unknown even without noise, because
+    its outcome was observed at one context only. A path that is high everywhere is also
+    high at the decisions tried, and is therefore no improvement. With a single
+    incumbent for all paths, the best robust value of the posterior mean
+    (``best_robust_value``), such a path would count as an improvement for every
+    decision.
 
-    *The penalty rewards ignorance; this does not.* Far from data a Gaussian process is
-    flat in the context, and so is any bound ``mu + w sigma``: a decision that was never
-    tried pays hardly anything for robustness, while a good one that is known well pays
-    in full. The slope of the bound, or the worst case of the bound over a ball, so acts
-    as a second exploration bonus beside ``w sigma``. A sample path is as steep in the
-    context far from data as near them: each decision pays on each path what robustness
-    costs there, and the expected improvement of the worst case has no such bonus.
+    *No second exploration bonus.* Far from data the posterior of a Gaussian process is
+    flat in the context, and so is any bound ``mu + w sigma``. A penalty on the slope of
+    the bound, or its worst case over a ball, is therefore small for a decision that was
+    never tried and large for a good decision that is known well. It acts as an
+    exploration bonus in addition to ``w sigma``. Sample paths are as steep far from
+    data as near them, so the expected improvement of the worst case has no such bonus.
 
-    *What it costs.* An objective that is known not to exceed the expectation improves
-    on a path only where the expectation does (``Objective.upper_bound``): for all other
-    pairs of decision and path, some nine in ten, no worst case is solved for.
+    *Cost.* If the objective cannot exceed the expectation (``Objective.upper_bound``),
+    a path can improve only where its expectation does; for all other pairs of decision
+    and path, about nine in ten, no worst case is computed.
 
-    Where no path improves, the plain expected improvement and its gradient are zero.
-    The logarithm of BoTorch's ``fatplus`` in place of the positive part has a slope
-    there too [Ament2023logei]_. A value is a number, not in the units of the outcome;
-    in other units all values differ by the same constant.
+    If no path improves, the plain expected improvement and its gradient are zero.
+    BoTorch's ``fatplus`` replaces the positive part, and its logarithm has a gradient
+    there too [Ament2023logei]_. If the units of the outcome change, all values change
+    by the same constant.
 
     Args:
         model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``.
         X_baseline: The decisions tried, ``t x d_x``.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
-        options: Those of every average over paths; see ``PathOptions``.
+        X_pending: Decisions ``m x d_x`` that are being evaluated.
+        options: The options of every average over paths; see ``PathOptions``.
 
     Raises:
         InputDataError: No decisions tried or bad entries, a wrong context set or
@@ -143,9 +143,22 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
     def _utility(
         self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
     ) -> Tensor:
-        if self._tried is None:
-            return self.objective(values, weights)
         bound = self.objective.upper_bound(values, weights)  # S x N
+        if self._tried is None:
+            return self._best_of(values, bound, weights)
         hopeful = bound > self._tried[part].to(values)
         solved = self.objective(values[hopeful], weights)
         return (bound - self.margin).masked_scatter(hopeful, solved)
+
+    def _best_of(self, values: Tensor, bound: Tensor, weights: Tensor) -> Tensor:
+        """The objective where it may be the largest of a path, else minus infinity.
+
+        First of a few decisions with the highest bounds, then of those whose bound is
+        above what was found.
+        """
+        found = torch.full_like(bound, -torch.inf)
+        few = bound.topk(min(_FEW, bound.shape[-1]), -1).indices
+        wanted = torch.zeros_like(bound, dtype=torch.bool).scatter(-1, few, True)
+        found = found.masked_scatter(wanted, self.objective(values[wanted], weights))
+        wanted = (bound > found.amax(-1, keepdim=True)) & ~wanted
+        return found.masked_scatter(wanted, self.objective(values[wanted], weights))

@@ -38,35 +38,35 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         \alpha(x_1, \dots, x_q) = \frac1S \sum_{s=1}^S \max_{j \le q} u_s(x_j)
 
     ``u_s(x)`` is the utility of one decision on path ``f_s``: the path's values over
-    the contexts, collapsed by the objective ``g``. The paths are drawn once, when the
-    object is made, and stay: the function is deterministic, and ``optimize_acqf`` can
-    climb it. One path is a function of decision and context, so no covariance between
-    the ``q n`` joint inputs is ever formed: the cost is linear in ``q``, in the number
-    of contexts and in the number of paths.
+    the contexts, collapsed by the objective ``g``. The paths are drawn once, at
+    construction, so the function is deterministic and ``optimize_acqf`` can maximise
+    it. A path is a function of decision and context, so the covariance between the ``q
+    n`` joint inputs is not needed: the cost is linear in ``q``, in the number of
+    contexts and in the number of paths.
 
-    *Pending decisions* join the maximum over ``j``, as in BoTorch. That is also what
-    ``optimize_acqf(sequential=True)`` uses. Since a pending decision sits on the same
-    paths, no context has to be guessed for it.
+    *Pending decisions* join the maximum over ``j``, as in BoTorch.
+    ``optimize_acqf(sequential=True)`` uses this too. Pending decisions are evaluated on
+    the same paths, so no context is needed for them.
 
     ``num_features`` need not be large: with any number the mean and the covariance of
-    the paths are those of the posterior; with more, several values together come closer
-    to being Gaussian. The time goes with ``num_paths * num_features``.
+    the paths are those of the posterior; with more, joint distributions are closer to
+    Gaussian. The time is proportional to ``num_paths * num_features``.
 
     With a ``posterior_transform`` of one weight, paths and means are multiplied by it:
     -1 minimises the outcome, and the objective then guards against high outcomes.
 
-    *What is noticed.* At the start of each call the training data, all parameters and
-    buffers of the model and of the posterior transform, and given noise are compared
-    with what the paths were drawn from; if any has changed, the paths are drawn again
-    from the same seed. Not noticed is what ``RobustAcquisitionFunction`` does not
-    notice either.
+    *Changes of the model.* At the start of each call the training data, all parameters
+    and buffers of the model and of the posterior transform, and given noise are
+    compared with those from which the paths were drawn; after a change the paths are
+    drawn again with the same seed. Changes that ``RobustAcquisitionFunction`` does not
+    detect are not detected here either.
 
     Args:
         model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``, or a
             ``ModelEnsemble``, whose members have an equal share of the paths.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
-        options: Those of every average over paths; see ``PathOptions``.
+        options: The options of every average over paths; see ``PathOptions``.
 
     Raises:
         InputDataError: A wrong context set or objective, or a count below one.

@@ -18,8 +18,9 @@ class ContextOptions(TypedDict, total=False):
     Args:
         context_indices: The model's input columns that hold the context; by default
             the last ``d_c``.
-        posterior_transform: Makes one output of several, or changes the sign. Sample
-            paths take a ``ScalarizedPosteriorTransform`` of one weight: -1 minimises.
+        posterior_transform: Combines several outputs into one, or changes the sign.
+            Sample paths take a ``ScalarizedPosteriorTransform`` of one weight: -1
+            minimises.
         memory_budget: Bytes for the temporaries of posterior and paths.
     """
 
@@ -32,8 +33,10 @@ class MomentOptions(ContextOptions, total=False):
     r"""Options of what follows from moments: those of ``ContextOptions``, and these.
 
     Args:
-        num_pending_contexts: Contexts that stand for each pending decision's own.
-        num_inputs: The columns of ``[x, c]``, for a model that does not tell.
+        num_pending_contexts: The number of contexts that represent the unknown context
+            of each pending decision.
+        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
+            it.
         method: How moments are computed; see ``marginal_posterior``.
     """
 
@@ -46,7 +49,7 @@ class PosteriorOptions(MomentOptions, total=False):
     r"""Options of bounds of a posterior: those of ``MomentOptions``, and one more.
 
     Args:
-        X_pending: Decisions ``m x d_x`` whose outcomes are on the way.
+        X_pending: Decisions ``m x d_x`` that are being evaluated.
     """
 
     X_pending: Tensor | None
@@ -56,7 +59,7 @@ class ConfidenceBoundOptions(PosteriorOptions, total=False):
     r"""Keyword options of every confidence bound.
 
     Args:
-        misspecification: By how much the outcome may differ from every function that
+        misspecification: The largest difference between the outcome and a function that
             the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
 
     Example:

@@ -32,20 +32,19 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         f_1, \dots, f_q \sim \text{posterior, independent}
 
     ``g`` is any objective of decision and context: expected, worst-case, sensitivity,
-    satisficing. The decision that is best for a path is chosen with the probability
-    that the posterior gives to its being the best one.
+    satisficing. Each decision is chosen with its posterior probability of being the
+    best one.
 
     A path is one function of decision and context, drawn when this object is made and
     kept until ``redraw``: the value is deterministic in ``X`` and has gradients.
-    Training the model afterwards changes no path: call ``redraw``. Once the model has
-    other training data (``set_train_data``, or changed in place) the paths are no draws
-    of its posterior any more, and only ``redraw`` can say which seed the next ones come
-    from: until then a call is refused.
+    Training the model afterwards does not change the paths: call ``redraw``. If the
+    training data of the model change (``set_train_data``, or in place), the paths are
+    no longer samples of its posterior, and calls raise an error until ``redraw``.
 
     With ``num_paths = q`` there are ``q`` independent paths, one decision for each: a
-    parallel batch. The sum is largest where each term is, so that the decisions may
-    also be found one at a time, with one path and another seed for each. There is
-    nothing to tell it about pending decisions: the next path is another guess.
+    parallel batch. The terms of the sum can be maximised separately, so the decisions
+    may also be found one at a time, with one path and another seed for each. Pending
+    decisions have no effect, because the next path is independent.
 
     Args:
         model: A fitted ``SingleTaskGP`` of the joint input ``[x, c]``, or a
@@ -54,7 +53,7 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         objective: Collapses ``... x n`` scores and the weights to ``...``.
         num_paths: ``q``, the number of decisions that are chosen together.
         num_features: Random Fourier features of a path.
-        seed: Decides the paths; None to draw a seed from torch's generator.
+        seed: The seed of the paths; None to draw a seed from torch's generator.
         context_indices: The model's input columns that hold the context; by
             default the last ``d_c``.
         posterior_transform: A weight and an offset for the outcome; a weight of -1
@@ -62,8 +61,7 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         memory_budget: Bytes for the temporaries of the paths.
 
     Raises:
-        InputDataError: A wrong context set or objective, or a count or a seed that
-            is none.
+        InputDataError: A wrong context set or objective, or an invalid count or seed.
         BotorchTensorDimensionError: Context columns that do not fit the model, or
             an ambiguity set of other contexts.
         UnsupportedError: A model without sample paths, or a transform that is not
@@ -129,10 +127,10 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         self.redraw(seed)
 
     def redraw(self, seed: int | None = None) -> None:
-        r"""Draw new paths, from the model as it is now.
+        r"""Draw new paths from the current model.
 
         Args:
-            seed: Decides the paths; None to draw a seed from torch's generator. The
+            seed: The seed of the paths; None to draw a seed from torch's generator. The
                 seed in use is the attribute ``seed``.
 
         Raises:

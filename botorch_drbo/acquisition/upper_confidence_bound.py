@@ -40,10 +40,10 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
         outside_contexts: Contexts ``m x d_c`` beside the context set, of weight zero,
-            to which the adversary may move probability as well. Of these only the one
-            with the lowest score counts, decision by decision: so only for sets that
-            know no distance between contexts (``knows_positions`` is false).
-        options: Those of every confidence bound; see ``ConfidenceBoundOptions``.
+            to which the adversary may move probability as well. For each decision only
+            the one with the lowest score counts, so they are only for sets that ignore
+            distances between contexts (``knows_positions`` is false).
+        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, a wrong context set or objective, or outside
@@ -130,7 +130,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         return torch.cat([scores, outside.amin(-1, keepdim=True)], dim=-1)
 
     def robust_value(self, X: Tensor) -> RobustValue:
-        r"""The worst case behind the value: which distribution, and how bad.
+        r"""The worst-case distribution behind the value, and its expectation.
 
         Args:
             X: Decisions, ``... x d_x`` (without a q dimension).
@@ -138,7 +138,7 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         Returns:
             Worst-case value ``...``, worst-case weights ``... x n``, multiplier and
             status, of the scores at the context set (ensembles: ``... x S``). With
-            outside contexts a last weight belongs to the lowest of them.
+            outside contexts, the last weight belongs to the one with the lowest score.
         """
         self._refresh()
         ball = self.objective.ambiguity_set

@@ -1,4 +1,4 @@
-"""Which contexts, and how they may change: a reference distribution and a set."""
+"""Adversaries: which contexts are expected, and how their distribution may change."""
 
 from botorch_drbo._validation import Registry
 from botorch_drbo.adversaries.around_contexts import AroundContexts

@@ -43,7 +43,8 @@ class FittedRound:
         space: The boxes of decisions and contexts.
         seed: Determines all random draws.
         reference: The context distribution if it is known; None to estimate it.
-        half_life: After how many further contexts one counts half; None: never.
+        half_life: The number of further contexts after which the weight of a context is
+            halved; None for equal weights.
     """
 
     model: Model
@@ -57,7 +58,7 @@ class FittedRound:
         r"""The given reference distribution, or else the empirical one.
 
         Raises:
-            InputDataError: There is neither, or it leaves the box.
+            InputDataError: There is neither, or it lies outside the box.
             BotorchTensorDimensionError: A reference of other contexts.
         """
         return reference_contexts(
@@ -74,8 +75,8 @@ class FittedRound:
             ``d_c``, zero where no mass moves; None for a radius that is one number.
 
         Raises:
-            InputDataError: A radius that follows from the contexts, and none yet; a
-                column that is no context.
+            InputDataError: A radius that depends on the contexts before any was
+                observed, or a column that is not a context.
         """
         if isinstance(radius, Mapping):
             return in_widths(radius, self.space)
@@ -89,12 +90,12 @@ class FittedRound:
         r"""The value of a radius schedule at the (effective) number of contexts.
 
         Args:
-            rule: A number, a rule in the contexts or their number, or its name; of a
-                radius by column the ball has the radius one, or zero where no column
-                may move.
+            rule: A number, a rule that depends on the contexts or their number, or the
+                name of a rule. With a radius by column, the ball has radius one, or
+                zero if no column may move.
 
         Raises:
-            InputDataError: A rule, and no context yet.
+            InputDataError: A rule before any context was observed.
         """
         found = as_radius(rule)
         columns = self.column_radii(rule)
@@ -131,10 +132,11 @@ def reference_contexts(
         seen: The contexts that the world has shown, ``m x d_c``.
         space: The boxes of decisions and contexts.
         reference: The context distribution if it is known; None to estimate it.
-        half_life: After how many further contexts one counts half; None: never.
+        half_life: The number of further contexts after which the weight of a context is
+            halved; None for equal weights.
 
     Raises:
-        InputDataError: There is neither, or it leaves the box.
+        InputDataError: There is neither, or it lies outside the box.
         BotorchTensorDimensionError: A reference of other contexts.
     """
     if reference is None:
@@ -186,9 +188,9 @@ class SearchProblem:
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Adversary(ABC):
-    r"""A reference distribution and an ambiguity set, built anew in each round.
+    r"""A reference distribution and an ambiguity set, computed in each round.
 
-    Its dataclass fields are options of every recipe that has it.
+    Its dataclass fields are options of every recipe that uses it.
     """
 
     context_order: ClassVar[str | None] = None
@@ -224,7 +226,8 @@ class Adversary(ABC):
             space: The decisions and the contexts.
 
         Returns:
-            In the unit of the radius; None if there is none, or none is known.
+            The distance in the unit of the radius; None if there is no radius or the
+            distance is unknown.
         """
         return None
 
@@ -235,7 +238,7 @@ class Adversary(ABC):
             space: The decisions and the contexts.
 
         Raises:
-            InputDataError: An unknown column, or a radius that it cannot have.
+            InputDataError: An unknown column, or a radius that is not possible for it.
         """
         radius = getattr(self, "radius", None)
         if isinstance(radius, Mapping):
@@ -260,7 +263,8 @@ class Adversary(ABC):
             state: The round.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
 
     def worst_case_problem_of(
@@ -273,12 +277,13 @@ class Adversary(ABC):
             state: The round.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
         return WorstCaseProblem.of(state.contexts(), ambiguity_set, state.space)
 
     def chance_constraint_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""The distributions over which constraints have to hold.
+        r"""The distributions under which constraints must hold.
 
         Args:
             state: The round.

@@ -159,9 +159,7 @@ def _kernel_ball(
 
     def ball(points: Tensor) -> MaximumMeanDiscrepancy:
         matrix = kernel(points, points)
-        matrix = 0.5 * (matrix + matrix.mT)
-        matrix.diagonal().add_(jitter)
-        return MaximumMeanDiscrepancy(size, matrix)
+        return MaximumMeanDiscrepancy(size, 0.5 * (matrix + matrix.mT), jitter)
 
     return WorstCaseProblem(
         contexts=contexts,

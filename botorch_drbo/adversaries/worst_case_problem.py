@@ -29,15 +29,15 @@ class WorstCaseProblem:
     Attributes:
         contexts: The reference distribution, and perhaps contexts of weight zero.
         ball: The set on a list of contexts, ``n x d_c``.
-        between: The metric or kernel that the set is made of; None if of none.
+        between: The metric or kernel of the set; None if it has none.
         box: The contexts that the adversary may use, ``2 x d_c``; None for those of
             ``contexts`` alone.
         fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
         values: Columns of contexts that take these values only: integers, categories.
-        categories: Those of them that know no order.
+        categories: Those of them that have no order.
         fixed: Columns in which no mass moves, and that are not known.
-        within: How far the ball reaches, in words; empty for its radius and name.
-        by_column: Whether the radius counts in radii by column.
+        within: The size of the ball, in words; empty for its name and radius.
+        by_column: Whether the radius is a multiple of radii by column.
     """
 
     contexts: ContextSet
@@ -65,12 +65,12 @@ class WorstCaseProblem:
         Args:
             contexts: The reference distribution.
             ambiguity: The set around it.
-            space: The contexts that there are. Where each column takes some values
-                only, these are on the list, for every set that may give them mass.
-            contexts_complete: Whether no context is off the list, whatever the set.
+            space: The space of the contexts. If each column takes a few values only,
+                all combinations are on the list, for every set that can give them mass.
+            contexts_complete: Whether the list contains all possible contexts.
 
         Raises:
-            UnsupportedError: A set that would take distances of categories.
+            UnsupportedError: A set that would need distances between categories.
         """
         ball = ambiguity.original()
         if space.context_categories and ball.at(contexts.points) is not ball:
@@ -122,7 +122,7 @@ class WorstCaseProblem:
         """The problem on the listed contexts and on points that fill the box.
 
         Args:
-            seed: Decides the Sobol set.
+            seed: The seed of the Sobol points.
         """
         contexts = with_unlisted(self.contexts, listed(self, seed))
         return contexts, self.ball(contexts.points)
@@ -143,7 +143,7 @@ def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
 
     Args:
         problem: The ball, and where its adversary may go.
-        seed: Decides the Sobol set.
+        seed: The seed of the Sobol points.
     """
     given = problem.contexts.points
     if problem.box is None or problem.fills_box:

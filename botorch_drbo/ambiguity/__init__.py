@@ -1,6 +1,6 @@
 """Ambiguity sets: which context distributions the adversary may choose from.
 
-Numbers in, numbers out: nothing here knows a Gaussian process.
+They work with numbers only and do not depend on a model.
 """
 
 from botorch_drbo.ambiguity.base import AmbiguitySet

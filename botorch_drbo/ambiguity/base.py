@@ -44,14 +44,15 @@ class AmbiguitySet(Module, ABC):
 
     .. math:: v(\epsilon) = \min \{ q^\top f : q \in \Delta,\ d(p, q) \le \epsilon \}
 
-    A subclass says what ``d`` is: in ``solve`` and in ``distance``, and, if the set is
-    convex and is to be checked by cvxpy, in ``constraints``. It sees numbers only:
-    scores, weights and a radius, never a model. Each argument of its constructor has an
-    attribute of the same name: so a run of it can be stored and restored.
+    A subclass defines ``d`` in ``solve`` and ``distance``, and also in ``constraints``
+    if the set is convex and cvxpy should check it. It receives only numbers (scores,
+    weights and a radius), never a model. Each argument of its constructor must be
+    stored as an attribute of the same name, so that runs that use the set can be stored
+    and restored.
 
-    Gradients come from the envelope theorem: ``dv/df = q*`` and
-    ``dv/d radius = -multiplier``, so that no solver is differentiated. They exist to
-    first order; asking for a second derivative is an error.
+    Gradients come from the envelope theorem: ``dv/df = q*`` and ``dv/d radius =
+    -multiplier``; no solver is differentiated. Only first derivatives exist; asking for
+    a second one raises an error.
 
     Args:
         radius: A non-negative scalar, in the units of the set's own distance.
@@ -81,9 +82,9 @@ class AmbiguitySet(Module, ABC):
 
     @property
     def diameter(self) -> float | None:
-        """The largest distance of two distributions; None if none is known.
+        """The largest distance between two distributions; None if it is unknown.
 
-        With a larger radius the set holds every distribution on the contexts.
+        With a larger radius the set contains every distribution on the contexts.
         """
         return None
 
@@ -97,13 +98,13 @@ class AmbiguitySet(Module, ABC):
     ) -> RobustValue:
         r"""Find the worst distribution in the set for each row of scores.
 
-        ``solver="cvxpylayers"`` solves the same problem a second way, with cvxpy's
-        description of the set and Clarabel, row by row on the CPU: to check with, not
-        to optimise with. Its value agrees to ``1e-6`` of the range of the scores. Where
-        the worst case is not unique it returns another one, and where the value has a
-        kink (a radius of zero or on a breakpoint, a weight of zero) another of its
-        slopes. It warns where it cannot prove its value: for the divergences at a
-        radius of zero, or with weights below ``1e-6``.
+        ``solver="cvxpylayers"`` solves the same problem independently, with cvxpy's
+        description of the set and Clarabel, row by row on the CPU. Use it for checks,
+        not for optimisation. Its value agrees to ``1e-6`` of the range of the scores.
+        If the worst case is not unique, it may return another one; at a kink of the
+        value (a radius of zero or on a breakpoint, a weight of zero) it may return
+        another subgradient. It warns if it cannot certify its value: for the
+        divergences at a radius of zero, or with weights below ``1e-6``.
 
         Args:
             values: Scores ``f``, ``... x n``: the last dimension runs over contexts.
@@ -146,8 +147,8 @@ class AmbiguitySet(Module, ABC):
     def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A cheap lower bound of the worst-case value, to rank rows.
 
-        A set whose value is expensive has a cheaper bound here that puts rows in nearly
-        the same order; by default it is the value itself.
+        Sets with an expensive value override this by a cheaper bound that ranks rows in
+        nearly the same order. The default is the value itself.
 
         Args:
             values: Scores, ``... x n``.
@@ -180,7 +181,7 @@ class AmbiguitySet(Module, ABC):
     def worst_case_and_sensitivity(
         self, values: Tensor, weights: Tensor
     ) -> tuple[RobustValue, Tensor]:
-        r"""Both ``worst_case`` and ``sensitivity``, for the price of one solve.
+        r"""Both ``worst_case`` and ``sensitivity``, at the cost of one solve.
 
         Args:
             values: Scores, ``... x n``.
@@ -234,9 +235,9 @@ class AmbiguitySet(Module, ABC):
     def at(self, points: Tensor) -> AmbiguitySet:
         r"""The set for contexts at these positions, if positions matter.
 
-        Acquisition functions call it once, when they are built;
-        ``WorstCaseProblem.of`` does for the worst case of a recommendation. A set that
-        lacks its distances or its kernel matrix makes it here.
+        Acquisition functions call this once, at construction, and
+        ``WorstCaseProblem.of`` calls it for the worst case of a recommendation. A set
+        without distances or a kernel matrix computes them here.
 
         Args:
             points: The contexts, ``n x d_c``, in their own units.
@@ -259,10 +260,10 @@ class AmbiguitySet(Module, ABC):
 
         Args:
             robust: The worst case on the list, ``worst_case(values, weights)``.
-            weights: The reference weights that it was asked with.
+            weights: The reference weights of that call.
 
         Returns:
-            The prices; here there are none, and only the lowest score counts.
+            The prices; by default zero, so that only the lowest score counts.
         """
         return Prices.none(weights)
 
@@ -307,15 +308,15 @@ class AmbiguitySet(Module, ABC):
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""Find a worst-case distribution of each row, in plain batched torch.
 
-        It is called by ``worst_case``, which has checked, cast and expanded the
-        arguments, and makes a differentiable answer of the solution.
+        ``worst_case`` calls this with checked, cast and expanded arguments, and makes
+        the result differentiable.
 
         Args:
             values: Scores ``f``, ``... x n``: float64, detached, in the user's units.
             weights: Reference weights ``p``, ``... x n``, with the same batch: float64,
                 on the simplex, some perhaps zero.
-            radius: One of each row, ``... x 1``; not negative, in the units of
-                ``distance``. It takes the place of ``self.radius``.
+            radius: The radius of each row, ``... x 1``; not negative, in the units of
+                ``distance``. It replaces ``self.radius``.
 
         Returns:
             The solution; ``weights`` and ``multiplier`` are enough.
@@ -326,8 +327,8 @@ class AmbiguitySet(Module, ABC):
     ) -> Solution:
         r"""Like ``solve``, with the ``direction`` that a sensitivity needs.
 
-        A set overrides it only where its direction costs extra. By default it is that
-        of ``solve``, and if that has none a right difference, of a step of 1e-6:
+        Override it only if the direction costs extra. The default is the direction from
+        ``solve``, or, if that is None, a forward difference with a step of 1e-6:
 
         .. math:: dq^* / d\epsilon \approx (q^*(\epsilon + h) - q^*(\epsilon)) / h
 
@@ -350,10 +351,10 @@ class AmbiguitySet(Module, ABC):
     ) -> list[cp.Constraint]:
         r"""The constraints that define the set, for cvxpy (DPP).
 
-        Only ``solver="cvxpylayers"`` needs it, which checks ``solve``.
+        Only ``solver="cvxpylayers"``, which checks ``solve``, needs them.
 
         Args:
-            q: The distribution that is sought, ``n``; it is known to be one.
+            q: The variable ``q``, ``n``; already constrained to the simplex.
             p: The reference weights, ``n``.
             radius: The radius, a scalar.
 

@@ -41,10 +41,10 @@ class ModifiedChiSquared(AmbiguitySet):
         \delta = -\frac{P d}{2}, \qquad
         d = \sqrt{\frac{V}{(1 + \epsilon) P - 1}}.
 
-    Which scores these are comes from one sort. While all have mass,
-    ``v = mean - sqrt(radius * variance)``. At the radius zero the sensitivity is
-    therefore ``-inf``, and the multiplier ``inf``, unless all scores with weight are
-    equal; in the square root of the radius it would be minus the standard deviation.
+    One sort determines these scores. While all have mass, ``v = mean - sqrt(radius *
+    variance)``. At the radius zero the sensitivity is therefore ``-inf``, and the
+    multiplier ``inf``, unless all scores with weight are equal; in the square root of
+    the radius it would be minus the standard deviation.
 
     Args:
         radius: The largest chi-squared divergence.
@@ -173,18 +173,19 @@ class ChiSquared(AmbiguitySet):
     .. math:: \sum_i \frac{(q_i - p_i)^2}{q_i} = \sum_i \frac{p_i^2}{q_i} - 1
         \le \epsilon
 
-    There is no factor 1/2. Atoms with weight keep some mass at every radius, so that
-    the minimum is approached and never reached. Atoms of reference weight zero may get
-    mass, but only those at the lowest score do. With ``w > 0`` below the minimum,
+    There is no factor 1/2. Atoms with positive weight keep some mass at every radius,
+    so the value approaches the minimum score but never reaches it. Of the atoms with
+    reference weight zero, only those with the lowest score can receive mass. With ``w >
+    0`` below the minimum,
 
     .. math::
         q_i = \frac{p_i}{A \sqrt{y_i}}, \qquad y_i = f_i - \min_j f_j + w, \qquad
         A = \sum_i \frac{p_i}{\sqrt{y_i}}, \quad B = \sum_i p_i \sqrt{y_i}, \qquad
         A B = 1 + \epsilon, \qquad \delta = -\frac{1}{A^2}.
 
-    ``w`` is found by a safeguarded Newton method. Should ``A B`` be at most
-    ``1 + radius`` at ``w = 0``, which takes a lowest score of weight zero, the rest of
-    the mass goes there, and ``v = min f + B^2 / (1 + radius)``.
+    ``w`` is found by a safeguarded Newton method. If ``A B`` is at most ``1 + radius``
+    at ``w = 0`` (only possible if the lowest score has weight zero), the rest of the
+    mass moves there, and ``v = min f + B^2 / (1 + radius)``.
 
     For small radii ``v = mean - sqrt(radius variance)``. At the radius zero the
     sensitivity is therefore ``-inf``, and the multiplier ``inf``, unless all scores

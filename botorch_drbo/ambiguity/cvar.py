@@ -27,16 +27,16 @@ class ConditionalValueAtRisk(AmbiguitySet):
     .. math:: q_i \le \frac{p_i}{1 - \alpha} = (1 + \epsilon)\, p_i,
         \qquad \epsilon = \frac{\alpha}{1 - \alpha}
 
-    ``alpha`` is BoTorch's level: 0 is the expectation, and towards 1 it becomes the
-    minimum over the atoms with weight. The adversary fills the lowest scores up to
-    their caps. The atom on the boundary is split: BoTorch's ``CVaR`` over samples,
-    which counts it fully, differs.
+    ``alpha`` is BoTorch's level: 0 gives the expectation, and towards 1 the value tends
+    to the minimum over the atoms with positive weight. The adversary fills the lowest
+    scores up to their caps. The atom on the boundary is split; BoTorch's ``CVaR`` over
+    samples counts it fully and therefore differs.
 
-    The ``radius`` is ``epsilon``, by how much a weight may grow relative to ``p``: in
-    it, as in every other set's radius, ``v`` is convex and ``distance`` measures it;
-    in ``alpha``, ``v`` need not be convex. The multiplier and the sensitivity are
-    derivatives in the radius; for those in the level,
-    ``dv/d alpha = dv/d radius / (1 - alpha)^2``, the same at ``alpha = 0``.
+    The ``radius`` is ``epsilon``, the largest relative increase of a weight. As for
+    every other set, ``v`` is convex in the radius, and ``distance`` has its units; in
+    ``alpha``, ``v`` need not be convex. The multiplier and the sensitivity are
+    derivatives in the radius; for derivatives in the level, ``dv/d alpha = dv/d radius
+    / (1 - alpha)^2``, the same at ``alpha = 0``.
 
     .. math::
         v = \max_t\ t - (1 + \epsilon) \sum_i p_i (t - f_i)_+, \qquad

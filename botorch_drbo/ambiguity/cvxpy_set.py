@@ -29,30 +29,31 @@ class CvxpyAmbiguity(AmbiguitySet):
         \text{ satisfies the constraints} \}
 
     ``problem_builder(q, p, radius)`` returns a list of convex constraints on ``q``, a
-    variable of ``n`` entries that is known to be a distribution. The reference weights
-    ``p`` and the ``radius`` are parameters. It may add variables of its own (a
-    transport plan, say); everything else is a constant. It is called once for every
-    number of contexts, and what it refers to must not change after that.
+    variable with ``n`` entries that is already constrained to the simplex. The
+    reference weights ``p`` and the ``radius`` are parameters. The function may create
+    further variables (for example a transport plan); everything else is a constant. It
+    is called once for each number of contexts, and the objects that it refers to must
+    not change afterwards.
 
-    The constraints must obey cvxpy's rules for parameters (DPP): parameters enter
-    affinely, and are multiplied by constants and variables only, not by each other. So
-    ``norm(q - p) <= radius`` is allowed and ``sum_squares(q - p) <= radius**2`` is not.
+    The constraints must satisfy cvxpy's rules for parameters (DPP): parameters enter
+    affinely and are multiplied only by constants and variables, not by each other. For
+    example, ``norm(q - p) <= radius`` is allowed, but ``sum_squares(q - p) <=
+    radius**2`` is not.
 
-    It is solved by Clarabel through cvxpylayers, row by row on the CPU: a few
-    milliseconds per row where the built-in sets take microseconds. There is no other
-    solver, so that both choices of ``solver`` are the same. Each value is proved to
-    ``1e-6`` of the range of the scores. Where that fails, a warning says so, and the
-    value is a certified lower bound. Should the optimum have auxiliary variables more
-    than twice as large as those found, that certificate can be off by ``1e-7`` of the
-    excess.
+    Clarabel solves it through cvxpylayers, row by row on the CPU: a few milliseconds
+    per row, where the built-in sets take microseconds. There is no other solver, so
+    both choices of ``solver`` are the same. Each value is certified to ``1e-6`` of the
+    range of the scores. If that fails, a warning is given, and the value is a certified
+    lower bound. If the auxiliary variables of the optimum are more than twice as large
+    as those found, the certificate can be off by ``1e-7`` of the excess.
 
-    The sensitivity is a right difference, with a step ``h`` in the radius:
-    ``(v(radius + h) - v(radius)) / h``, and its gradient the one of ``q*``. If no
-    constraint has the radius in it, its derivatives are zero.
+    The sensitivity is a forward difference with a step ``h`` in the radius, ``(v(radius
+    + h) - v(radius)) / h``, and its gradient is that of ``q*``. If no constraint
+    contains the radius, these derivatives are zero.
 
     Args:
         problem_builder: From ``q``, ``p`` and ``radius`` to a list of constraints.
-        radius: The size of the set, in whatever unit the constraints give it.
+        radius: The size of the set, in the units that the constraints define.
         step: The step ``h`` of the sensitivity.
 
     Raises:

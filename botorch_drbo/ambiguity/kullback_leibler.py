@@ -25,8 +25,9 @@ class KullbackLeibler(AmbiguitySet):
 
     .. math:: KL(q \,\|\, p) = \sum_i q_i \log \frac{q_i}{p_i} \le \epsilon
 
-    The radius is in nats; the worst case comes first and the reference second. Atoms
-    of reference weight zero get no mass. The adversary tilts the reference:
+    The radius is in nats; the worst case is the first argument and the reference the
+    second. Atoms of reference weight zero receive no mass. The adversary tilts the
+    reference:
 
     .. math::
         q_i \propto p_i e^{-\theta f_i}, \qquad

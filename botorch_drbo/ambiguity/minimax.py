@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
@@ -14,11 +16,11 @@ from botorch_drbo.ambiguity.wasserstein import Wasserstein
 
 
 class MinimaxApproximation(AmbiguitySet):
-    r"""Two straight lines in place of the worst case over another set.
+    r"""An approximation of the worst case over another set by two straight lines.
 
-    The worst-case value ``v`` of the other set is convex in the radius. So it lies
-    above its tangent at zero and, up to the radius at which the adversary reaches the
-    minimum, below the chord:
+    The worst-case value ``v`` of the other set is convex in the radius. It therefore
+    lies above its tangent at zero and below the chord up to the radius at which the
+    adversary reaches the minimum:
 
     .. math::
         \max(E - \epsilon S, f_{\min}) \le v(\epsilon) \le
@@ -29,22 +31,23 @@ class MinimaxApproximation(AmbiguitySet):
     bounds: of all numbers between them, the one with the smallest largest error. It
     costs one sensitivity at radius zero and no worst case.
 
-    Of ``MaximumMeanDiscrepancy`` that sensitivity is a quadratic program as soon as
-    atoms have no mass, which may not become negative. There ``S`` is that of the ball
-    without ``q >= 0``,
+    For ``MaximumMeanDiscrepancy`` this sensitivity is a quadratic program if some atoms
+    have no mass, because their weights may not become negative. In this case ``S`` is
+    the sensitivity of the ball without ``q >= 0``,
 
     .. math:: S^2 = f^\top K^{-1} f - \frac{(1^\top K^{-1} f)^2}{1^\top K^{-1} 1},
 
-    which is at least ``-delta(0)``, and equal to it if all atoms have mass: the tangent
-    is a lower bound all the same, and costs two matrix products.
+    which is at least ``-delta(0)``, with equality if all atoms have mass. The tangent
+    is still a lower bound, and costs two matrix products. With a ``jitter`` and a
+    smooth kernel on ``n`` contexts these are of ``n x r`` matrices, ``r`` about 20.
 
-    The returned weights sum to one and attain the value; the tangent ignores that
-    weights cannot be negative, and so some may be.
+    The returned weights sum to one and attain the value. Some may be negative, because
+    the tangent ignores the sign constraint.
 
     Args:
         ambiguity_set: The set to approximate. Its sensitivity at radius zero must be
             finite: ``TotalVariation``, ``MaximumMeanDiscrepancy`` or ``Wasserstein``.
-            Its radius is taken over now; later changes to it are not seen.
+            Its radius is copied at construction; later changes have no effect.
 
     Raises:
         InputDataError: A set of another kind.
@@ -131,24 +134,25 @@ class MinimaxApproximation(AmbiguitySet):
         tangent = torch.where(descends > 0, tangent, vertex)
 
         # Chord from E at zero to min f at eps* = d(p, vertex).
+        away = vertex - start.weights
         chord_end, chord_end_gradient = self._distance_to_vertex(weights, worst_atom)
         saturated = radius >= chord_end
         chord_end = torch.where(chord_end > 0, chord_end, 1.0)
         share = torch.where(saturated, 1.0, radius / chord_end)
         share_slope = torch.where(saturated, 0.0, 1 / chord_end)  # d share / d radius
-        chord = start.weights + share * (vertex - start.weights)
-        chord_direction = vertex - start.weights
+        chord = start.weights + share * away
 
         def gradient() -> Tensor:
             gradient = (descends + 1 - share) * start_gradient()
-            return 0.5 * (gradient + drop * share * share_slope * chord_end_gradient)
+            end_gradient = drop * share * share_slope * chord_end_gradient()
+            return 0.5 * (gradient + end_gradient)
 
         # The mean of both lines.
         return Solution(
             weights=0.5 * (tangent + chord),
             multiplier=0.5 * (descends * slope + share_slope * drop).squeeze(-1),
             reference_gradient=gradient,
-            direction=0.5 * (descends * along + share_slope * chord_direction),
+            direction=0.5 * (descends * along + share_slope * away),
         )
 
     def _at_zero(self, values: Tensor, weights: Tensor, zero: Tensor) -> Solution:
@@ -173,26 +177,25 @@ class MinimaxApproximation(AmbiguitySet):
             distance = p @ ball._ground.to(p)
         else:
             assert isinstance(ball, MaximumMeanDiscrepancy)
-            factor = ball.factor.to(p)
-            distance = factor.square().sum(-1) - 2 * (p @ factor) @ factor.mT
+            distance = ball.centred.squared_distances(p)
         return torch.where(allowed, distance, torch.inf).argmin(-1, keepdim=True)
 
-    def _distance_to_vertex(self, p: Tensor, atom: Tensor) -> tuple[Tensor, Tensor]:
+    def _distance_to_vertex(
+        self, p: Tensor, atom: Tensor
+    ) -> tuple[Tensor, Callable[[], Tensor]]:
         """``d(p, point mass)``, ``... x 1``, and its gradient in ``p``, ``... x n``."""
         ball = self.ambiguity_set
         if isinstance(ball, TotalVariation):
             vertex = torch.zeros_like(p).scatter(-1, atom, 1.0)
-            return 2 * (1 - p.gather(-1, atom)), -2 * vertex
+            return 2 * (1 - p.gather(-1, atom)), lambda: -2 * vertex
         if isinstance(ball, Wasserstein):
             cost = ball._ground.to(p).mT[atom.squeeze(-1)]  # ... x n
-            return (p * cost).sum(-1, keepdim=True), cost
+            return (p * cost).sum(-1, keepdim=True), lambda: cost
         assert isinstance(ball, MaximumMeanDiscrepancy)
-        factor = ball.factor.to(p)
-        difference = p @ factor - factor[atom.squeeze(-1)]
-        distance = torch.linalg.vector_norm(difference, 2, -1, keepdim=True)
-        return distance, (difference @ factor.mT) / torch.where(
-            distance > 0, distance, 1.0
-        )
+        difference = p.scatter(-1, atom, p.gather(-1, atom) - 1)
+        distance = ball.centred.distance(difference)
+        positive = torch.where(distance > 0, distance, 1.0)
+        return distance, lambda: ball.centred.product(difference) / positive
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         r"""The distance of the set that is approximated.

@@ -8,7 +8,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_finite
+from botorch_drbo._validation import check_finite, check_nonnegative
+from botorch_drbo.ambiguity._centred_kernel import CentredKernel
 from botorch_drbo.ambiguity._differentiable import in_float64, robust_value
 from botorch_drbo.ambiguity._interior_point import lower_bound
 from botorch_drbo.ambiguity._kernel_ball import (
@@ -35,35 +36,39 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
     .. math:: d(p, q) = \sqrt{(p - q)^\top K (p - q)} \le \epsilon
 
-    The radius has the units of the square root of the kernel matrix: with a kernel
-    of variance one, no two distributions are farther apart than ``sqrt(2)``. Mass may
-    move onto atoms of reference weight zero.
+    The radius has the units of the square root of the kernel matrix: with a kernel of
+    variance one, two distributions are at most ``sqrt(2)`` apart. Mass may move to
+    atoms of reference weight zero.
 
-    Each row is solved by the first of these that succeeds. A point mass on the lowest
-    score that lies in the ball is the answer. If the closed form without ``q >= 0``
-    happens to have no negative weight, it is the answer (small radius,
-    well-conditioned matrix). A primal-dual active-set method
-    [Hintermuller2002activeset]_ finds which weights are zero, from the closed form or
-    from a low-rank version of what follows. The other rows go to a primal-dual
-    interior-point method ([NesterovTodd1997]_, [Mehrotra1992]_), with the dual
+    Each row is solved by the first of these methods that succeeds: a point mass on the
+    lowest score, if it lies in the ball; the closed form without ``q >= 0``, if it has
+    no negative weight (small radius, well-conditioned matrix); a primal-dual active-set
+    method [Hintermuller2002activeset]_, started from the closed form or from a low-rank
+    version of the next method; a primal-dual interior-point method
+    ([NesterovTodd1997]_, [Mehrotra1992]_) with the dual
 
     .. math:: v = \max_{u \in R^r} \min_i (f + L u)_i - p^\top L u - \epsilon \|u\|
 
-    where ``K = L L'`` has as many columns as the radius can tell from zero: about 20
-    for a smooth kernel on a grid of 100. Each answer carries a certificate, its duality
-    gap: ``q`` bounds the value from above and ``u`` from below.
+    where ``K = L L'`` and ``L`` has as many columns as differ from zero at the scale of
+    the radius: about 20 for a smooth kernel on a grid of 100. Each result has a
+    certificate, its duality gap: ``q`` bounds the value from above and ``u`` from
+    below.
 
-    Eigenvalues below ``2e-16`` of the largest are rounding errors of ``K``, and are
-    raised to it. So at radius zero ``q`` is ``p`` even if ``K`` is singular, and for a
-    radius below ``1e-7`` a nearly singular matrix says little: use a kernel matrix with
-    more jitter there.
+    Eigenvalues below ``2e-16`` of the largest are rounding errors of ``K`` and are
+    raised to this value. At radius zero ``q`` is therefore ``p`` even if ``K`` is
+    singular. For a radius below ``1e-7``, add more jitter to a nearly singular kernel
+    matrix.
 
     Args:
         radius: The largest distance, a scalar ``>= 0``.
         kernel_matrix: The kernel between the contexts, ``n x n``.
+        jitter: Added to the diagonal of that matrix. Given here and not in the matrix,
+            it lets :class:`MinimaxApproximation` work with the few columns of a smooth
+            kernel: 1,024 contexts then cost little more than 100.
 
     Raises:
-        InputDataError: Not finite, not symmetric, or with a negative eigenvalue.
+        InputDataError: Not finite, not symmetric, with a negative eigenvalue, or
+            a negative jitter.
         BotorchTensorDimensionError: Not a square matrix.
 
     Example:
@@ -81,11 +86,12 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
     holds_reference = True
     kernel_matrix: Tensor
-    factor: Tensor
-    spectrum: Tensor
     _last: WarmStart | None = None
+    _complete: CentredKernel | None = None
 
-    def __init__(self, radius: float | Tensor, kernel_matrix: Tensor) -> None:
+    def __init__(
+        self, radius: float | Tensor, kernel_matrix: Tensor, jitter: float = 0.0
+    ) -> None:
         super().__init__(radius)
         check_finite(kernel_matrix, "kernel_matrix")
         shape = tuple(kernel_matrix.shape)
@@ -101,26 +107,54 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
                 f"{lopsided.item():.3g}. Use `0.5 * (K + K.mT)` if that is rounding."
             )
         matrix = 0.5 * (matrix + matrix.mT)
-        eigenvalues = torch.linalg.eigvalsh(matrix)
-        if eigenvalues[0] < -_NEGATIVE * eigenvalues[-1].clamp_min(0.0):
-            raise InputDataError(
-                "`kernel_matrix` must be positive semi-definite, got a smallest "
-                f"eigenvalue of {eigenvalues[0].item():.3g} and a largest of "
-                f"{eigenvalues[-1].item():.3g}. Add jitter to its diagonal."
-            )
-        # p - q sums to zero, so only the part of K that is orthogonal to 1 matters.
-        spectrum, vectors = torch.linalg.eigh(_without_ones(matrix))
-        spectrum = spectrum.flip(-1).clamp_min(0.0)
-        if len(spectrum):
-            spectrum = spectrum.clamp_min(torch.finfo(spectrum.dtype).eps * spectrum[0])
-        basis = _basis(matrix) @ vectors.flip(-1)
+        self.jitter = check_nonnegative(jitter, "jitter").item()
         self.register_buffer("kernel_matrix", matrix)
-        self.register_buffer("spectrum", spectrum)  # n - 1, falling
-        self.register_buffer("factor", basis * spectrum.sqrt())  # n x (n - 1)
+        few = None
+        if self.jitter > 0:
+            few = CentredKernel.of_few_columns(matrix, self.jitter)
+        if few is None:
+            _check_eigenvalues(matrix)
+            few = CentredKernel.of_all_columns(self._with_jitter())
+        self.centred = few
+
+    def _with_jitter(self) -> Tensor:
+        return self.kernel_matrix + torch.diag_embed(
+            torch.full_like(self.kernel_matrix[0], self.jitter)
+        )
+
+    @property
+    def _all_columns(self) -> CentredKernel:
+        """With all eigenvectors, which the exact worst case needs."""
+        if not self.centred.rest:
+            return self.centred
+        if self._complete is None:
+            complete = CentredKernel.of_all_columns(self._with_jitter())
+            object.__setattr__(self, "_complete", complete)
+        assert self._complete is not None
+        return self._complete
+
+    @property
+    def factor(self) -> Tensor:
+        """``F`` with ``F F'`` the matrix among vectors of sum zero, ``n x (n - 1)``."""
+        return self._all_columns.factor
+
+    @factor.setter
+    def factor(self, factor: Tensor) -> None:  # old records hold both, to the bit
+        self._all_columns.factor = factor
+
+    @property
+    def spectrum(self) -> Tensor:
+        """The squared norms of the columns of ``factor``, ``n - 1``, falling."""
+        return self._all_columns.spectrum
+
+    @spectrum.setter
+    def spectrum(self, spectrum: Tensor) -> None:
+        self._all_columns.spectrum = spectrum
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the warm start: copies and pickles begin without it."""
-        return {k: v for k, v in self.__dict__.items() if k != "_last"}
+        kept = ("_last", "_complete")
+        return {k: v for k, v in self.__dict__.items() if k not in kept}
 
     @property
     def diameter(self) -> float:
@@ -190,26 +224,23 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         Returns:
             The slope ``...``, and the direction ``d`` in which it is met, ``... x n``.
         """
-        white = (self.factor / self.spectrum).to(values)
-        whitened = values @ white  # ... x (n - 1)
-        slope = torch.linalg.vector_norm(whitened, 2, -1, keepdim=True)
-        direction = -(whitened / torch.where(slope > 0, slope, 1.0)) @ white.mT
+        slope, direction = self.centred.slope(values)
         return slope.squeeze(-1), direction
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         super()._check_sizes(num_values, num_weights)
-        if num_values != len(self.factor):
+        if num_values != len(self.kernel_matrix):
             raise BotorchTensorDimensionError(
-                f"The kernel matrix has {len(self.factor)} contexts, got {num_values} "
-                "scores."
+                f"The kernel matrix has {len(self.kernel_matrix)} contexts, got "
+                f"{num_values} scores."
             )
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone, warm-started from the last call.
 
-        An ascent solves nearly the same problem again and again: the active set of the
-        last one is the warm start. So a value may differ from that of ``worst_case`` by
-        its accuracy, 1e-10 of the range of scores.
+        Gradient ascent solves many nearly equal problems, so the active set of the
+        previous call is the warm start. A value may differ from that of ``worst_case``
+        by its accuracy, 1e-10 of the range of the scores.
 
         Args:
             values: Scores, ``... x n``.
@@ -287,21 +318,14 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         """
         p, q = check_distributions(p, q)
         self._check_sizes(q.shape[-1], p.shape[-1])
-        # The norm of a product loses half as many digits as the root of a square.
-        return torch.linalg.vector_norm((p - q) @ self.factor.to(p), 2, -1)
+        return self.centred.distance(p - q).squeeze(-1)
 
 
-def _basis(matrix: Tensor) -> Tensor:
-    """An orthonormal basis ``n x (n - 1)`` of the vectors that sum to zero."""
-    n = len(matrix)
-    # Householder's reflection of the first axis onto the direction of ones.
-    normal = torch.full_like(matrix[0], n**-0.5)
-    normal[0] += 1.0
-    eye = torch.eye(n, dtype=matrix.dtype, device=matrix.device)
-    return (eye - 2 * torch.outer(normal, normal) / normal.square().sum())[:, 1:]
-
-
-def _without_ones(matrix: Tensor) -> Tensor:
-    basis = _basis(matrix)
-    inner = basis.mT @ matrix @ basis
-    return 0.5 * (inner + inner.mT)
+def _check_eigenvalues(matrix: Tensor) -> None:
+    eigenvalues = torch.linalg.eigvalsh(matrix)
+    if eigenvalues[0] < -_NEGATIVE * eigenvalues[-1].clamp_min(0.0):
+        raise InputDataError(
+            "`kernel_matrix` must be positive semi-definite, got a smallest "
+            f"eigenvalue of {eigenvalues[0].item():.3g} and a largest of "
+            f"{eigenvalues[-1].item():.3g}. Add jitter to its diagonal."
+        )

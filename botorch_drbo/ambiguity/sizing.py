@@ -11,7 +11,7 @@ from botorch_drbo.ambiguity.base import AmbiguitySet
 
 SetOrMaker = AmbiguitySet | Callable[[Tensor], AmbiguitySet]
 """An ambiguity set; or, for one that knows where its contexts lie, a function that
-makes it from contexts ``n x d_c``. Its own radius does not count."""
+makes it from contexts ``n x d_c``. Its own radius is ignored."""
 
 
 def check_has_radius(ambiguity_set: AmbiguitySet) -> AmbiguitySet:

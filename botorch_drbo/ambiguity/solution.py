@@ -42,10 +42,10 @@ class Solution:
 
     .. math:: v(\epsilon) = \min_q q^\top f = q^{*\top} f
 
-    The first two are enough. Without a ``direction`` the gradient of the sensitivity is
-    made of a right difference of ``q*``; without a ``reference_gradient`` a gradient
-    in the reference weights is an error. No recipe and no acquisition function asks for
-    that one.
+    Only ``weights`` and ``multiplier`` are required. Without a ``direction`` the
+    gradient of the sensitivity uses a forward difference of ``q*``; without a
+    ``reference_gradient`` a gradient in the reference weights raises an error (no
+    recipe and no acquisition function needs it).
 
     Attributes:
         weights: The worst-case distribution ``q*``, ``... x n``; it sums to one.
@@ -63,8 +63,8 @@ class Solution:
     Example:
         >>> import torch
         >>> from botorch_drbo.ambiguity import Solution
-        >>> Solution(torch.tensor([0.75, 0.25]), torch.tensor(4.0)).gap is None
-        True
+        >>> Solution(torch.tensor([0.75, 0.25]), torch.tensor(4.0)).weights
+        tensor([0.7500, 0.2500])
     """
 
     weights: Tensor

@@ -28,10 +28,9 @@ class TotalVariation(AmbiguitySet):
 
     .. math:: \|p - q\|_1 = \sum_i |p_i - q_i| \le \epsilon
 
-    There is no factor 1/2: the radius 2 covers the simplex. The adversary takes the
-    mass ``epsilon / 2`` from the highest scores and gives it to the lowest one, which
-    may have the reference weight zero. With ``k`` the highest score that still has
-    mass,
+    There is no factor 1/2: the radius 2 covers the simplex. The adversary moves the
+    mass ``epsilon / 2`` from the highest scores to the lowest one, which may have
+    reference weight zero. With ``k`` the highest score that still has mass,
 
     .. math::
         v = \max_t \sum_i p_i \min(f_i, t) - \frac{\epsilon}{2} (t - \min_j f_j),
@@ -43,9 +42,9 @@ class TotalVariation(AmbiguitySet):
 
     - per call, and with gradients: append that score to the values, with the reference
       weight zero. The last of the returned weights is the mass there;
-    - ``floor``, for a score that is known in advance. It is no context, so that the
-      returned weights have no entry for it: they sum to one less the mass at the floor,
-      and ``value = weights . values + (1 - weights.sum()) * floor``.
+    - ``floor``, for a score that is known in advance. It does not belong to a context,
+      so the returned weights have no entry for it: they sum to one minus the mass at
+      the floor, and ``value = weights . values + (1 - weights.sum()) * floor``.
 
     A floor above the lowest score is never used.
 

@@ -80,9 +80,9 @@ class FullSimplex(AmbiguitySet):
 
     .. math:: v = \min_i f_i
 
-    Atoms of reference weight zero count too, contexts off the list never: the list is
-    the definition. Known as robust optimisation (RO); over an interval of contexts it
-    is StableOpt [Bogunovic2018stableopt]_.
+    Atoms of reference weight zero count too; contexts that are not on the list never
+    do. This is robust optimisation (RO), and over an interval of contexts StableOpt
+    [Bogunovic2018stableopt]_.
 
     Example:
         >>> import torch

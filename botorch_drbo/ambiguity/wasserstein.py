@@ -49,19 +49,19 @@ class Wasserstein(AmbiguitySet):
 
     concave and piecewise linear in ``lambda``. It is maximised by Kelley's
     cutting-plane method [Kelley1960cuttingplane]_. In one dimension two cuts are
-    enough, one on either side of the maximum: each step goes to their crossing, until
-    it lies on the graph. Then the two assignments, mixed so that they cost exactly
-    ``epsilon``, are a worst-case plan, and primal and dual agree. Once both cuts send
-    an atom to the same candidate it is settled, for any cost, so about 3 or 4 passes
-    over all pairs of atom and candidate are needed in all.
+    enough, one on either side of the maximum: each step goes to their intersection,
+    until it lies on the graph. The two assignments, mixed so that they cost exactly
+    ``epsilon``, then form a worst-case plan, and primal and dual values agree. Once
+    both cuts assign an atom to the same candidate, that assignment is final, so about 3
+    or 4 passes over all pairs of atoms and candidates are needed.
 
     With a cost ``n x m`` the mass moves from the ``n`` reference atoms to ``m``
     candidates, and the scores belong to the candidates. Candidates should contain the
     atoms: the radius must be at least the cost of the cheapest plan.
 
-    Without a cost it is that of Euclidean distances in the columns of the contexts as
-    they are given, and the radius has their units: an acquisition function and the
-    adversary ``ambiguity_set`` make it from their own contexts. Elsewhere ``at`` does.
+    Without a cost, Euclidean distances between the contexts are used, and the radius
+    has the units of the contexts. Acquisition functions and the adversary
+    ``ambiguity_set`` compute them from their own contexts; elsewhere call ``at``.
 
     Args:
         radius: The average cost of transport that is allowed.

@@ -1,4 +1,4 @@
-"""Which radius? From data, from scenarios, from a budget; and what a radius costs."""
+"""Calibration of the radius: from data, from scenarios or from a budget."""
 
 from botorch_drbo._deprecation import moved_names
 from botorch_drbo.calibrate.budget import choice_from, from_budget

@@ -31,22 +31,22 @@ def from_budget(
     with ``E`` the expected value under the reference. The decision is optimised again
     at each radius that is tried: ``num_radii`` equal steps up to the first one that
     costs more, then bisection. At radius zero the decision is the best by the expected
-    value, so that any difference is a cost, whether high or low outcomes are good.
+    value, so any difference is a cost, whether high or low outcomes are good.
 
-    *Guarantee.* The decision at the radius returned stays within the budget, under the
-    model: what the truth keeps of it depends on the model. The cost mostly grows with
-    the radius but need not: a larger radius may be cheap again, and between the radii
-    tried it may be dear. Nothing is said of the shifts that the world will make: it is
-    the price that was asked for, not the protection.
+    *Guarantee.* The decision at the returned radius stays within the budget according
+    to the model; the true cost depends on how good the model is. The cost usually grows
+    with the radius, but not always: a larger radius may be cheap again, and a radius
+    between those tried may be expensive. Nothing is implied about the shifts that will
+    happen: the budget fixes the price, not the protection.
 
     Args:
         expected_value: From a radius to the expected value of the decision that is
             optimal for it: ``choice_from`` for listed decisions, or anything that
             optimises.
         max_radius: The largest radius to try.
-        share: The budget as a share of the expected value at radius zero. A share of
-            what has no natural zero (a profit before fixed costs) means little: give
-            ``budget``.
+        share: The budget as a share of the expected value at radius zero. If the
+            outcome has no natural zero (a profit before fixed costs), a share means
+            little: give ``budget`` instead.
         budget: The budget in units of the outcome, in place of ``share``.
         num_radii: How many steps upwards.
         tolerance: How near to the limit, as a share of ``max_radius``.
@@ -113,8 +113,8 @@ def choice_from(
         values: Outcomes of ``m`` decisions in ``n`` contexts, ``m x n``: for example a
             model's posterior mean.
         weights: Reference weights, ``n``.
-        ambiguity_set: The set, on these contexts if it knows them. Its own radius does
-            not count.
+        ambiguity_set: The set, on these contexts if it knows them. Its own radius is
+            ignored.
 
     Returns:
         A function of the radius, for ``from_budget``.

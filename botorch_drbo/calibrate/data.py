@@ -30,37 +30,37 @@ def from_data(
     .. math:: \epsilon = \text{the `confidence` quantile of } d(p^*, \hat p), \qquad
         t\, p^* \sim \text{Multinomial}(t, \hat p)
 
-    The bootstrap [Efron1979]_: the world drew ``t`` contexts from its distribution and
-    we saw :math:`\hat p`; so draw ``t`` contexts from :math:`\hat p`, again and again,
-    and look how far :math:`\hat p` is from what is seen then. As a ball is centred at
-    the estimate, the resampled distribution stands where the reference stands.
+    The bootstrap [Efron1979]_: :math:`\hat p` was estimated from ``t`` contexts of the
+    true distribution. So draw ``t`` contexts from :math:`\hat p` many times, and
+    measure how far :math:`\hat p` is from each resample. Since a ball is centred at the
+    estimate, the resampled distribution takes the place of the reference.
 
     *Guarantee.* None for a finite ``t``. If contexts are drawn independently from one
     distribution, the ball around :math:`\hat p` holds that distribution with a
     probability that tends to ``confidence`` as ``t`` grows: for every set if there are
     finitely many contexts; for ``MaximumMeanDiscrepancy`` always; for ``Wasserstein``
     with one context column (with more the ball is of the right order only).
-    Nothing is said about a world that drifts, or whose contexts depend on each other
-    (days in a row): for these there is ``from_scenarios``.
+    It does not apply if the distribution drifts or if contexts depend on each other
+    (successive days); use ``from_scenarios`` there.
 
-    Sets that do not know where contexts lie (total variation, the divergences, CVaR)
-    measure contexts that were never seen as infinitely different, or as different as
-    can be. They are refused if more than half of the probability lies on contexts seen
-    once: as much, about, lies on contexts not seen yet [Good1953]_. Count such contexts
-    on a coarse list first, as in the second example.
+    Sets that ignore the positions of contexts (total variation, the divergences, CVaR)
+    treat contexts that were never seen as infinitely or maximally different. They raise
+    an error if more than half of the probability lies on contexts seen once, because
+    about as much then lies on contexts not seen yet [Good1953]_. Bin such contexts on a
+    coarse grid first, as in the second example.
 
     Args:
         observed: Contexts, ``t x d_c``; or a distribution that was estimated from
             ``num_observed`` contexts, such as a histogram on a grid.
         ambiguity_set: The set, on the contexts of ``observed`` if it knows them; or a
-            function that makes it from contexts. Its own radius does not count.
+            function that makes it from contexts. Its own radius is ignored.
         num_observed: ``t``, with a distribution only.
         confidence: In (0, 1).
         num_resamples: How often to draw. The level has a standard deviation of
-            ``sqrt(confidence (1 - confidence) / num_resamples)``. A Wasserstein
-            distance is a linear program each time: count hundreds of contexts on a
-            grid first.
-        seed: Decides the draws; None follows torch's generator.
+            ``sqrt(confidence (1 - confidence) / num_resamples)``. Each Wasserstein
+            distance is a linear program: with hundreds of contexts, bin them on a grid
+            first.
+        seed: The seed of the draws; None uses torch's global generator.
 
     Returns:
         The radius, in the units of the set's own distance.

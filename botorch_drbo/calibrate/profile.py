@@ -55,18 +55,18 @@ def robustness_profile(
 
     .. math:: v(r) = \min \{ q^\top f : d(p, q) \le r \}
 
-    It is convex, begins at the expected value and never rises. Higher is better. The
-    two radii of interest, where it falls behind another decision and where it falls
-    below a target, are found by bisection between zero and the largest radius: the
-    second to the last digits; the first is the first crossing that two neighbouring
-    radii show (two such curves may cross more than once).
+    It is convex, starts at the expected value and never increases; higher is better.
+    Two radii are found by bisection between zero and the largest radius: the one at
+    which the value falls behind another decision (the first crossing between two
+    neighbouring radii; two such curves may cross more than once), and the one at which
+    it falls below a target.
 
     Args:
         values: The decision's outcome in each context, ``n``: for example a model's
             posterior mean.
         weights: Reference weights, ``n``.
-        ambiguity_set: The set, on these contexts if it knows them. Its own radius does
-            not count.
+        ambiguity_set: The set, on these contexts if it knows them. Its own radius is
+            ignored.
         radii: Where to evaluate, ``k``, ascending.
         other_values: The outcomes of another decision, ``n``.
         target: A value that the decision should reach.

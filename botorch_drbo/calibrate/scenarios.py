@@ -25,21 +25,22 @@ def from_scenarios(
 
     *Guarantee.* By definition: a decision that is robust to this radius has at least
     its worst-case value under each scenario (on the contexts that the adversary may
-    use). It says nothing of how likely the scenarios are, and nothing of others, but
-    for those that are nearer.
+    use). It implies nothing about how likely the scenarios are, nor about other
+    distributions, except those that are nearer.
 
-    A set that does not know where contexts lie finds a shifted distribution as far away
-    as can be, for none of its contexts is the same: use ``Wasserstein`` or
-    ``MaximumMeanDiscrepancy``, or histograms on one grid
-    (``ContextSet.grid(bounds, 10, scenario)``).
+    For a set that ignores the positions of contexts, a shifted distribution is as far
+    away as possible, because none of its contexts is the same. Use ``Wasserstein`` or
+    ``MaximumMeanDiscrepancy``, or histograms on one grid (``ContextSet.grid(bounds, 10,
+    scenario)``).
 
     Args:
         reference: The reference distribution.
-        scenarios: What may come instead; one or several. ``shifted`` and ``scaled``
-            make some; last winter's data are ``ContextSet.empirical(last_winter)``.
+        scenarios: One or several distributions that may occur instead. ``shifted`` and
+            ``scaled`` construct some; for last winter's data use
+            ``ContextSet.empirical(last_winter)``.
         ambiguity_set: The set, if it does not know where contexts lie or all
             distributions are on one list; else a function that makes it from
-            contexts. Its own radius does not count.
+            contexts. Its own radius is ignored.
 
     Returns:
         The radius, in the units of the set's own distance.
@@ -122,7 +123,7 @@ def scaled(
 
     Args:
         context_set: The distribution.
-        factor: By what the standard deviation is multiplied; not negative.
+        factor: The factor of the standard deviation; not negative.
         bounds: A box to which contexts are clipped, ``2 x d_c``.
 
     Returns:

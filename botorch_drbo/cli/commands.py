@@ -58,9 +58,9 @@ def init(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Write problem.toml: what the columns are, guessed from the file where not said.
+    """Write problem.toml with the roles of the columns, guessed from the file.
 
-    In a terminal it asks what cannot be told from the file. Guesses are marked in the
+    In a terminal it asks for what the file does not show. Guesses are marked in the
     new file: correct them there.
     """
 
@@ -81,11 +81,10 @@ def suggest(
 ) -> None:
     """Append the next decisions to the file, contexts and outcomes empty.
 
-    Fill in what happened. Rows without an outcome are pending: the next suggestions
-    keep apart from them. A row that says `failed` in the column `status` will never
-    have one.
+    Fill in what happened. Rows without an outcome are pending, and later suggestions
+    differ from them. Write `failed` into the column `status` if there will be none.
 
-    With --group each group of rows is a problem of its own. Failed groups are listed.
+    With --group each group of rows is a separate problem. Failed groups are listed.
     """
 
 
@@ -102,7 +101,7 @@ def recommend(
 
 @command(app)
 def check(options: Options, forecast: Forecast = None) -> None:
-    """Show how far the model can be believed: outcomes predicted from all others."""
+    """Show how far the model can be trusted: outcomes predicted from all others."""
 
 
 @command(app)
@@ -127,7 +126,7 @@ def compare(
         typer.Option("--clip", help="What share a shift may move out of the bounds."),
     ] = 0.0,
 ) -> None:
-    """Show what the methods are expected to earn, as things are and under shifts."""
+    """Show the expected outcomes of several methods, without and with shifts."""
 
 
 @command(app)
@@ -142,10 +141,9 @@ def predict(
         typer.Option("--at", help="One row instead: NAME=VALUE for each of them."),
     ] = None,
 ) -> None:
-    """Show what the model believes of the outcome of given rows, noise not included.
+    """Predict the outcome of given rows, without noise.
 
-    The outcome will be about `mean`, and the model is that sure of it: its error has
-    the standard deviation `sd`.
+    `mean` is the prediction, and `sd` the standard deviation of its error.
     """
 
 
@@ -160,7 +158,7 @@ def profile(
         typer.Option("--target", help="An outcome that the decision should reach."),
     ] = None,
 ) -> None:
-    """Show what the recommended decision is still worth if the contexts shift.
+    """Show the value of the recommended decision if the contexts shift.
 
     Up to four times the radius of the recipe, or --radius.
     """
@@ -177,7 +175,7 @@ def plot(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw the outcomes so far, and what the recommended decision promises."""
+    """Draw the outcomes so far, and the predictions for the recommended decision."""
 
 
 @command(app)
@@ -193,7 +191,7 @@ def report(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write one HTML page: what to do, how far to believe it, what to try next."""
+    """Write one HTML page: what to do, how reliable it is, what to try next."""
 
 
 def main() -> None:

@@ -34,16 +34,16 @@ Decisions = Annotated[
 ]
 Contexts = Annotated[
     list[str] | None,
-    typer.Option("--contexts", help="Columns that you meet, written the same way."),
+    typer.Option("--contexts", help="Columns that you observe, in the same form."),
 ]
 Outcome = Annotated[
-    str | None, typer.Option("--outcome", help="The column to be improved.")
+    str | None, typer.Option("--outcome", help="The column to optimise.")
 ]
 Minimize = Annotated[
     bool | None,
     typer.Option(
         "--minimize/--maximize",
-        help="Low outcomes are good, as for costs; without it high ones are.",
+        help="Low outcomes are good (costs), or high ones, the default.",
         show_default=False,
     ),
 ]
@@ -51,58 +51,57 @@ Limits = Annotated[
     list[str] | None,
     typer.Option(
         "--limit",
-        help="What a measured column has to satisfy, such as 'runoff <= 9'. May be "
-        "given several times.",
+        help="A limit on a measured column, such as 'runoff <= 9'. May be repeated.",
     ),
 ]
 Constraints = Annotated[
     list[str] | None,
     typer.Option(
         "--constraint",
-        help="What decisions have to satisfy, such as 'price + 2*stock <= 100'. "
-        "May be given several times.",
+        help="A constraint on decisions, such as 'price + 2*stock <= 100'. May be "
+        "repeated.",
     ),
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="One JSON document on stdout, and nothing else there."),
+    typer.Option("--json", help="Print one JSON document on stdout, nothing else."),
 ]
 Forecast = Annotated[
     Path | None,
     typer.Option(
         "--forecast",
-        help="A CSV file of contexts that may come, in place of those seen so far; "
-        f"with a column `{WEIGHT}` if some are likelier.",
+        help="A CSV file of possible contexts, instead of those seen so far; with a "
+        f"column `{WEIGHT}` if they are not equally likely.",
     ),
 ]
 Radius = Annotated[
     list[str] | None,
     typer.Option(
         "--radius",
-        help="How far the contexts may be off, for this call: NAME=SIZE of each that "
-        "may, in its own unit (of a category the share that may change it); or one "
-        "number in widths of the bounds, `spread` or `sd`.",
+        help="How far the contexts may shift, for this call: NAME=SIZE for each, in "
+        "its unit (for a category, the share that may change); or one number in "
+        "widths of the bounds, `spread` or `sd`.",
     ),
 ]
 Known = Annotated[
     list[str] | None,
-    typer.Option("--known", help="What is known of the context: NAME=VALUE."),
+    typer.Option("--known", help="A known part of the next context: NAME=VALUE."),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the file if there is one already.")
+    bool, typer.Option("--overwrite", help="Replace an existing file.")
 ]
 Group = Annotated[
     str | None,
     typer.Option(
         "--group",
         help="The column that says to which group a row belongs, such as a product: "
-        "each group is a problem of its own.",
+        "each group is a separate problem.",
     ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        "--workers", min=1, help="With --group: processes of this machine; 1 if not."
+        "--workers", min=1, help="With --group: processes on this machine (default 1)."
     ),
 ]
 Dask = Annotated[
@@ -115,7 +114,7 @@ Level = Annotated[
     float | None,
     typer.Option(
         "--level",
-        help="Of the intervals that are shown, above 0 to 1.",
+        help="The level of the intervals, between 0 and 1.",
         show_default=str(LEVEL),
     ),
 ]
@@ -125,7 +124,7 @@ Level = Annotated[
 class Options:
     """The options that all commands on a problem have; None: not given.
 
-    What is given takes the place of what ``problem.toml`` says.
+    A given option overrides ``problem.toml``.
     """
 
     data: Data
@@ -133,8 +132,8 @@ class Options:
         Path | None,
         typer.Option(
             "--problem",
-            help="A file that says which columns are what, as `init` writes it. "
-            "problem.toml beside DATA if no columns are named.",
+            help="A file with the roles of the columns, as written by `init`. Default: "
+            "problem.toml next to DATA, if no columns are named.",
         ),
     ] = None
     decisions: Decisions = None
@@ -143,14 +142,14 @@ class Options:
     minimize: Minimize = None
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", help=f"The recipe's name; {ALGORITHM} if none is."),
+        typer.Option("--algorithm", help=f"The recipe (default {ALGORITHM})."),
     ] = None
     surrogate: Annotated[
         str | None,
         typer.Option(
             "--surrogate",
-            help=f"How outcomes are modelled: one of {SURROGATES}; "
-            f"{DEFAULT_SURROGATE} if the recipe has none of its own.",
+            help=f"The model of the outcome: one of {SURROGATES}. Default: that of "
+            f"the recipe, or {DEFAULT_SURROGATE}.",
         ),
     ] = None
     constraint: Constraints = None
@@ -159,26 +158,26 @@ class Options:
         float | None,
         typer.Option(
             "--feasibility",
-            help="How probably all limits have to hold, below 1; 0.95 if not given.",
+            help="The probability with which all limits must hold (default 0.95).",
         ),
     ] = None
     half_life: Annotated[
         float | None,
         typer.Option(
             "--half-life",
-            help="After how many further rows a context counts half, if the world "
-            "drifts; without it none is forgotten.",
+            help="The number of further rows after which the weight of a context is "
+            "halved, for contexts that drift. Default: equal weights.",
         ),
     ] = None
     status: Annotated[
         str | None,
         typer.Option(
             "--status",
-            help="The column that says `failed` where an outcome will never come; "
-            f"`{STATUS}` if there is one.",
+            help="The column that contains `failed` if an outcome will never come "
+            f"(default `{STATUS}`, if it exists).",
         ),
     ] = None
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Decides every random draw.")
+        int, typer.Option("--seed", min=0, help="The seed of all random draws.")
     ] = 0
     json: Json = False

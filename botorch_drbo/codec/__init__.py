@@ -1,12 +1,11 @@
-r"""Objects as plain JSON types and back, exactly: one way for all that is stored.
+r"""Conversion of objects to plain JSON types and back, exactly.
 
-An object is stored as its class and the arguments of its constructor, which is run when
-it is restored. So each argument has to be an attribute of the same name, as it is of
-dataclasses; a class where it is not has a method ``constructor_arguments``. Only
-classes below a base that is marked ``tags.storable`` can be stored, and none that
-another class is mistaken for: a record names module and class, ``my_sets:Ball``. Our
-own are named by the package alone, ``botorch_drbo:TotalVariation``, so that a class may
-move between modules.
+An object is stored as its class and the arguments of its constructor, which is called
+to restore it. Each argument must therefore be an attribute of the same name, as for
+dataclasses; other classes have a method ``constructor_arguments``. Only subclasses of a
+base that is marked ``tags.storable`` can be stored. A record names module and class,
+``my_sets:Ball``. Classes of this package are named by the package only,
+``botorch_drbo:TotalVariation``, so that they may move between modules.
 """
 
 from botorch_drbo.codec.objects import decode, encode

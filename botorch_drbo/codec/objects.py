@@ -47,15 +47,15 @@ def encode(value: object, name: str = "value") -> Any:
 
     Args:
         value: None, a flag, a number, a string, a tensor, an object of a class that is
-            :func:`storable`, or a list, tuple or dictionary of such. What is not finite
-            is kept, the device of a tensor is not.
-        name: How the user knows it; it opens the error message.
+            :func:`storable`, or a list, tuple or dictionary of such. Non-finite numbers
+            are kept; the device of a tensor is not.
+        name: The user's name for the value, for the error message.
 
     Returns:
-        What :func:`decode` reads.
+        Data for :func:`decode`.
 
     Raises:
-        InputDataError: Something else, such as a function.
+        InputDataError: A value of another type, such as a function.
 
     Example:
         >>> from botorch_drbo.codec import encode
@@ -89,11 +89,11 @@ def decode(data: object, expected: type[_T], name: str = "value") -> _T:
     r"""The inverse of :func:`encode`.
 
     Args:
-        data: What it returned, also after a trip through JSON, or what version 0.1.0 or
-            0.2.0 has stored. It may be damaged: no constructor is run but those of
-            classes that may be stored.
-        expected: What it has to be; ``object`` if it may be anything.
-        name: What the data are; it opens the error message.
+        data: The result of :func:`encode`, also after a round trip through JSON or
+            stored by version 0.1.0 or 0.2.0. It may be damaged: only constructors of
+            storable classes are called.
+        expected: The expected type; ``object`` for any.
+        name: A description of the data for the error message.
 
     Returns:
         An equal value, tensors on the CPU, lists as tuples.
@@ -122,7 +122,7 @@ def decode_arguments(data: object, kind: type, name: str = "value") -> dict[str,
     Args:
         data: What :func:`encode` returned for it, or its old format.
         kind: Its class.
-        name: What the data are; it opens the error message.
+        name: A description of the data for the error message.
 
     Returns:
         The arguments by name, restored.

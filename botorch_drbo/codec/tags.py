@@ -48,18 +48,19 @@ def tag_of(kind: Callable[..., object]) -> str:
 def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
     r"""Class decorator: register a class that cannot be imported by its name.
 
-    No class needs it that stands at the top level of a module and has stayed there.
+    A class at the top level of a module needs it only if it was moved.
 
     Args:
-        kind: A class below one that is :func:`storable`. The same class defined once
-            more takes the place of the first one.
-        formerly: Tags under which older records know it.
+        kind: A subclass of a :func:`storable` class. If the same class is defined
+            again, it replaces the first one.
+        formerly: Tags under which older records store it.
 
     Returns:
         The same class.
 
     Raises:
-        InputDataError: It is below none, or another class has one of the names.
+        InputDataError: It is not a subclass of a storable class, or another class has
+            one of the names.
 
     Example:
         >>> from dataclasses import dataclass

@@ -1,9 +1,9 @@
-r"""Confidence: how wide a bound has to be, and what observations tell.
+r"""Widths of confidence bounds, and information gains.
 
 The widths of confidence bounds depend on the inputs that were observed, not only on
 their number, so they are functions and not schedules. A width multiplies ``sigma``;
-``beta`` in this library, as in BoTorch, is its square. ``bounds`` has the regret that
-the papers promise.
+``beta`` in this library, as in BoTorch, is its square. ``bounds`` has the regret bounds
+of the papers.
 """
 
 from botorch_drbo._deprecation import moved_names

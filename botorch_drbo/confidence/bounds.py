@@ -207,7 +207,7 @@ def candidate_regret_bound(
 def elimination_loss_bound(
     information_gain: float | Tensor, misspecification: float, noise_ratio: float
 ) -> Tensor:
-    r"""What one elimination of phased uncertainty sampling can lose (65).
+    r"""The largest loss of one elimination in phased uncertainty sampling (65).
 
     .. math:: 2 \epsilon \sqrt{(2 + 1 / \lambda) \gamma}
 

@@ -154,9 +154,9 @@ def maximum_information_gain(
     (``GreedyVariance``).
 
     Args:
-        kernel: Any GPyTorch kernel, outputscale included. That of a fitted model takes
-            the model's *transformed* inputs.
-        candidates: What may be observed, ``N x d``.
+        kernel: Any GPyTorch kernel, outputscale included. The kernel of a fitted model
+            takes the *transformed* inputs.
+        candidates: The possible inputs, ``N x d``.
         num: ``t``, how many observations.
         noise_variance: :math:`\lambda` in the kernel's units: for a kernel with
             outputscale ``s`` this is ``s`` times the papers' :math:`\lambda`.
@@ -167,7 +167,7 @@ def maximum_information_gain(
     Raises:
         InputDataError: No candidates, a ``num`` or a ``noise_variance`` that is not
             positive.
-        BotorchTensorDimensionError: Candidates that are no matrix.
+        BotorchTensorDimensionError: Candidates that are not a matrix.
         UnsupportedError: A batch of kernels.
 
     Example:

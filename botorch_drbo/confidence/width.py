@@ -31,13 +31,13 @@ def confidence_width(
     .. math:: w_t = \frac{\sigma}{\sqrt\lambda} \sqrt{ 2 \ln\frac1\delta
         + \sum_{s=1}^{t} \ln\Big( 1 + \frac{\sigma^2_{s-1}(x_s)}{\lambda} \Big) } + B
 
-    With probability ``1 - delta``, for every ``x`` and every number of data ``t`` at
-    once, also when each input was chosen in view of the outcomes before it,
-    :math:`|f(x) - \mu_t(x)| \le w_t \, \sigma_t(x)`. Here ``k(x, x) <= 1``, ``f`` has a
-    norm of at most ``B`` in the space of ``k``, the prior mean is zero, and ``mu`` and
-    ``sigma`` are the posterior's under ``k`` and noise variance ``lambda``. The sum is
-    twice the information gain of the data. (The paper prints :math:`\sigma_{s-1}` in it
-    without the square; its eq. 29 shows that the square is meant.)
+    With probability ``1 - delta``, for all ``x`` and all ``t`` simultaneously, also if
+    each input was chosen based on earlier outcomes, :math:`|f(x) - \mu_t(x)| \le w_t \,
+    \sigma_t(x)`. Here ``k(x, x) <= 1``, ``f`` has a norm of at most ``B`` in the space
+    of ``k``, the prior mean is zero, and ``mu`` and ``sigma`` are the posterior's under
+    ``k`` and noise variance ``lambda``. The sum is twice the information gain of the
+    data. (The paper prints :math:`\sigma_{s-1}` in it without the square; its eq. 29
+    shows that the square is meant.)
 
     ``beta`` of this library is ``w_t ** 2``. For a fitted model, whose kernel has an
     outputscale, use ``model_confidence_width``.
@@ -83,9 +83,9 @@ def abbasi_yadkori_width(
         {\delta} } + \sqrt\lambda \, B
 
     This is eq. 7 of [Micheli2025wdrbo]_. It multiplies the standard deviation of that
-    paper's eq. 5, which is :math:`1 / \sqrt\lambda` times the posterior's. So it is
-    :math:`\sqrt\lambda` times ``confidence_width``, and both describe one interval:
-    for models of this library use that one.
+    paper's eq. 5, which is :math:`1 / \sqrt\lambda` times the posterior's. It is
+    therefore :math:`\sqrt\lambda` times ``confidence_width``, and both describe the
+    same interval; for models of this library use ``confidence_width``.
 
     Args:
         information_gain: Of the data, see ``information_gain``.
@@ -186,17 +186,17 @@ def model_confidence_width(
     width and sigma is the same. The outputscale is read as the largest prior variance
     at the training inputs, the outcome transform is undone.
 
-    ``UpperConfidenceBound(model, beta=width ** 2)`` is then the bound of the lemma, as
-    far as the fitted kernel, noise and mean are the truth: ``f`` less the model's
-    prior mean has a norm of at most ``B``. The lemma says nothing of fitted numbers.
+    ``UpperConfidenceBound(model, beta=width ** 2)`` is then the bound of the lemma, if
+    the fitted kernel, noise and mean are correct and ``f`` minus the model's prior mean
+    has a norm of at most ``B``. The lemma does not cover fitted hyper-parameters.
 
     Args:
         model: A ``SingleTaskGP`` with a Gaussian likelihood. It goes to eval mode.
         norm_bound: ``B``, in units of ``y``, for the kernel scaled to at most 1.
         delta: The probability of failure, between 0 and 1.
         noise_std: ``sigma`` in units of ``y``; None if the model's noise is right.
-        information_gain: What to take in place of the gain of the model's own data:
-            the maximum over all inputs gives the data-free width of eq. 30.
+        information_gain: Replaces the gain of the model's own data: the maximum over
+            all inputs gives the data-free width of eq. 30.
 
     Returns:
         The width, in units of the model's posterior standard deviation.

@@ -1,4 +1,4 @@
-"""Contexts: weighted point sets, the one form of a context distribution."""
+"""Context distributions as weighted point sets."""
 
 from botorch_drbo.contexts.context_set import ContextSet
 

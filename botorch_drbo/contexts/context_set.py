@@ -128,9 +128,9 @@ class ContextSet(torch.nn.Module):
 
         Args:
             observed: A ``t x d_c`` tensor of observed contexts, the oldest first.
-            half_life: After how many further contexts one counts half: weights are
-                proportional to ``2^(-age / half_life)``, the newest has age 0. None:
-                nothing is forgotten.
+            half_life: The number of further contexts after which the weight of a
+                context is halved: weights are proportional to ``2^(-age / half_life)``,
+                and the newest has age 0. None for equal weights.
 
         Returns:
             A context set with ``t`` atoms.
@@ -280,7 +280,8 @@ class ContextSet(torch.nn.Module):
         bounds: Tensor | None = None,
         seed: int | None = None,
     ) -> ContextSet:
-        r"""Sample a known law of the contexts, quasi-randomly where it can be inverted.
+        r"""Sample a known distribution of the contexts, quasi-randomly if its quantile
+        function is known.
 
         Scrambled Sobol points are pushed through the quantile function for univariate
         laws with ``icdf``, for batches of ``d_c`` of them (read as independent
@@ -298,14 +299,14 @@ class ContextSet(torch.nn.Module):
 
         Returns:
             A context set with ``n`` atoms of equal weight. Its dtype is that of
-            ``bounds``, or else that of the law: ``Normal(0.5, 0.2)`` is a float32 law
-            in torch.
+            ``bounds``, or else that of the distribution: in torch, ``Normal(0.5, 0.2)``
+            is float32.
 
         Raises:
-            InputDataError: Not a torch distribution, ``num_samples < 1``, bad bounds,
-                or samples that are not finite.
-            BotorchTensorDimensionError: A law of matrices, a batch of laws of vectors,
-                or bounds of another dimension.
+            InputDataError: Not a torch distribution, ``num_samples < 1``, invalid
+                bounds, or samples that are not finite.
+            BotorchTensorDimensionError: A distribution of matrices, a batch of
+                multivariate distributions, or bounds of another dimension.
 
         Example:
             >>> law = torch.distributions.Normal(0.5, 0.2)

@@ -1,6 +1,6 @@
-"""Calls of a function elsewhere: in processes of this machine, or by an executor.
+"""Function calls in processes of this machine or by an executor.
 
-Of use to the library alone: its modules are imported one by one.
+Internal: import its modules directly.
 """
 
 __all__: list[str] = []

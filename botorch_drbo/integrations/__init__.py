@@ -1,4 +1,4 @@
-"""The recipes inside other hosts: one module for each, imported when you ask for it.
+"""Recipes inside Ax, Optuna and Xopt, with one module for each.
 
 Each needs the extra of its name, such as ``pip install '.[ax]'`` in a clone.
 """

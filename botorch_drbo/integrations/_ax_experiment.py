@@ -1,9 +1,9 @@
-"""What an experiment of Ax has seen, as the events of a run."""
+"""The trials of an Ax experiment, as the events of a run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ax.core.base_trial import BaseTrial
@@ -41,6 +41,7 @@ def events_of(
     experiment: Experiment,
     words: Translation,
     outcomes: Mapping[_Arm, _Outcome],
+    rooms: Mapping[_Arm, Sequence[float]],
     rule: OutsideRule,
 ) -> list[dict[str, Any]]:
     """What was asked and told, as the events of a run."""
@@ -75,14 +76,16 @@ def events_of(
             if None in c:
                 continue
             observation = {"x": [x], "c": [c], "closes_pending": False}
+            room = rooms.get((trial.index, arm.name))
+            limits = {} if room is None else {"constraints": [room]}
             if outcome is not None:
                 mean, variance = outcome
                 noise = {} if variance is None else {"y_variance": [variance]}
-                record("tell", **observation, y=[mean], **noise)
+                record("tell", **observation, **limits, y=[mean], **noise)
             elif pending:
                 record("tell", **observation, y=None)
             else:
-                record("fail", **observation)
+                record("fail", **observation, **limits)
             num_trials += 1
     return events
 
@@ -130,6 +133,12 @@ def outcomes_of(experiment: Experiment, metric: str) -> dict[_Arm, _Outcome]:
             mean = stored_mean
         if stored_error is not None and abs(stored_error - error) < _LOST:
             error = stored_error
+        if error < 0:
+            raise InputDataError(
+                f"The standard error of {metric!r} in trial {index} is negative, "
+                f"{error}. Correct it: `client.attach_data({index}, {{{metric!r}: "
+                "(mean, error)})`."
+            )
         variance = None if math.isnan(error) else float(error) ** 2
         found[index, arm] = float(mean), variance
     lacking = sorted({trial for (trial, _), (_, v) in found.items() if v is None})
@@ -155,11 +164,5 @@ def objective_of(experiment: Experiment) -> tuple[str, bool]:
         raise UnsupportedError(
             f"The experiment has the objective {objective.expression!r}. The recipes "
             "optimise one metric: report the one that counts."
-        )
-    if config.all_constraints:
-        raise UnsupportedError(
-            f"The experiment has outcome constraints ({config.all_constraints}), which "
-            "the recipes here would not keep. Leave them out, or report an outcome in "
-            "which a violation costs what it costs."
         )
     return objective.metric_names[0], objective.minimize

@@ -1,4 +1,4 @@
-"""The node of a generation strategy of Ax that asks what a recipe asks."""
+"""The node of an Ax generation strategy that runs a recipe."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ax.core.types import TParameterization
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
 from botorch.exceptions.errors import UnsupportedError
 
+from botorch_drbo.integrations._ax_constraints import limits_of, rooms_of
 from botorch_drbo.integrations._ax_experiment import (
     events_of,
     objective_of,
@@ -37,15 +38,15 @@ NODE = "botorch_drbo"
 class RobustGenerationNode(ExternalGenerationNode):
     """A node of an Ax generation strategy that runs a recipe.
 
-    A trial that it has generated holds the decision alone, and the contexts that were
-    given as ``fixed_parameters`` because they are known already.
+    A generated trial contains the decision, and the contexts passed as
+    ``fixed_parameters`` because they are already known.
 
     Args:
         context_names: The parameters of the experiment that are contexts.
         algorithm: The recipe, from ``Recipe.to_dict``.
-        num_initial: How many decisions the initial design has.
+        num_initial: The number of decisions in the initial design.
         seed: Determines all random draws.
-        outside: What becomes of a trial that cannot be used.
+        outside: What to do with a trial that cannot be used.
     """
 
     context_names: list[str]
@@ -124,6 +125,8 @@ class RobustGenerationNode(ExternalGenerationNode):
         words = self.words(experiment)
         metric, minimize = objective_of(experiment)
         recipe = recipe_from_dict(self.algorithm)
+        if limits_of(experiment):
+            recipe.check_takes_constraints()
         if isinstance(recipe, ModelBasedRecipe) and recipe.reference is not None:
             given = recipe.reference
             reference = words.space.context_set(given.points, given.weights)
@@ -138,7 +141,8 @@ class RobustGenerationNode(ExternalGenerationNode):
         outcomes = outcomes_of(experiment, metric)
         if any(variance is not None for _, variance in outcomes.values()):
             recipe.check_uses_contexts("a standard error")
-        events = events_of(experiment, words, outcomes, self._rule)
+        rooms = rooms_of(experiment, self._rule)
+        events = events_of(experiment, words, outcomes, rooms, self._rule)
         return NamedOptimizer.from_state_dict(
             write_state(fresh["config"], fresh["environment"], events),
             space=words.space,
@@ -148,7 +152,7 @@ class RobustGenerationNode(ExternalGenerationNode):
     def _fitted_adapter(self) -> Adapter | None:
         """Ax's own model of what has happened, for its predictions and analyses.
 
-        It knows decision and context as one parameterization; recipes do not use it.
+        It treats decision and context as one parameterization; recipes do not use it.
         """
         experiment = self._experiment
         if experiment is None:

@@ -1,4 +1,4 @@
-"""Ax's search space as a space of ours: named variables, contexts apart."""
+"""Ax's search space as a ``Space`` of named decisions and contexts."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from botorch_drbo.space import (
 
 @dataclass(frozen=True)
 class Translation:
-    """A space of ours, and what Ax calls its values.
+    """A ``Space``, and Ax's values for its variables.
 
     Attributes:
         space: Decisions and contexts.
-        fixed: Parameters that Ax holds at one value.
+        fixed: Parameters with a single value in Ax.
         choices: Of each choice, Ax's value of what the space has.
     """
 

@@ -1,4 +1,4 @@
-"""What every host needs: its record as a run of ours, and a decision with its names."""
+"""What every host needs: its trials as a run, and a decision by name."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from botorch_drbo.space.variables import finite_numbers
 ONE_AT_A_TIME = Lock()
 
 Outside = Literal["raise", "skip", "clip"]
-"""What becomes of a trial that is no trial of the problem.
+"""What to do with a trial that cannot be used.
 
-Its context is missing, no number, or outside its range; or its outcome is no finite
-number; or its decision is outside the bounds. "raise" refuses it. "skip" warns, and it
-counts as failed. "clip" does the same, but takes a number beyond the range of its
-context as the end of that range.
+Its context is missing, not a number or outside its range, its outcome is not a finite
+number, or its decision is outside the bounds. "raise" raises an error. "skip" warns and
+counts it as failed. "clip" does the same, but replaces a context beyond its range by
+the nearest bound.
 """
 
 _DIRECTIONS = ("minimize", "minimise", "maximize", "maximise")
@@ -63,7 +63,8 @@ class RobustDecision:
 
     @property
     def worst_case_value(self) -> float:
-        """The same under the worst distribution that the recipe guards against."""
+        """The expectation under the worst distribution in the recipe's ambiguity
+        set."""
         return self.details.worst_case_value
 
     @property
@@ -109,7 +110,7 @@ def recipe(
 
 
 def check_outside(outside: object) -> None:
-    """Refuse another word than those of ``Outside``."""
+    """Raise an error unless it is one of the values of ``Outside``."""
     if outside not in ("raise", "skip", "clip"):
         raise InputDataError(
             f"`outside` must be 'raise', 'skip' or 'clip', got {outside!r}."
@@ -119,20 +120,20 @@ def check_outside(outside: object) -> None:
 @final
 @dataclass(frozen=True)
 class OutsideRule:
-    """What becomes of a trial that is no trial of the problem.
+    """What to do with a trial that cannot be used.
 
-    A host's record is read again at each call, so that it is said once, not each time.
+    The host's trials are read again at each call, so each warning is given only once.
 
     Attributes:
         outside: The user's choice.
-        said: What was said already.
+        said: The warnings that were already given.
     """
 
     outside: Outside
     said: set[str] = field(default_factory=set)
 
     def refuse_or_warn(self, error: InputDataError, instead: str) -> None:
-        """Raise the error, or warn of it and say what is done instead."""
+        """Raise the error, or warn and state what is done instead."""
         if self.outside == "raise":
             raise error
         message = f"{error} {instead}"
@@ -142,7 +143,8 @@ class OutsideRule:
 
     @property
     def of_decisions(self) -> OutsideRule:
-        """The same of decisions: an outcome says nothing of another one, at no end."""
+        """The rule for decisions, which are never clipped: the outcome belongs to the
+        decision that was executed."""
         return self if self.outside == "raise" else OutsideRule("skip", self.said)
 
 
@@ -152,12 +154,12 @@ STRICT = OutsideRule("raise")
 @final
 @dataclass(frozen=True)
 class Reader:
-    """Reads the record of a host as trials of ours.
+    """Reads the trials of a host.
 
     Attributes:
         decisions: The columns of a decision.
         contexts: Those of a context.
-        rule: What becomes of a trial that is none of this problem.
+        rule: What to do with a trial that cannot be used.
     """
 
     decisions: Mapping[str, Variable]
@@ -334,6 +336,11 @@ def check_names(
     given: Mapping[str, object], names: Sequence[str], what: str, *, all_of_them: bool
 ) -> None:
     """Refuse unknown names, and missing ones if ``all_of_them`` are needed."""
+    if not isinstance(given, Mapping):
+        raise InputDataError(
+            f"The {what}s must be a dictionary with the names {list(names)}, got "
+            f"{given!r}."
+        )
     for name in given:
         if name not in names:
             raise InputDataError(

@@ -1,4 +1,4 @@
-"""Whole numbers and listed numbers of which factors count, as some hosts have them."""
+"""Integers and listed numbers on a logarithmic scale, as some hosts have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The recipes inside Ax, by their names.
+r"""Recipes inside Ax.
 
 >>> from ax.api.client import Client
 >>> from ax.api.configs import RangeParameterConfig
@@ -20,9 +20,9 @@ r"""The recipes inside Ax, by their names.
 >>> list(robust.recommend(client))
 ['x']
 
-The context is a parameter of the experiment, with bounds; recipes never choose it. Ax's
-part is the record: trials, data, storage. Everything else is ``RobustOptimizer``, which
-is built anew from the experiment at each call and so is never out of step with it.
+The context is a parameter of the experiment, with bounds; recipes never choose it. Ax
+stores the trials and the data. At each call a ``NamedOptimizer`` is rebuilt from the
+experiment, so it always matches the stored trials.
 """
 
 from __future__ import annotations
@@ -46,6 +46,13 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
+from botorch_drbo.integrations._ax_constraints import (
+    UNMEASURED,
+    is_number,
+    keep_measured,
+    limits_of,
+    metrics_of,
+)
 from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
     is_attached,
@@ -91,18 +98,18 @@ def generation_strategy(
         context_names: The parameters of the experiment that are contexts.
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
-        num_initial: How many decisions a scrambled Sobol design has.
+        num_initial: The number of decisions in the initial design (scrambled Sobol).
         seed: Determines all random draws.
-        outside: What becomes of a trial whose context is missing, no number or outside
-            its bounds, or whose outcome is no finite number. "skip" warns, and the
-            trial counts as failed; "clip" does the same, but takes a number beyond the
-            bounds as the end of them; "raise" is an error, and ``tell`` records
-            nothing.
-        options: Options of the named recipe. Outcomes are not standardised and
-            contexts not normalised before they get there: ``misspecification`` has the
-            units of the outcome, the points of a ``reference`` those of the contexts.
-            A radius has the units that the recipe says; that of ``wdrbo_exact`` is a
-            share of the box of contexts, on a logarithmic scale where Ax has one.
+        outside: What to do with a trial whose context is missing, not a number or
+            outside its bounds, or whose outcome is not a finite number. "skip" warns
+            and counts the trial as failed; "clip" does the same, but replaces a number
+            beyond the bounds by the nearest bound; "raise" raises an error, and
+            ``tell`` records nothing.
+        options: Options of the named recipe. Outcomes are not standardised and contexts
+            are not normalised beforehand: ``misspecification`` has the units of the
+            outcome, and the points of a ``reference`` have those of the contexts. The
+            radius has the units of the recipe; for ``wdrbo_exact`` it is a fraction of
+            the range of each context, on the log scale for parameters with a log scale.
 
     Returns:
         The strategy; JSON and SQL storage keep it with the experiment. Import this
@@ -145,29 +152,30 @@ def tell(
 ) -> int:
     r"""Report the context of a trial, and its outcome if it is known.
 
-    Ax cannot add a context to a trial. So the trial that was asked is closed (as
-    failed, with the reason), and what happened is attached as a trial of its own:
-    decision, context and outcome. Where the trial has this context already, it is
-    completed.
+    Ax cannot add a context to a trial. Therefore the proposed trial is closed (as
+    failed, with the reason), and decision, context and outcome are attached as a new
+    trial. If the trial already has this context, it is completed.
 
-    Without ``raw_data`` the context counts at once and the trial goes on: tell the
-    outcome later under the number that this returns.
+    Without ``raw_data`` the context is used at once, and the trial continues: tell the
+    outcome later, with the index that this call returns.
 
     Args:
         client: The client.
         trial_index: The trial, from ``get_next_trials`` or from an earlier ``tell``.
-        context: The value of each context; those that the trial has may be left out.
+        context: The value of each context; values that the trial already has may be
+            omitted.
         raw_data: The outcome by the name of its metric, a number or a pair of a number
-            and its standard error; None if it is still out.
+            and its standard error, with the metrics of outcome constraints; None if it
+            is not known yet.
 
     Returns:
-        The number under which the trial goes on.
+        The index of the trial that continues.
 
     Raises:
         InputDataError: An unknown trial, one that has ended or has another context, an
             unknown context, or no outcome of the objective; with ``outside="raise"``
-            also a missing context or one out of its bounds, or an outcome that is no
-            finite number. Nothing is recorded then.
+            also a missing context or one outside its bounds, or an outcome that is not
+            a finite number. Nothing is recorded then.
     """
     experiment, node = _inside(client)
     if trial_index not in experiment.trials:
@@ -192,6 +200,7 @@ def tell(
         error = InputDataError(f"`context` lacks {missing}: tell all of {names}.")
         rule.refuse_or_warn(error, FAILED)
     of_use = measured is not None and _is_of_use(*measured, rule)
+    limits = {} if raw_data is None else _constraints_told(experiment, raw_data, rule)
     if len(kept) < len(names):
         if raw_data is not None:
             _close(client, trial, f"it was {known}, {dict(raw_data)}")
@@ -202,6 +211,7 @@ def tell(
         trial_index, trial = complete_index, experiment.trials[complete_index]
     if raw_data is not None and measured is not None and of_use:
         keep_outcome(trial, *measured)
+        keep_measured(trial, limits)
         client.complete_trial(trial_index, dict(raw_data))
     elif raw_data is not None:
         _close(client, trial, f"its outcome was {dict(raw_data)}")
@@ -213,18 +223,19 @@ def recommend(
 ) -> TParameterization:
     r"""The decision with the best robust value of the posterior mean.
 
-    ``Client.get_best_parameterization`` is something else: the luckiest trial so far.
+    This differs from ``Client.get_best_parameterization``, the trial with the best
+    outcome, which may only have had a favourable context.
 
     Args:
         client: The client.
-        context: What is known of the context already; None for nothing.
+        context: What is known about the context; None for nothing.
 
     Returns:
-        The decision. ``optimizer(client).recommend()`` has its values too.
+        The decision. ``optimizer(client).recommend()`` also has its values.
 
     Raises:
         InputDataError: There is no outcome yet.
-        UnsupportedError: The recipe can make nothing of what is known.
+        UnsupportedError: The recipe cannot use what is known.
     """
     experiment, node = _inside(client)
     return node.recommend(experiment, {} if context is None else context)
@@ -237,12 +248,12 @@ def optimizer(client: Client) -> NamedOptimizer:
         client: The client.
 
     Returns:
-        A copy: what you tell it is not passed on to the experiment. Its columns have
-        the names and units of the experiment.
+        A copy: the experiment does not receive what you tell it. Its columns have the
+        names and units of the experiment.
 
     Raises:
-        InputDataError: The strategy of the client is none of ours.
-        UnsupportedError: The experiment is none for these recipes.
+        InputDataError: The client's strategy is not from ``generation_strategy``.
+        UnsupportedError: The recipes do not support the experiment.
     """
     experiment, node = _inside(client)
     return node.optimizer(experiment)
@@ -302,20 +313,45 @@ def _measured(raw_data: Mapping[str, Any], metric: str) -> tuple[Any, Any]:
             f"{did_you_mean(metric, raw_data)} Leave `raw_data` out if the outcome is "
             "still out."
         )
-    measurement = raw_data[metric]
-    return (
-        measurement
-        if isinstance(measurement, tuple) and len(measurement) == 2
-        else (measurement, None)
-    )
+    return _mean_and_error(raw_data[metric])
+
+
+def _mean_and_error(measurement: Any) -> tuple[Any, Any]:
+    """A measurement as Ax takes it, a number or a pair."""
+    if isinstance(measurement, tuple) and len(measurement) == 2:
+        return measurement
+    return measurement, None
+
+
+def _constraints_told(
+    experiment: Experiment, raw_data: Mapping[str, Any], rule: OutsideRule
+) -> dict[str, float]:
+    """The finite numbers told of the metrics of outcome constraints."""
+    metrics = metrics_of(limits_of(experiment))
+    if missing := [name for name in metrics if name not in raw_data]:
+        error = InputDataError(
+            f"`raw_data` lacks {missing}, which an outcome constraint needs, got "
+            f"{list(raw_data)}.{did_you_mean(missing[0], raw_data)}"
+        )
+        OutsideRule("skip").refuse_or_warn(error, UNMEASURED)
+    told = {
+        name: _mean_and_error(raw_data[name])[0] for name in metrics if name in raw_data
+    }
+    return {
+        name: mean
+        for name, mean in told.items()
+        if is_number(mean, f"{name!r} in `raw_data`", rule)
+    }
 
 
 def _is_of_use(mean: object, error: object, rule: OutsideRule) -> bool:
     """Whether an outcome and its standard error can be learnt from."""
     try:
         outcome(mean, "The outcome in `raw_data`")
-        if error is not None:
-            outcome(error, "The standard error in `raw_data`")
+        if error is not None and outcome(error, "The standard error in `raw_data`") < 0:
+            raise InputDataError(
+                f"The standard error in `raw_data` must not be negative, got {error}."
+            )
     except InputDataError as wrong:
         rule.refuse_or_warn(wrong, FAILED)
         return False
@@ -332,6 +368,11 @@ def _check_goes_on(
     trial: BaseTrial, names: Sequence[str], context: Mapping[str, object]
 ) -> None:
     """Raise unless this context can be told of the trial."""
+    if len(trial.arms) > 1:
+        raise InputDataError(
+            f"Trial {trial.index} has {len(trial.arms)} arms, each with its own "
+            "context. Attach each as a separate trial with `client.attach_trial`."
+        )
     shown = {n: v for n, v in trial.arms[0].parameters.items() if n in names}
     forgotten = trial.status is TrialStatus.COMPLETED and len(shown) < len(names)
     if trial.status not in ON_THE_WAY and not forgotten:

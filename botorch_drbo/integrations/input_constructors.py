@@ -1,4 +1,4 @@
-r"""Our acquisition functions from data and plain options, as BoTorch and Ax make them.
+r"""Input constructors: acquisition functions from data and plain options.
 
 Importing this module registers a constructor for each class:
 
@@ -95,17 +95,17 @@ def construct_inputs(
         training_data: What the model was fitted to, of one outcome.
         context_names: Which features are contexts.
         bounds: Lower and upper bound of each feature.
-        context_set: The reference distribution, or what ``codec.encode`` made of it;
+        context_set: The reference distribution, or its encoding from ``codec.encode``;
             None for the contexts in the data.
-        ambiguity_set: The set around it, or the same of it; None for no ambiguity.
-            ``objective`` takes its place.
-        constraints_tuple: Outcome constraints, which are refused.
-        arguments: Those of the class by their names. ``beta`` is 2.25 by default,
-            ``X_baseline`` the decisions of the data, ``context_bounds`` those of
-            ``bounds``.
+        ambiguity_set: The ambiguity set, or its encoding; None for no ambiguity.
+            Ignored if there is an ``objective``.
+        constraints_tuple: Outcome constraints; not supported.
+        arguments: The other arguments of the class by name. Defaults: 2.25 for
+            ``beta``, the decisions of the data for ``X_baseline``, and the context
+            columns of ``bounds`` for ``context_bounds``.
 
     Returns:
-        What to call the class with.
+        The keyword arguments for the class.
 
     Raises:
         InputDataError: An unknown feature, or contexts outside of the bounds.
@@ -179,15 +179,15 @@ def construct_joint(
     acquisition: str = DistributionallyRobustUCB.__name__,
     **arguments: Any,
 ) -> dict[str, Any]:
-    r"""The arguments of ``OverJointInputs``, which is what Ax takes.
+    r"""The arguments of ``OverJointInputs``, the acquisition function for Ax.
 
     Args:
         model: The fitted model, of all features.
         acquisition: The name of the class that it wraps.
-        arguments: What that is constructed from.
+        arguments: The arguments of this class.
 
     Raises:
-        InputDataError: There is no such class.
+        InputDataError: The class does not exist.
         UnsupportedError: An option in the units of the outcome, which Ax standardises.
     """
     kinds = {kind.__name__: kind for kind in ACQUISITION_FUNCTIONS}

@@ -1,7 +1,7 @@
 r"""Every recipe as a sampler of `Optuna <https://optuna.org>`_ (extra ``[optuna]``).
 
-The objective suggests a decision; then the world shows the context, which is written to
-the trial as user attributes of its name.
+The objective suggests a decision; then the context is observed, which is written to the
+trial as user attributes of its name.
 """
 
 from __future__ import annotations
@@ -48,41 +48,41 @@ _PROPOSED = "botorch_drbo:"  # what was proposed, until the objective suggests i
 class RobustSampler(BaseSampler):
     r"""Suggest decisions that are good under every plausible context distribution.
 
-    **Contexts** are user attributes of the trial. Set after the decision was suggested
-    they are what the world showed; set before the first ``suggest`` they are known, and
-    the decision is made for them.
+    **Contexts** are user attributes of the trial. An attribute set after the decision
+    was suggested is the observed context. An attribute set before the first ``suggest``
+    is a known context, and the decision is optimised for it.
 
-    A running trial is avoided by the others, and its context counts as soon as it is
-    set. Of a failed or pruned trial the context counts and no outcome. Suggestions are
-    a function of the arguments and of the study: another process that opens the same
-    storage with the same arguments suggests the same.
+    Running trials are avoided, and their contexts are used as soon as they are set. The
+    context of a failed or pruned trial is used, its outcome is not. Suggestions depend
+    only on the arguments and on the study: another process that opens the same storage
+    with the same arguments suggests the same decisions.
 
     Args:
-        contexts: For each name the values it can take: the worst case may go anywhere
-            in them. With ``log=True`` its logarithm is modelled, and a radius is a
+        contexts: The possible values of each context; the worst case may use all of
+            them. With ``log=True`` its logarithm is modelled, and a radius is a
             fraction of the logarithmic range.
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or
             a recipe.
-        search_space: For each parameter its values, as in Optuna's ``GridSampler``;
-            None to learn them from the complete trials, until when they are random.
+        search_space: The distribution of each parameter; None to infer them from the
+            complete trials (suggestions are random until there is one).
         seed: Determines all random draws.
         num_initial: Size of the initial design; None for twice one more than the
             number of parameters.
-        outside: What becomes of a trial whose context is missing, no number or outside
-            its range, whose outcome is infinite, or whose decision is outside the
-            search space. "skip" warns, and the trial counts as failed; "clip" does the
-            same, but takes a number beyond its range as the end of the range; "raise"
-            is an error at once and in every later call, because Optuna cannot mend a
-            trial. What is stored is never changed: another sampler with wider ranges,
-            or another word, reads it again.
-        options: Options of the named recipe. A ``reference`` is in your units, its
-            columns in the order of ``contexts``.
+        outside: What to do with a trial whose context is missing, not a number or
+            outside its range, whose outcome is infinite, or whose decision is outside
+            the search space. "skip" warns and counts the trial as failed; "clip" does
+            the same, but replaces a number beyond its range by the nearest bound;
+            "raise" raises an error at once and in every later call, because Optuna
+            cannot change a finished trial. Stored values never change: a sampler with
+            wider ranges, or another value of ``outside``, reads them again.
+        options: Options of the named recipe. A ``reference`` has your units, and its
+            columns have the order of ``contexts``.
 
     Raises:
         InputDataError: An unknown algorithm, option or name, or a value outside its
-            range; with ``outside="raise"`` later a trial that cannot be used.
-        UnsupportedError: Categories where a recipe needs numbers; later several
-            objectives, or constraints.
+            range; with ``outside="raise"`` later also a trial that cannot be used.
+        UnsupportedError: Categorical contexts for a recipe that needs numbers; later
+            several objectives, or constraints.
 
     Example:
         >>> import optuna
@@ -163,7 +163,8 @@ class RobustSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Draw a parameter while none is known; refuse one that is not modelled."""
+        """Draw a parameter before the search space is known; raise an error for one
+        that is not modelled."""
         space = self.infer_relative_search_space(study, trial)
         if space or study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             raise UnsupportedError(
@@ -186,7 +187,7 @@ class RobustSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Say at once what is wrong with an outcome."""
+        """Check an outcome when its trial ends."""
         space = self._search_space or trial.distributions
         space = {name: given for name, given in space.items() if not given.single()}
         if state == TrialState.COMPLETE and values is not None and space:
@@ -283,15 +284,16 @@ def tell(
     value: float | None = None,
     state: TrialState | None = None,
 ) -> None:
-    r"""Report the context that a trial met, and its outcome.
+    r"""Report the context of a trial, and its outcome.
 
     Args:
         study: The study, with a ``RobustSampler``.
         trial: The trial or its number.
         context: For each name its value.
-        value: The outcome; None if it is out: the context counts at once, and a later
-            call brings the outcome.
-        state: ``TrialState.FAIL`` or ``PRUNED`` for a trial that will have none.
+        value: The outcome; None if it is not known yet: the context is used at once,
+            and a later call reports the outcome.
+        state: ``TrialState.FAIL`` or ``PRUNED`` for a trial that will never have an
+            outcome.
 
     Raises:
         InputDataError: An unknown name or trial; with ``outside="raise"`` also a
@@ -335,15 +337,15 @@ def recommend(
 ) -> RobustDecision:
     r"""The decision with the best robust value of the posterior mean.
 
-    ``study.best_trial`` is another thing: the luckiest outcome, in the context that it
-    happened to meet.
+    This differs from ``study.best_trial``, the trial with the best outcome, which may
+    only have had a favourable context.
 
     Args:
         study: The study, with a ``RobustSampler``.
-        context: What is known of the context that is to come; None for nothing.
+        context: What is known about the next context; None for nothing.
 
     Returns:
-        The decision by its names, with its expected and worst-case value.
+        The decision by name, with its expected and worst-case value.
 
     Raises:
         InputDataError: No trial is complete, or an unknown name.

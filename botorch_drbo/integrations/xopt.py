@@ -1,7 +1,7 @@
 r"""Every recipe as a generator of `Xopt <https://xopt.xopt.org>`_ (extra ``[xopt]``).
 
-Contexts are the ``ContextualVariable`` entries of the VOCS: the world shows them, the
-evaluator returns them. Importing this module makes the generator known to Xopt's YAML.
+Contexts are the ``ContextualVariable`` entries of the VOCS: the evaluator returns them.
+Importing this module registers the generator for Xopt's YAML.
 """
 
 from __future__ import annotations
@@ -48,31 +48,32 @@ __all__ = ["RobustDecision", "RobustGenerator"]
 class RobustGenerator(Generator):
     r"""Generate decisions that are good under every plausible context distribution.
 
-    Candidates hold decisions only; the context is what the evaluator returns. They are
-    a function of the fields and of the data: the same until data arrive, and different
-    from each other within one call. What runs in parallel is asked for in one call.
+    Candidates contain decisions only; the evaluator returns the context. Candidates
+    depend only on the fields and the data: they do not change until new data arrive,
+    and differ from each other within one call. Ask in one call for all candidates that
+    run in parallel.
 
-    Each contextual variable needs a finite domain: the worst case may go anywhere in
-    it. Of a row without an outcome (an evaluation that failed) the context counts.
+    Each contextual variable needs a finite domain, all of which the worst case may use.
+    If a row has no outcome because its evaluation failed, its context is still used.
 
     Attributes:
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``.
-        outside: What becomes of a row whose context is missing, no number or outside
+        outside: What to do with a row whose context is missing, not a number or outside
             its domain, whose outcome is infinite, or whose decision is outside its
-            bounds. "skip" warns, and the row counts as a failed evaluation; "clip" does
-            the same, but takes a context beyond its domain as the end of it; "raise"
-            is an error at the step that brings the row, and at every later one until
-            ``X.remove_data``. The data keep the row as it is, and a dump with it can be
-            loaded.
-        options: Options of the recipe. A ``reference`` has its columns in alphabetical
-            order of the contexts' names.
+            bounds. "skip" warns and counts the row as a failed evaluation; "clip" does
+            the same, but replaces a context beyond its domain by the nearest bound;
+            "raise" raises an error at the step that adds the row, and at every later
+            one until ``X.remove_data``. The data keep the row unchanged, and a dump
+            that contains it can be loaded.
+        options: Options of the recipe. The columns of a ``reference`` are in
+            alphabetical order of the names of the contexts.
         seed: Determines all random draws.
         num_initial: Size of the initial design; None for twice one more than the
             number of decisions.
 
     Raises:
-        InputDataError: Unknown names, or a domain without an end; with
-            ``outside="raise"`` later a row that cannot be used.
+        InputDataError: Unknown names, or an infinite domain; with ``outside="raise"``
+            later also a row that cannot be used.
         UnsupportedError: No contextual variable, or an objective to explore.
 
     Example:
@@ -125,9 +126,9 @@ class RobustGenerator(Generator):
         return self
 
     def ingest(self, results: list[dict]) -> None:
-        """Add rows of new evaluations, and say at once what is wrong with them.
+        """Add rows of new evaluations and check them.
 
-        They are in the data then, as in Xopt's own: a dump holds both or none.
+        They are added to the data as Xopt's own generators do.
         """
         begin = 0 if self.data is None else len(self.data)
         super().ingest(results)
@@ -145,10 +146,10 @@ class RobustGenerator(Generator):
         r"""The decision with the best robust value of the posterior mean.
 
         Args:
-            context: What is known of the context that is to come; None for nothing.
+            context: What is known about the next context; None for nothing.
 
         Returns:
-            The decision by its names, with its expected and worst-case value.
+            The decision by name, with its expected and worst-case value.
 
         Raises:
             InputDataError: There is no outcome yet, or an unknown name.

@@ -1,6 +1,6 @@
-"""Kernels: the one reader of GPyTorch's, as sums of products of stationary factors.
+"""Reads GPyTorch's kernels as sums of products of stationary factors.
 
-Knows no models and no contexts' meaning: columns, lengthscales, rows and slopes.
+It handles columns, lengthscales, rows and slopes, without models or contexts.
 """
 
 from botorch_drbo._deprecation import moved_names

@@ -21,7 +21,9 @@ def prior_kernel(kernel: Kernel) -> Kernel:
         >>> from gpytorch.likelihoods import GaussianLikelihood
         >>> rbf = RBFKernel()
         >>> few = InducingPointKernel(rbf, torch.rand(3, 1), GaussianLikelihood())
-        >>> prior_kernel(few) is rbf
-        True
+        >>> prior_kernel(few)
+        RBFKernel(
+          (raw_lengthscale_constraint): Positive()
+        )
     """
     return kernel.base_kernel if isinstance(kernel, InducingPointKernel) else kernel

@@ -1,6 +1,6 @@
-"""Lipschitz constants of a score in the context: sampled from below, proved from above.
+"""Lipschitz constants of a score in the context: sampled lower, certified upper bounds.
 
-Takes any score function; knows nothing of the acquisition functions that use it.
+The functions accept any score; they do not depend on acquisition functions.
 """
 
 from botorch_drbo._deprecation import moved_names

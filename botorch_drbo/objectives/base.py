@@ -18,7 +18,7 @@ class Objective(Module, ABC):
         ambiguity_set: Which context distributions are plausible.
 
     Raises:
-        InputDataError: Something that is no ambiguity set.
+        InputDataError: The argument is not an ambiguity set.
     """
 
     def __init__(self, ambiguity_set: AmbiguitySet) -> None:
@@ -52,7 +52,7 @@ class Objective(Module, ABC):
             return self(values, weights)
 
     def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""Bound the objective from above, for next to nothing.
+        r"""Bound the objective from above, at little cost.
 
         Args:
             values: Scores, ``... x n``.

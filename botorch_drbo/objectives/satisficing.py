@@ -27,14 +27,14 @@ class RobustSatisficing(Objective):
         \text{ for all } \epsilon \ge \epsilon_0 \}
 
     ``-k`` is the fragility: the worst shortfall against the target ``tau`` per unit of
-    shift. There is no radius to choose; the target takes its place. Zero means that
-    every distribution within reach meets the target.
+    shift. The target replaces the radius. Zero means that every distribution in the set
+    meets the target.
 
-    ``epsilon_0`` is the radius of the set, the smallest shift that counts. The textbook
-    has ``epsilon_0 = 0``, and ``k = -inf`` for a decision whose mean misses the target:
-    true, but no slope to climb. With a small positive radius such a decision has a
-    large finite fragility, and one that meets the target keeps its own as long as its
-    critical shift is not smaller than that radius.
+    ``epsilon_0`` is the radius of the set, the smallest shift that counts. In the
+    literature ``epsilon_0 = 0``, and ``k = -inf`` for a decision whose mean misses the
+    target, which gives no gradient. With a small positive radius such a decision has a
+    large finite fragility, and the value of a decision that meets the target does not
+    change as long as its critical shift is at least that radius.
 
     Since ``v`` is convex, the critical shift is where its tangent passes through the
     target at zero. It is enclosed between two supporting lines, whose crossing is tried

@@ -98,7 +98,7 @@ class UncertaintyObjective(Objective):
         r"""Worst-case sensitivity: how little a small shift of the reference costs.
 
         Args:
-            ambiguity_set: Measures the shift. Its radius is not used, but zero.
+            ambiguity_set: Measures the shift. Its radius is ignored; zero is used.
 
         Raises:
             InputDataError: A set whose sensitivity at radius zero is infinite.
@@ -110,8 +110,8 @@ class UncertaintyObjective(Objective):
         r"""The expectation less a multiple of what a small shift costs.
 
         Args:
-            ambiguity_set: Measures the shift. Its radius is not used, but zero.
-            sensitivity_weight: How much a unit of sensitivity counts.
+            ambiguity_set: Measures the shift. Its radius is ignored; zero is used.
+            sensitivity_weight: The weight of the sensitivity.
 
         Raises:
             InputDataError: A set whose sensitivity at radius zero is infinite, or a
@@ -164,7 +164,7 @@ class UncertaintyObjective(Objective):
         return self.value_weight * self.ambiguity_set.lower_bound(values, weights)
 
     def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""The weighted expectation, if the set holds its reference.
+        r"""The weighted expectation, if the set contains the reference.
 
         The sensitivity is not positive then.
 
@@ -173,8 +173,8 @@ class UncertaintyObjective(Objective):
             weights: Reference weights, ``n`` or ``... x n``, on the simplex.
 
         Returns:
-            Upper bounds of the objective, ``...``; infinity for a set of which it is
-            not known that it holds its reference.
+            Upper bounds of the objective, ``...``; infinity if the set may not contain
+            the reference.
         """
         if not self.ambiguity_set.holds_reference:
             return super().upper_bound(values, weights)

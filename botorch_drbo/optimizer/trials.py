@@ -12,7 +12,7 @@ Status = Literal["pending", "complete", "failed", "withdrawn"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trial:
-    r"""A decision, and what became of it.
+    r"""A decision with its context, outcome and status.
 
     Attributes:
         number: Counts from 0: a decision gets its number when it is asked, data from
@@ -21,18 +21,19 @@ class Trial:
         c: The context that occurred, ``d_c``; None until it is told.
         y: The outcome, in your sign; None until it is told.
         y_variance: The variance of the noise in it; None if it was not told.
-        constraints: What was measured of each outcome constraint; None if nothing was.
-        status: "pending" (the outcome is out), "complete", "failed" (the outcome will
-            never come) or "withdrawn".
+        constraints: The measured values of the outcome constraints; None if they were
+            not measured.
+        status: "pending" (no outcome yet), "complete", "failed" (the outcome will never
+            come) or "withdrawn".
         asked: The decision that ``ask`` proposed, ``d_x``; None for data from
             elsewhere.
-        known_context: What was known of the context before the decision, ``d_c``, NaN
-            where nothing was; None if nothing was at all.
-        chosen_context: The context that ``ask(choose_context=True)`` chose for a
-            laboratory, ``d_c``; None where the world decides.
-        actions: The round's set, of which the executed decision must be a row,
-            ``m x d_x``; None for the whole box.
-        error: Why a failed trial has failed, for example a traceback; None if that was
+        known_context: The part of the context that was known before the decision,
+            ``d_c``, with NaN in unknown columns; None if nothing was known.
+        chosen_context: The context that ``ask(choose_context=True)`` chose, ``d_c``;
+            None if it was not chosen.
+        actions: The round's action set, ``m x d_x``, one of whose rows must be
+            executed; None for the whole box.
+        error: The reason why a trial failed, for example a traceback; None if it was
             not told.
     """
 
@@ -51,7 +52,7 @@ class Trial:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still be told of: pending, or asked and taken back."""
+        """Whether it may still be told: pending, or withdrawn after ``ask``."""
         return self.status == "pending" or (
             self.status == "withdrawn" and self.asked is not None
         )

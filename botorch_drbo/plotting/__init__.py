@@ -1,4 +1,4 @@
-"""Pictures of a robust optimisation; every function takes and returns matplotlib axes.
+"""Figures; every function accepts and returns matplotlib axes.
 
 matplotlib comes with the extra ``benchmarks``. ``import botorch_drbo`` does not import
 this module, so the library works without matplotlib.

@@ -13,7 +13,8 @@ _WIDTH = 0.6  # of the group of a world
 def plot_compare(
     comparison: Comparison, ax: Axes | None = None, *, ylabel: str | None = None
 ) -> Axes:
-    r"""Draw the expected outcome of each method in each world, with its interval.
+    r"""Draw the expected outcome of each method under each distribution, with its
+    interval.
 
     Args:
         comparison: From ``RobustOptimizer.compare`` or ``NamedOptimizer.compare``.

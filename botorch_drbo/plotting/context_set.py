@@ -33,10 +33,10 @@ def plot_context_set(
     r"""Draw the points of a context set, their weights, and the density they make.
 
     With one dimension: a weighted Gaussian kernel density estimate (Scott's bandwidth,
-    for the picture only) above one tick per point, as long as its weight. With two: one
-    disc per point, its area as its weight, over the contours of that density. There is
-    nothing between two categories: of one alone the bars are the weights of its names,
-    and beside another variable there are discs without contours.
+    for the picture only) above one tick per point, whose length is its weight. With
+    two: one disc per point, whose area is its weight, over the contours of that
+    density. For a single category the bars are the weights of its values; with a
+    category and another variable there are discs without contours.
 
     Args:
         context_set: The context set, ``n x d_c``.
@@ -46,8 +46,8 @@ def plot_context_set(
         dims: The one or two context dimensions to show, by place, with a ``space`` by
             name too. None: all of them, if they are at most two.
         names: Axis labels of the shown dimensions; None: those of ``space``.
-        space: Whose contexts they are: then units and names are those of its variables,
-            and categories are shown as such.
+        space: The space of the contexts: its names and units are used, and categories
+            are shown by name.
         label: The name of the density in a legend.
         colour: The colour of points and density.
 
@@ -56,8 +56,8 @@ def plot_context_set(
 
     Raises:
         BotorchTensorDimensionError: More than two dimensions and no ``dims``, or
-            ``dims`` that the context set has not, or ``names`` of another length; a
-            ``space`` of another number of contexts.
+            ``dims`` that the context set does not have, or ``names`` of another length;
+            a ``space`` of another number of contexts.
 
     Example:
         >>> import torch

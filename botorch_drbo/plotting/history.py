@@ -68,7 +68,7 @@ def plot_history(
             that there are.
 
     Returns:
-        The axes. Trials whose outcome is out are not shown.
+        The axes. Trials without an outcome are not shown.
 
     Raises:
         InputDataError: An empty history, an unknown quantity, or a window below 1.

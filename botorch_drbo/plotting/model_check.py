@@ -13,14 +13,14 @@ def plot_model_check(
 ) -> Axes:
     r"""Draw each outcome against its prediction from all others.
 
-    Dots on the diagonal are predicted exactly. Bars are 95% intervals; dots whose bar
-    misses the diagonal lie outside of theirs, and have another colour. The three rows
-    that surprise most carry the numbers of their trials.
+    Dots on the diagonal are predicted exactly. Bars are 95% intervals; outcomes outside
+    their interval, whose bars miss the diagonal, have another colour. The three rows
+    with the largest errors are labelled with the numbers of their trials.
 
     Args:
         check: From ``RobustOptimizer.check`` or ``NamedOptimizer.check``.
         ax: Where to draw; a new figure if None.
-        outcome: What the outcome is, with its unit, for the labels.
+        outcome: The name of the outcome with its unit, for the labels.
 
     Returns:
         The axes.

@@ -25,14 +25,14 @@ def plot_policy(
     r"""Draw a decision variable against one context variable, or against two.
 
     Args:
-        contexts: ``m x d_c``, what ``RobustOptimizer.policy`` was asked for; a tensor
-            or a DataFrame.
-        decisions: ``m x d_x``, what it has returned.
+        contexts: ``m x d_c``, the argument of ``RobustOptimizer.policy``; a tensor or a
+            DataFrame.
+        decisions: ``m x d_x``, its result.
         ax: Where to draw; a new figure if None.
         columns: Which context variables, one or two, by place or by name.
         decision: Which decision variable.
-        without: Its value where the context is not known before the choice: a dashed
-            line. Of one context variable only.
+        without: Its value if the context is unknown before the decision, drawn as a
+            dashed line; with one context variable only.
         labels: The labels of both axes with their units, and with two context variables
             that of the colours too; by default the names.
 

@@ -36,19 +36,19 @@ def plot_worst_case(
     xlabel: str | None = None,
     ylabel: str | None = None,
 ) -> Axes:
-    r"""Draw which contexts the worst case of a recommendation makes likelier.
+    r"""Draw the contexts that the worst case of a recommendation makes more likely.
 
-    Bars are weights, on the right-hand axis: light those of the reference, dark those
-    of the worst distribution in the set. Above them, on the left-hand axis, is the
-    model's mean outcome of the decision in these contexts, with two standard deviations
-    around it; the two level lines are its expectations under both.
+    Bars are weights, on the right-hand axis: light for the reference, dark for the
+    worst distribution in the set. Above them, on the left-hand axis, is the model's
+    mean outcome of the decision in these contexts, with two standard deviations around
+    it; the two level lines are its expectations under both.
 
     Args:
-        optimizer: What has recommended the decision.
-        recommendation: What it has returned.
+        optimizer: The optimizer that recommended the decision.
+        recommendation: The recommendation.
         ax: Where to draw; a new figure if None.
         column: Which context variable runs along the horizontal axis, by its place or
-            its name. Of several the others are not shown: weights are added up.
+            its name. If there are others, weights are summed over them.
         xlabel: The label of that axis, with its unit; by default the variable's name.
         ylabel: The label of the outcome, with its unit; by default its name.
 

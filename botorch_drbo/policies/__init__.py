@@ -1,4 +1,4 @@
-"""How the next decision is sought: one acquisition function against any adversary."""
+"""How the next decision is found: one acquisition function for any adversary."""
 
 from botorch_drbo._validation import Registry
 from botorch_drbo.policies.base import Policy

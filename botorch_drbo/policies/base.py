@@ -1,4 +1,4 @@
-"""How the next decision is sought."""
+"""How the next decision is found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botorch_drbo.codec.tags import storable
 class Policy(ABC):
     r"""How the next decision is found: an acquisition function for any adversary.
 
-    Its dataclass fields are options of every recipe that has it.
+    Its dataclass fields are options of every recipe that uses it.
     """
 
     uses_contexts: ClassVar[bool] = True
@@ -37,8 +37,8 @@ class Policy(ABC):
             adversary: That of the recipe.
 
         Raises:
-            InputDataError: Options of both that do not fit.
-            UnsupportedError: An adversary of a kind that it does not take.
+            InputDataError: Incompatible options.
+            UnsupportedError: An adversary that the policy does not support.
         """
         return
 
@@ -46,8 +46,8 @@ class Policy(ABC):
     def ranks_by_moments(self) -> bool:
         """Whether a model of inducing points ranks decisions nearly as its model does.
 
-        True if ``exploring`` looks at means and deviations alone: not at sample paths,
-        and not at what needs every row.
+        True if ``exploring`` uses only means and deviations, neither sample paths nor
+        quantities that need every row.
         """
         return False
 
@@ -56,8 +56,8 @@ class Policy(ABC):
     def maximises_worst_case(self) -> bool:
         """Whether a recommendation is the decision with the best worst case.
 
-        If so it is sought on the contexts on which its worst case is promised, and
-        ``exploiting`` serves the search alone.
+        If so, it is searched on the contexts of the reported worst case, and
+        ``exploiting`` is only used for the search.
         """
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Policy(ABC):
 
         Args:
             state: The round.
-            adversary: Whose worst case counts.
+            adversary: The adversary whose worst case is used.
             X_pending: Pending decisions, ``m x d_x``; within a batch also those that
                 come before.
 
@@ -84,7 +84,7 @@ class Policy(ABC):
 
         Args:
             state: The round.
-            adversary: Whose worst case counts.
+            adversary: The adversary whose worst case is used.
 
         Returns:
             A function of ``b x 1 x d_x`` decisions.

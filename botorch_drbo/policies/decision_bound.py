@@ -23,7 +23,8 @@ from botorch_drbo.schedules import Schedule
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecisionBound(Policy):
-    r"""The upper confidence bound of a model of ``x``; the context is noise to it.
+    r"""The upper confidence bound of a model of ``x``, which treats the context as
+    noise.
 
     .. math:: \mu(x) + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big)
         \sigma(x)
@@ -39,11 +40,10 @@ class DecisionBound(Policy):
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
             number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
             of the data.
-        misspecification: By how much the outcome may differ from every function that
+        misspecification: The largest difference between the outcome and a function that
             the model can represent, in the units of y: :math:`\epsilon` of
-            [Bogunovic2021misspecified]_, eq. 14. 0 for the plain bound. The noise
-            counts: a model that believes its outcomes to be nearly exact makes the
-            bound wide.
+            [Bogunovic2021misspecified]_, eq. 14. 0 for the plain bound. If the model's
+            noise is small, the bound is wide.
 
     Raises:
         InputDataError: An option outside its range.
@@ -63,7 +63,7 @@ class DecisionBound(Policy):
 
     @property
     def maximises_worst_case(self) -> bool:
-        """It knows of no contexts."""
+        """False: it ignores contexts."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""The confidence bound of an ensemble, less what its models disagree about."""
+"""The confidence bound of an ensemble, minus a penalty for disagreement."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class DisagreementPenalty(ObjectivePolicy):
     over the ``S`` models of an ensemble, with :math:`\bar\mu_m(x)` and
     :math:`\bar\sigma_m(x)` the averages over the contexts of mean and deviation of one
     model, in the units of the outcome, and :math:`\bar\mu`, :math:`\bar\sigma` their
-    means over the models. See ``DisagreementPenalizedUCB``. The recommendation is best
-    for the objective of the posterior mean, and pays no penalty.
+    means over the models. See ``DisagreementPenalizedUCB``. The recommendation
+    maximises the objective of the posterior mean, without a penalty.
 
     Args:
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
             number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
             of the data.
         penalty: :math:`\kappa`, the weight of the disagreement.
-        penalty_over: "decision" for a penalty of each decision's own; "batch" for the
-            largest of all decisions that the optimiser asks for together, as the public
-            code has it, by a slip.
+        penalty_over: "decision" for one penalty per decision; "batch" for the largest
+            among all decisions that the optimiser evaluates together, an error in the
+            public code.
 
     Raises:
         InputDataError: An option outside its range.

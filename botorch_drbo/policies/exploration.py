@@ -35,28 +35,27 @@ class ConfidenceWidth(Rule):
     .. math:: \sqrt\beta = \frac{\sigma}{\sqrt\lambda} \sqrt{2 \ln\frac1\delta
         + 2 I(\text{data})} + B
 
-    As ``beta`` of a recipe it is worked out in each round from the recipe's own model:
-    its kernel, its noise and the inputs observed (see ``model_confidence_width``).
-    It is the width of EC-GP-UCB and, in the units of this library, that of
-    [Micheli2025wdrbo]_ too (its eq. 7). The theorems suppose a kernel that is known
-    (``hyperparameters``); fitted ones are taken at their word.
+    As ``beta`` of a recipe, it is computed in each round from the recipe's own model:
+    its kernel, its noise and the observed inputs (see ``model_confidence_width``). It
+    is the width of EC-GP-UCB and, in the units of this library, that of
+    [Micheli2025wdrbo]_ too (its eq. 7). The theorems assume a known kernel
+    (``hyperparameters``); fitted hyper-parameters are treated as known.
 
     :math:`\sigma` is the deviation of the real noise, :math:`\lambda` the noise
     variance that the posterior works with, relative to the outputscale of the kernel.
-    In the paper they are two numbers; here they are by default one, the noise of the
-    model. With ``noise_ratio`` mean and deviation of the bound are those of a model
-    with that noise; kernel and prior mean stay as they are. Recommendations do not
-    change.
+    In the paper they are two numbers; here both default to the noise of the model. With
+    ``noise_ratio``, the mean and deviation of the bound are those of a model with that
+    noise and the same kernel and prior mean. Recommendations do not change.
 
     Args:
         norm_bound: ``B``, in units of y, for the kernel scaled to at most 1. It bounds
             the norm of the outcome less the model's prior mean.
         delta: The probability of failure, between 0 and 1.
         noise_std: :math:`\sigma` in units of y; None if the model's noise is right.
-        data_free: Whether to take the largest information gain that as many inputs in
-            the box can have in place of that of the data: the looser width of eq. 30,
-            which depends on the number of outcomes alone. The maximum is the greedy
-            one among 512 points of the box.
+        data_free: Whether to replace the information gain of the data by the largest
+            one possible for that number of inputs: the looser width of eq. 30, which
+            depends on the number of outcomes only. The maximum is approximated greedily
+            on 512 points of the box.
         noise_ratio: :math:`\lambda`; None for the noise of the model.
 
     Raises:
@@ -116,7 +115,7 @@ class ConfidenceWidth(Rule):
             fitted: A recipe's model: its inputs fill the unit cube.
 
         Returns:
-            A number that is not negative; of an ensemble the largest of its members'.
+            A non-negative number; for an ensemble the largest of its members'.
         """
         return max(self._beta(cast(SingleTaskGP, m)) for m in members_of(fitted))
 

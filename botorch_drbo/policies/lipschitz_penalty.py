@@ -40,7 +40,7 @@ class LipschitzPenalty(Policy):
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
             number, a schedule in the number of outcomes, or the ``ConfidenceWidth``
             of the data.
-        misspecification: By how much the outcome may differ from every function that
+        misspecification: The largest difference between the outcome and a function that
             the model can represent, in the units of y: :math:`\epsilon` of
             [Bogunovic2021misspecified]_, eq. 14. 0 for the plain bound. The penalty is
             taken of the enlarged bound, which is steeper.

@@ -1,7 +1,7 @@
 """Posterior: marginal means and variances over decisions x contexts.
 
-Knows models; knows nothing of robustness, of scores, or of beta. Outside this folder
-only ``view.py`` is spoken to.
+This package depends on models, but not on robustness, scores or beta. Other packages
+use only ``view.py``.
 """
 
 from botorch_drbo._deprecation import moved_names

@@ -74,7 +74,7 @@ class ExactPosterior(MarginalPosterior):
         model: A ``SingleTaskGP`` for which ``ExactPosterior.supports`` is true.
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-        pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        pending: Joint inputs ``p x d`` that are being evaluated.
         pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one block.
     """

@@ -42,26 +42,26 @@ def marginal_posterior(
     r"""Build the marginal posterior of a model over decisions x contexts.
 
     Args:
-        model: A fitted single-output BoTorch model of the joint input ``[x, c]``. Of a
-            list of one model that model is taken.
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``. A
+            list of one model counts as that model.
         context_indices: The model's input columns that hold the context.
-        posterior_transform: Makes one output of several, or changes the sign.
-        pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        posterior_transform: Combines several outputs into one, or changes the sign.
+        pending: Joint inputs ``p x d`` that are being evaluated.
         pending_noise: Their noise variance, as a share of the model's.
         method: "product" for kernels that factorise over decision and context, "exact"
             for one cached factor (``SingleTaskGP``), "generic" for
-            ``model.posterior``, "auto" for the first of these that is right; of a
-            ``ModelEnsemble`` that of each member.
+            ``model.posterior``, "auto" for the first of these that supports the model;
+            for a ``ModelEnsemble``, for each member.
         memory_budget: Bytes for the temporaries of one block.
 
     Returns:
         The posterior; ``over`` a set of contexts it gives a view.
 
     Raises:
-        UnsupportedError: No BoTorch model, a model of several outputs without a
-            transform that makes one of them, a batch of models, a model that adds
-            points of its own, a model whose posterior has no mean or no variance, or
-            "product" or "exact" for a model that these do not cover.
+        UnsupportedError: Not a BoTorch model, a model of several outputs without a
+            transform that combines them, a batch of models, a model that adds points of
+            its own, a model whose posterior has no mean or no variance, or "product" or
+            "exact" for a model that these do not cover.
 
     Example:
         >>> import torch

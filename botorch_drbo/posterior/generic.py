@@ -52,8 +52,8 @@ class GenericPosterior(MarginalPosterior):
     Args:
         model: A single-output BoTorch model.
         context_indices: The model's input columns that hold the context.
-        posterior_transform: Makes one output of several, or changes the sign.
-        pending: Joint inputs ``p x d`` whose outcomes are on the way.
+        posterior_transform: Combines several outputs into one, or changes the sign.
+        pending: Joint inputs ``p x d`` that are being evaluated.
         pending_noise: Their noise variance, as a share of the model's.
         memory_budget: Bytes for the temporaries of one block.
 

@@ -38,7 +38,7 @@ def prior_variance(
     Args:
         model: A BoTorch model, or an ensemble. One that is no exact Gaussian process
             has no prior without data: then it is the variance with the data.
-        posterior_transform: Makes one output of several, or changes the sign.
+        posterior_transform: Combines several outputs into one, or changes the sign.
         at: Inputs ``k x d``; by default the first training inputs.
 
     Returns:

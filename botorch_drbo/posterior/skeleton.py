@@ -207,8 +207,8 @@ def _decompose(
         left, right = _gaussian(shape, generator, features) / size**0.5
         products = (features @ left) * (features @ right)
         # P A = L U: the first rows in the order of the pivots interpolate the others.
-        pivots, factors = _pivoted_lu(products[:, :width])
-        rank = _numerical_rank(factors, floor)
+        pivots, factors = pivoted_lu(products[:, :width])
+        rank = numerical_rank(factors, floor)
         # A sketch of full rank may have missed some of the span: double it.
         if rank < width or width == max_width:
             break
@@ -269,9 +269,9 @@ def _range_basis(
     width = min(n, columns, _FIRST_SKETCH)
     while True:
         omega = _gaussian([columns, width], generator, rows) / columns**0.5
-        pivots, factors = _pivoted_lu(rows @ omega)
+        pivots, factors = pivoted_lu(rows @ omega)
         floor = max(tolerance / amplification, _rounding_floor(1.0, rows))
-        rank = _numerical_rank(factors, floor)
+        rank = numerical_rank(factors, floor)
         if rank < width or width == min(n, columns):
             break
         width = min(n, columns, 4 * width)
@@ -300,7 +300,7 @@ def _gaussian(shape: list[int], generator: Generator, like: Tensor) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.double).to(like)
 
 
-def _pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Rows in the order of the pivots, and ``L`` below and ``U`` above the diagonal."""
     factors, swaps, _ = torch.linalg.lu_factor_ex(matrix)  # singular is normal here
     rows = np.arange(len(matrix))
@@ -309,7 +309,7 @@ def _pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(rows).to(matrix.device), factors
 
 
-def _numerical_rank(factors: Tensor, floor: float) -> int:
+def numerical_rank(factors: Tensor, floor: float) -> int:
     """The number of pivots up to the last one above the floor."""
     above = (factors.diagonal().abs() > floor).nonzero()
     return int(above.max()) + 1 if len(above) else 0

@@ -105,8 +105,8 @@ class LocalMoments(ABC):
     def means(self, part: slice = ALL) -> Tensor:
         r"""Evaluate the means alone, differentiable in ``X``.
 
-        Where a method can do without the variances, one decision and context cost
-        ``O(t)`` and not ``O(t^2)``, of models with many rows.
+        If a method does not need the variances, the cost per decision and context is
+        ``O(t)`` instead of ``O(t^2)``.
 
         Args:
             part: Some of the view's contexts.
@@ -124,8 +124,8 @@ class LocalMoments(ABC):
         r"""Evaluate moments and their slopes in the context, differentiable in ``X``.
 
         Args:
-            contexts: Some of the view's contexts; or constants ``... x k x d_c`` that
-                each decision has of its own (ensembles: ``... x S x k x d_c``), inside
+            contexts: Some of the view's contexts; or constants ``... x k x d_c``,
+                different for each decision (ensembles: ``... x S x k x d_c``), inside
                 the box that the view's contexts span.
 
         Returns:
@@ -175,7 +175,7 @@ class View(ABC):
 
     @outside_inference_mode
     def at(self, X: Tensor) -> LocalMoments:
-        r"""Look at decisions.
+        r"""Evaluate decisions.
 
         Args:
             X: ``... x d_x``, of any floating point type.
@@ -252,13 +252,13 @@ class Integral(ABC):
 class MarginalPosterior(ABC):
     r"""Means and variances of ``f(x, c)`` for each decision and each context.
 
-    Robust objectives need marginals only, never the covariance between contexts, so
-    each pair ``(x, c)`` is its own test point; only ``integral`` looks at the contexts
-    together. Pairs are worked off in blocks whose temporaries stay within
-    ``memory_budget`` bytes, forward and backward. On top come the inputs and results
-    themselves, a few numbers per pair.
+    Robust objectives need only marginals, not the covariance between contexts, so each
+    pair ``(x, c)`` is a separate test point; only ``integral`` uses the contexts
+    jointly. Pairs are processed in blocks whose temporaries fit into ``memory_budget``
+    bytes, forward and backward, in addition to the inputs and results themselves (a few
+    numbers per pair).
 
-    A posterior is the model's as it was when the object was made.
+    It is the posterior of the model at construction.
 
     ``smooth`` says whether its moments are known to have derivatives of every order in
     the context.
@@ -298,13 +298,14 @@ class MarginalPosterior(ABC):
     def integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         r"""Prepare for the weighted sum of the outcomes over contexts.
 
-        What does not depend on the decision is computed here, once: for kernels that
-        keep decision and context apart a decision then costs ``O(t^2)``, however many
-        contexts there are; for other stationary kernels ``O(n t + t^2)``.
+        Everything that does not depend on the decision is computed once, here. For
+        kernels that separate decision and context, a decision then costs ``O(t^2)``,
+        independently of the number of contexts; for other stationary kernels ``O(n t +
+        t^2)``.
 
         Args:
             contexts: ``n x d_c``; a copy is kept.
-            weights: ``n``, those of an expectation or any others.
+            weights: ``n``, of an expectation or arbitrary.
 
         Returns:
             The function from decisions to mean and variance.

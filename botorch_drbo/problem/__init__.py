@@ -1,4 +1,4 @@
-"""The problem of a recipe: space, history, what is known of a round."""
+"""The problem of a recipe: space, history, and what is known about a round."""
 
 from botorch_drbo.problem.history import ConstraintData, History
 from botorch_drbo.problem.round import Round

@@ -14,12 +14,12 @@ from botorch_drbo._validation import (
 
 @dataclass(frozen=True)
 class Held:
-    """In how many trials outcome constraints held: few of them if a sign is wrong.
+    """The number of trials in which outcome constraints held (few if a sign is wrong).
 
     Attributes:
-        measured: In how many trials the constraints were measured.
-        together: In how many of them all were met.
-        each: The same of each constraint alone.
+        measured: The number of trials with measured constraints.
+        together: The number of them in which all constraints held.
+        each: The same for each constraint alone.
     """
 
     measured: int
@@ -41,7 +41,8 @@ class ConstraintData:
     Attributes:
         X: Executed decisions, ``s x d_x``.
         C: The contexts of these trials, ``s x d_c``.
-        G: What was measured of each constraint, ``s x k``; met where not negative.
+        G: The measured value of each constraint, ``s x k``; it holds where not
+            negative.
 
     Raises:
         BotorchTensorDimensionError: The numbers of rows do not fit.
@@ -74,17 +75,16 @@ class ConstraintData:
 class History:
     r"""What has been observed.
 
-    A recipe is given outcomes to maximise. ``RobustOptimizer.history`` holds them in
-    the user's own sign.
+    Recipes receive outcomes to be maximised. ``RobustOptimizer.history`` has the user's
+    sign.
 
     Attributes:
         X: Executed decisions that have an outcome, ``t x d_x``.
         C: The contexts of these trials, ``t x d_c``.
         Y: Their outcomes, ``t x 1``.
-        contexts: Every context that the world has shown, the oldest first, also those
-            whose outcome is still out, ``s x d_c``. They describe the context
-            distribution. Contexts that were chosen, in a laboratory, are not among
-            them.
+        contexts: Every observed context, the oldest first, also those without an
+            outcome yet, ``s x d_c``. They describe the context distribution. Contexts
+            that were chosen, as in a laboratory, are not included.
         Yvar: The variances of the noise in the outcomes, ``t x 1``; None if they are
             not known.
         constraints: Trials whose outcome constraints were measured, with an outcome or

@@ -21,21 +21,21 @@ RoundRadius: TypeAlias = float | str | ColumnRadii
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    r"""What is known about one round; None stands for the recipe's own value.
+    r"""What is known about one round; None for the recipe's own value.
 
     Attributes:
-        context_set: The reference distribution of this round, such as a forecast, in
-            place of what the recipe learns from the contexts seen.
-        radius: That of the ambiguity set around it: a number in the units of the
-            recipe's own, a name such as ``"sd"``, or a radius by column.
-        known_context: What is known of the context before the decision, ``d_c``; NaN
-            in the columns that are not known.
+        context_set: The reference distribution of this round, such as a forecast; it
+            replaces the one that the recipe learns from the contexts seen.
+        radius: The radius of the ambiguity set: a number in the units of the recipe's
+            radius, a name such as ``"sd"``, or a radius by column.
+        known_context: The context known before the decision, ``d_c``, with NaN in
+            unknown columns.
 
     Raises:
-        InputDataError: Something else than a context set, a radius that is no number
-            or negative, or a context that is no floating point tensor, infinite, or
-            known in no column.
-        BotorchTensorDimensionError: A context that is more than one.
+        InputDataError: Not a context set; a radius that is not a number or negative; or
+            a context that is not a floating point tensor, infinite, or unknown in all
+            columns.
+        BotorchTensorDimensionError: More than one context.
 
     Example:
         >>> import torch

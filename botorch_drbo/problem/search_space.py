@@ -31,30 +31,30 @@ _MAX_LISTED = 4096  # combinations of values that are all looked at
 class SearchSpace:
     r"""The search space: boxes of decisions and contexts, discrete values, constraints.
 
-    All in the coordinates of the model: a logarithmic variable is its logarithm, a
-    category its index. ``botorch_drbo.Space`` makes one of named variables in the
+    All values are in model coordinates: a logarithmic variable is its logarithm, a
+    category its index. ``botorch_drbo.Space`` builds one from named variables in the
     user's units.
 
     Attributes:
         bounds: Lower and upper bounds of the decision, ``2 x d_x``.
         context_bounds: Lower and upper bounds of the context, ``2 x d_c``.
-        known_context: What is known of this round's context, ``d_c``, NaN where it is
-            not known; None if nothing is.
+        known_context: The known part of this round's context, ``d_c``, with NaN in
+            unknown columns; None if nothing is known.
         discrete: Decision columns that are integers or ordinals, and their values in
-            increasing order, from the lower bound to the upper one; of whole numbers a
-            ``range``, which nobody lists.
-        categories: Decision columns that are categories, and how many there are; their
-            bounds are 0 and ``k - 1``.
+            increasing order, from the lower bound to the upper one; for whole numbers a
+            ``range``.
+        categories: Decision columns that are categories, with their number of values
+            ``k``; their bounds are 0 and ``k - 1``.
         context_discrete: The same of the contexts.
         context_categories: The same of the contexts.
         inequality_constraints: Linear constraints of decisions in BoTorch's form,
             ``(indices, coefficients, rhs)`` for a weighted sum of at least ``rhs``.
         nonlinear_inequality_constraints: Functions of decisions ``n x d_x`` to ``n``,
             feasible where they are not negative.
-        perturbation: Whether the context perturbs the decision: outcomes are those of
-            the sum ``x + c``, and a model knows no more.
-        context_names: What the user calls the context columns; empty for none.
-        context_logarithms: Context columns that are logarithms of what the user knows.
+        perturbation: Whether the context perturbs the decision: the outcome, and the
+            model, depend only on the sum ``x + c``.
+        context_names: The user's names of the context columns; empty for none.
+        context_logarithms: Context columns that are logarithms of the user's values.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -184,7 +184,7 @@ class SearchSpace:
     def context_values(self) -> Values:
         """The values of discrete context columns, categories included.
 
-        The values that this round may show: a single one where it is known.
+        The possible values in this round; a single one if it is known.
         """
         values = _all_values(self.context_discrete, self.context_categories)
         known = self.known_context
@@ -197,8 +197,8 @@ class SearchSpace:
     def listed_contexts(self) -> Tensor | None:
         """All possible contexts of this round, ``n x d_c``, if they are few.
 
-        That is so where each column that is not known takes some values only, of which
-        there are at most 4,096 combinations: there are no other contexts then.
+        This holds if each unknown column is discrete and there are at most 4,096
+        combinations.
         """
         known = {j: (self.context_support[0, j].item(),) for j in self.known_columns}
         columns = {**self.context_values, **known}

@@ -72,7 +72,8 @@ _ROUNDED_UP = 1.0 + 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe(ABC):
-    r"""A published method: from a history to the next decision; its fields are options.
+    r"""A published method that maps a history to the next decision; its fields are its
+    options.
 
     Both methods are deterministic in their arguments and ``seed``, and leave the
     caller's random number generators as they were.
@@ -83,7 +84,7 @@ class Recipe(ABC):
     needs_data: ClassVar[bool] = True
     """Whether ``propose`` needs at least one outcome."""
     uses_contexts: ClassVar[bool] = True
-    """Whether its decisions depend on which contexts are to be expected."""
+    """Whether its decisions depend on the distribution of the context."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
     avoids_failed: ClassVar[bool] = True
@@ -162,7 +163,7 @@ class Recipe(ABC):
             seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
-            this_round: What is known about this round alone; None for nothing.
+            this_round: What is known about this round only; None for nothing.
 
         Returns:
             Decisions inside ``space.bounds``, ``q x d_x``, in its dtype. With
@@ -173,8 +174,7 @@ class Recipe(ABC):
             InputDataError: The recipe needs data and there is none, ``q`` is not a
                 positive integer, or the list is empty, too short, or leaves the box.
             BotorchTensorDimensionError: History, list, round and space do not fit.
-            UnsupportedError: The recipe can make nothing of what is known about the
-                round.
+            UnsupportedError: The recipe cannot use what is known about the round.
         """
         observed = ObservedRound(history, space, seed)
         self._check(observed, self.needs_data)
@@ -212,7 +212,7 @@ class Recipe(ABC):
             seed: Determines all random draws.
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
-            this_round: What is known about this round alone; None for nothing.
+            this_round: What is known about this round only; None for nothing.
 
         Returns:
             The decision and its values, in the sign of ``history.Y``.
@@ -221,8 +221,7 @@ class Recipe(ABC):
             InputDataError: There is no outcome yet, or the list is empty or leaves the
                 box.
             BotorchTensorDimensionError: History, list, round and space do not fit.
-            UnsupportedError: The recipe can make nothing of what is known about the
-                round.
+            UnsupportedError: The recipe cannot use what is known about the round.
         """
         observed = ObservedRound(history, space, seed)
         self._check(observed, needs_data=True)
@@ -257,7 +256,7 @@ class Recipe(ABC):
             this_round: What else is known about this round; None for nothing.
 
         Returns:
-            Decisions, ``m x d_x``: what ``recommend`` says for each context.
+            Decisions, ``m x d_x``: the result of ``recommend`` for each context.
 
         Raises:
             InputDataError: There is no outcome yet, or a context leaves its box.
@@ -294,11 +293,11 @@ class Recipe(ABC):
 
         Args:
             model: Of ``[x, c]``, as ``fitted_model`` returns it. A recipe that models
-                the decision alone does not look at it, and fits its own.
+                the decision only ignores it and fits its own.
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             seed: Determines all random draws.
-            this_round: What is known about this round alone; None for nothing.
+            this_round: What is known about this round only; None for nothing.
 
         Returns:
             The decision, ``d_x``.
@@ -306,7 +305,8 @@ class Recipe(ABC):
         Raises:
             InputDataError: There is no outcome yet.
             BotorchTensorDimensionError: History, round and space do not fit.
-            UnsupportedError: The recipe can make nothing of the space or the round.
+            UnsupportedError: The recipe does not support the space, or cannot use what
+                is known about the round.
         """
         if not self.uses_contexts:
             return self.recommend(history, space, seed=seed).x
@@ -331,15 +331,15 @@ class Recipe(ABC):
         .. math:: \arg\max_c \{ \sigma(x, c) : q_c(x) > 0 \}
 
         with ``q`` the worst case, over the distributions of the recipe's
-        recommendations, of the pessimistic outcome :math:`\mu - 1.5\, \sigma`: where
-        the decision may hurt most and least is known.
+        recommendations, of the pessimistic outcome :math:`\mu - 1.5\, \sigma`. This is
+        where the decision may do worst and the uncertainty is largest.
 
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             x: Decisions, ``q x d_x``.
             seed: Determines all random draws.
-            this_round: What is known about this round alone; None for nothing.
+            this_round: What is known about this round only; None for nothing.
 
         Returns:
             A context for each decision, ``q x d_c``.
@@ -385,22 +385,22 @@ class Recipe(ABC):
     ) -> tuple[Self, ObservedRound]:
         r"""The recipe and the problem of a round, with what is known about it.
 
-        A reference and a radius are options of the recipe. Known columns of the context
-        are put into every context seen and into the reference, are out of the
-        adversary's hands, and the model does not depend on them any more.
+        A reference and a radius replace options of the recipe. Known columns of the
+        context are inserted into every context seen and into the reference; the
+        adversary cannot change them, and the model no longer depends on them.
 
         Args:
-            this_round: What is known about this round alone; None for nothing.
+            this_round: What is known about this round only; None for nothing.
             observed: What has been observed, and the boxes.
-            decides: Whether the recipe's search is asked, and not its judgement.
+            decides: True for the search of a decision, False for the evaluation of one.
 
         Returns:
-            The recipe, and what it is asked about.
+            The recipe and the problem of this round.
 
         Raises:
-            InputDataError: It leaves the boxes.
-            BotorchTensorDimensionError: It does not fit the boxes.
-            UnsupportedError: The recipe can make nothing of it.
+            InputDataError: A context or a reference outside the boxes.
+            BotorchTensorDimensionError: Numbers of columns that do not match the boxes.
+            UnsupportedError: The recipe cannot use it.
         """
         if this_round is None:
             return self, observed
@@ -494,8 +494,8 @@ class Recipe(ABC):
 
         Raises:
             UnsupportedError: Contexts are categories and the recipe needs numbers,
-                decisions fill no box and the recipe needs one, or contexts perturb
-                the decision and the recipe does not look at them.
+                decisions do not fill a box and the recipe needs one, or contexts
+                perturb the decision and the recipe ignores contexts.
         """
         if self.adversary is not None:
             self.adversary.check_space(space)
@@ -521,7 +521,8 @@ class Recipe(ABC):
             space: The decisions and the contexts.
 
         Returns:
-            In the unit of the recipe's radius; None if there is none, or none is known.
+            The distance in the unit of the recipe's radius; None if there is no radius
+            or the distance is unknown.
         """
         adversary = self.adversary
         if adversary is None:
@@ -537,7 +538,7 @@ class Recipe(ABC):
             space: The decisions and the contexts.
 
         Warns:
-            InputDataWarning: It exceeds the largest distance there is.
+            InputDataWarning: The radius exceeds the largest distance.
         """
         if self.adversary is None:
             return
@@ -549,7 +550,7 @@ class Recipe(ABC):
         r"""Raise if the recipe does not support outcome constraints.
 
         Raises:
-            UnsupportedError: The recipe knows nothing of them.
+            UnsupportedError: The recipe does not support them.
         """
         if not self.takes_constraints:
             raise UnsupportedError(
@@ -580,8 +581,8 @@ class Recipe(ABC):
         r"""Describe the recipe in plain JSON types, exactly.
 
         Returns:
-            Its name, its class, and its options; ``recipe_from_dict`` is the
-            inverse. Of a function there is its name.
+            Its name, its class, and its options; ``recipe_from_dict`` is the inverse.
+            Functions are stored by name.
 
         Raises:
             InputDataError: An option that cannot be stored.
@@ -612,7 +613,7 @@ def warn_beyond(
 
     Args:
         radius: What was given.
-        diameter: The largest distance of two distributions; None if none is known.
+        diameter: The largest distance between two distributions; None if it is unknown.
         unit: What both are measured in, in words.
         name: What the user calls the radius.
 

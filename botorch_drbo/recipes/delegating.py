@@ -29,8 +29,7 @@ class DelegatingRecipe(Recipe):
             recommendation; None: nothing is forgotten. Outcomes are not.
         surrogate: How outcomes are modelled, as for the other recipes.
         hyperparameters: Those of the model if they are known: then nothing is fitted.
-        model: A function that makes the model in place of all this, as for the other
-            recipes.
+        model: A function that makes the model, as for the other recipes.
         num_restarts: Starting points of the gradient ascent of the recommendation.
         raw_samples: Sobol points from which the starting points are picked.
         max_iterations: L-BFGS-B iterations per ascent.

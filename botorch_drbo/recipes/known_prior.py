@@ -26,15 +26,25 @@ _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 
 @dataclass(frozen=True)
 class KnownPrior:
-    """The hyperparameters of a model of ``x``; the kernel's inputs fill a unit cube."""
+    """The hyperparameters of a model of ``x``; the kernel's inputs fill a unit cube.
+
+    Args:
+        lengthscale: One per decision column, in units of the cube.
+        outputscale: The prior variance.
+        noise_variance: That of the outcomes.
+        mean: The prior mean.
+        regularizer: The papers' ``lambda`` if it is not ``noise_variance`` over
+            ``outputscale``: the noise ratio of the posterior, not of the outcomes.
+    """
 
     lengthscale: tuple[float, ...]
     outputscale: float
     noise_variance: float
     mean: float
+    regularizer: float | None = None
 
     @classmethod
-    def of(cls, model: Model) -> KnownPrior:
+    def of(cls, model: Model, regularizer: float | None = None) -> KnownPrior:
         """Read them off a recipe's model, with its outcome transform undone."""
         model = cast(SingleTaskGP, model)
         kernel = cast(RBFKernel, model.covar_module)
@@ -43,17 +53,25 @@ class KnownPrior:
         noise = cast(GaussianLikelihood, model.likelihood).noise.item()
         units = cast(Standardize, model.outcome_transform)
         level, unit = units.means.item(), units.stdvs.item()
-        return cls(tuple(lengthscale), unit**2, unit**2 * noise, level + unit * mean)
+        level += unit * mean
+        return cls(tuple(lengthscale), unit**2, unit**2 * noise, level, regularizer)
 
     @property
     def noise_ratio(self) -> float:
         """The papers' ``lambda``: noise relative to a kernel of size one."""
-        return self.noise_variance / self.outputscale
+        return self.regularization / self.outputscale
 
     @property
     def noise_std(self) -> float:
-        """In the units of y."""
+        """That of the outcomes, in the units of y."""
         return math.sqrt(self.noise_variance)
+
+    @property
+    def regularization(self) -> float:
+        """``lambda`` in squared units of y: the noise variance of the posterior."""
+        if self.regularizer is not None:
+            return self.regularizer * self.outputscale
+        return self.noise_variance
 
     @property
     def prior_std(self) -> float:
@@ -63,7 +81,7 @@ class KnownPrior:
     def condition(self, X: Tensor, Y: Tensor, space: SearchSpace) -> SingleTaskGP:
         """The model of these data."""
         prior = FixedHyperparameters(
-            self.lengthscale, self.noise_variance, self.outputscale
+            self.lengthscale, self.regularization, self.outputscale
         )
         model = prior.model(X, Y, space.bounds, space.d_x)
         mean = self.mean / self.prior_std  # the model's unit of y

@@ -177,7 +177,7 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference, the set around it, and the contexts to which mass may move.
         """
 
     @abstractmethod
@@ -191,7 +191,8 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
 
     @abstractmethod
@@ -202,7 +203,8 @@ class ModelBasedRecipe(Recipe):
             state: The round, with a model of ``[x, c]``.
 
         Returns:
-            The reference distribution, the set around it, and where mass may go.
+            The reference distribution, the set around it, and the contexts to which
+            mass may move.
         """
 
     @abstractmethod
@@ -251,7 +253,7 @@ class ModelBasedRecipe(Recipe):
         seed: int = 0,
         this_round: Round | None = None,
     ) -> RobustnessProfile:
-        r"""The worst case of any decision as a recommendation has it, by radius.
+        r"""The worst-case value of any decision as a function of the radius.
 
         Args:
             history: What has been observed, to be maximised.
@@ -261,10 +263,10 @@ class ModelBasedRecipe(Recipe):
             target: A value that the decision should reach.
             radii: Where to evaluate, ``k``, ascending; None for 25 equal steps from
                 zero to four times the recipe's own radius.
-            ambiguity_set: Another set around the same contexts, with the radius that
-                ``radii`` follow if they are None; None for the recipe's own.
+            ambiguity_set: Another set around the same contexts; if ``radii`` is None
+                they are multiples of its radius. None for the recipe's own set.
             seed: Determines all random draws.
-            this_round: What is known about this round alone; None for nothing.
+            this_round: What is known about this round only; None for nothing.
 
         Returns:
             The profile, in the sign of ``history.Y``.
@@ -272,9 +274,8 @@ class ModelBasedRecipe(Recipe):
         Raises:
             InputDataError: There is no outcome yet, a set without a radius, or radii
                 that do not ascend.
-            BotorchTensorDimensionError: A set that knows other contexts.
-            UnsupportedError: The recipe can make nothing of what is known about the
-                round.
+            BotorchTensorDimensionError: A set made for other contexts.
+            UnsupportedError: The recipe cannot use what is known about the round.
         """
         observed = ObservedRound(history, space, seed)
         self._check(observed, needs_data=True)
@@ -401,7 +402,7 @@ class ModelBasedRecipe(Recipe):
         return *best_by(acqf, state, chance, candidates, effort), None
 
     def effort(self, seed: int) -> Effort:
-        r"""How hard a maximum is looked for, under a seed."""
+        r"""The effort of the search for a maximum, under a seed."""
         return Effort(self.num_restarts, self.raw_samples, self.max_iterations, seed)
 
     def _chance(

@@ -37,13 +37,13 @@ from botorch_drbo.surrogate.given_model import check_exact
 
 @dataclass(frozen=True, eq=False)
 class PhasedState:
-    r"""Where a run of phased uncertainty sampling stands.
+    r"""The state of a run of phased uncertainty sampling.
 
     Attributes:
         episode: The number ``e`` of the running episode, from 1 on.
-        length: How many decisions it holds, ``2^(e - 1)``.
+        length: The number of its decisions, ``2^(e - 1)``.
         decisions: The set :math:`D_1` of all decisions, ``n x d_x``.
-        survives: Which of them are in :math:`D_e`, ``n`` booleans.
+        survives: Whether each of them is in :math:`D_e`, ``n`` booleans.
         observed: Decisions of this episode that have an outcome, ``a x d_x``.
         pending: Decisions without an outcome yet, ``m x d_x``.
     """
@@ -69,14 +69,14 @@ class PhasedState:
 
     @property
     def remaining(self) -> int:
-        """How many decisions can be asked for before outcomes are due."""
+        """The number of decisions that can be asked before outcomes must be told."""
         return max(self.length - self.num_asked, 0)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhasedUncertaintySampling(DelegatingRecipe):
-    r"""``phased_gp_us``: sample where the model knows least, discard, begin again.
+    r"""``phased_gp_us``: sample where the uncertainty is largest, discard, start again.
 
     Algorithm 2 of [Bogunovic2021misspecified]_. It keeps a low regret if the objective
     is only close to the model's functions, by an unknown distance. Episode ``e`` has
@@ -84,47 +84,49 @@ class PhasedUncertaintySampling(DelegatingRecipe):
 
     .. math:: x_t = \arg\max_{x \in D_e} \sigma_{t-1}(x), \qquad t = 1, \dots, m.
 
-    When the last outcome is in, mean and deviation of *this* episode decide who stays:
+    After the last outcome, the mean and deviation of *this* episode decide which
+    decisions remain:
 
     .. math:: D_{e+1} = \Big\{ x \in D_e : \mu_m(x) + w\,\sigma_m(x) \ge
         \max_{x' \in D_e} \big( \mu_m(x') - w\,\sigma_m(x') \big) \Big\}
 
-    (eq. 20). No outcome of an episode has a say in its choices, so the whole episode
-    can be asked for as one batch, with the same result as one by one. Asking for more
-    than the episode holds is an error: tell its outcomes first.
+    (eq. 20). The choices in an episode do not depend on its outcomes, so the whole
+    episode can be asked as one batch, with the same result as one by one. Asking for
+    more decisions than the episode has raises an error: tell its outcomes first.
 
     **The set.** ``candidates``, if given: the same list at each call. Otherwise
     ``num_decisions`` Sobol points in the box, always the same ones. A decision may be
-    asked for again, also within a batch, when it is still the least known one; no other
-    recipe does so.
+    asked again, also within a batch, if its uncertainty is still the largest; no other
+    recipe does this.
 
     **Episodes** are counted in outcomes, in the order in which they are told: the first
     is episode 1, the next two are episode 2, and so on. Decisions of an initial design
-    (``num_initial``) fill the first episodes, where they are as good as any, because
-    they were not chosen by outcomes either; ``num_initial=0`` is the paper's algorithm.
-    Executed decisions that differ from the asked ones count as executed.
+    (``num_initial``) fill the first episodes, which is valid because they do not depend
+    on outcomes either; ``num_initial=0`` is the paper's algorithm. If another decision
+    was executed than the one asked, the executed one is used.
 
     **Hyper-parameters.** With ``hyperparameters`` they are given, as in the paper.
     Otherwise they are fitted between two episodes, once, to all outcomes so far, and
     serve to discard and to choose in the next episode; inside an episode nothing is
-    fitted. (A kernel from one episode alone would be poor in the early, short ones;
-    posterior means and deviations are from one episode all the same.) They are a
-    function of the outcomes told, so a run that was killed goes on as it would have.
+    fitted. (A kernel fitted to one episode alone would be poor in the early, short
+    ones; posterior means and deviations still use one episode only.) They are a
+    function of the outcomes told, so a resumed run continues like an uninterrupted one.
 
-    **The width** ``w`` is 3 by default, a rule of thumb as ``beta`` is elsewhere. The
-    theory applies with one of these, and ``hyperparameters`` that are true:
+    **The width** ``w`` is 3 by default, a rule of thumb like the default of ``beta`` in
+    other recipes. The theory applies with one of the following, and with true
+    ``hyperparameters``:
 
     - ``confidence_width=ConfidenceWidth(norm_bound=, delta=)`` is the paper's own:
       Lemma 1 on the outcomes of the episode. It holds for every decision of any compact
-      domain, and has nothing to do with how many are listed. *There is no union bound
+      domain, independently of the number of listed decisions. *There is no union bound
       in the paper*: every episode gets the same ``delta``, and all of them hold with
-      the probability that its theorem states only up to logarithms. To be strict give
-      ``delta / ceil(log2 T)`` for ``T`` outcomes in all.
-    - ``confidence_width=None`` is ours, ``nonadaptive_confidence_width`` (the noise of
-      the model taken at its word): no information gain, but the number of decisions,
-      and a union bound over them and the episodes. About twice as wide as the rule of
-      thumb. Without a ``norm_bound`` the norm of the episode's own posterior mean
-      stands for ``B``: what the data show of it.
+      the probability that its theorem states only up to logarithms. For a strict bound
+      pass ``delta / ceil(log2 T)`` with ``T`` outcomes in total.
+    - ``confidence_width=None`` is not from the paper: ``nonadaptive_confidence_width``,
+      with the noise of the model assumed correct. It contains no information gain, but
+      the number of decisions, and a union bound over them and the episodes. It is about
+      twice as wide as the rule of thumb. Without a ``norm_bound`` the norm of the
+      episode's own posterior mean replaces ``B``.
 
     ``model=`` is one of ``x`` alone with noise that it learns (a ``SingleTaskGP``): its
     kernel, mean and noise are those of the next episode.
@@ -135,16 +137,16 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     not excluded (give ``recommend`` the survivors as candidates to exclude them).
 
     Args:
-        num_decisions: Sobol points in place of a list.
+        num_decisions: The number of Sobol points used if there is no list.
         confidence_width: ``w``, the ``ConfidenceWidth`` of the paper, or None for the
-            non-adaptive one. It multiplies ``sigma``: the root of what ``beta`` is
-            elsewhere.
+            non-adaptive one. It multiplies ``sigma`` and corresponds to the square root
+            of ``beta``.
         delta: The probability of failure of the non-adaptive width, between 0 and 1.
         norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
             scaled to at most 1; None for a guess.
-        model: A function that makes the model in place of all this, as for the other
-            recipes: a ``SingleTaskGP`` with noise that it learns, whose kernel, mean
-            and noise are those of the next episode.
+        model: A function that makes the model, as for the other recipes: a
+            ``SingleTaskGP`` with inferred noise, whose kernel, mean and noise are used
+            in the next episode.
 
     Raises:
         InputDataError: An option outside its range.
@@ -212,7 +214,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         X_pending: Tensor | None = None,
         candidates: Tensor | None = None,
     ) -> PhasedState:
-        r"""Replay a history: which episode runs, and who has survived so far.
+        r"""Replay a history: the current episode and the decisions that have survived.
 
         Args:
             history: What has been observed, to be maximised: the negative of the

@@ -165,8 +165,8 @@ def recipe_from_dict(
     r"""Rebuild a recipe from ``Recipe.to_dict``.
 
     Args:
-        data: What it returned, also after a trip through JSON or from version 0.1.0 or
-            0.2.0, which stored no class and no parts.
+        data: The dictionary, also after a round trip through JSON, or one of version
+            0.1.0 or 0.2.0, which stored neither the class nor the parts.
         model: The recipe's ``model``, if it has one: functions are not stored.
         objective: Its ``objective``, if that is a function.
 
@@ -174,8 +174,8 @@ def recipe_from_dict(
         The recipe.
 
     Raises:
-        InputDataError: The record is damaged, names a recipe or an option that is
-            unknown or another class under the same name, or a function is missing.
+        InputDataError: The record is damaged; it names an unknown recipe or option, or
+            another class of the same name; or a function is missing.
 
     Example:
         >>> from botorch_drbo.recipes import recipe_from_dict

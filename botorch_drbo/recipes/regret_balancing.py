@@ -1,4 +1,4 @@
-"""Regret bound balancing: EC-GP-UCB when nobody knows how wrong the model is."""
+"""Regret bound balancing: EC-GP-UCB with unknown misspecification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, is_finite_number
+from botorch_drbo._validation import check_count, check_positive, is_finite_number
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.empirical import Empirical
@@ -42,13 +42,13 @@ class RegretBalancing(ModelBasedRecipe):
         \quad M = \max\Big(1, \Big\lceil 1 + \tfrac12 \log_2 \frac{T}{\gamma_T^2}
             \Big\rceil\Big)
 
-    take turns. The smallest guess is about :math:`\sqrt{\gamma_T / T}`, where the
-    regret that a misspecification costs is what learning costs anyway. With a horizon
-    of less than :math:`\gamma_T^2` there is one base only, and nothing to balance: give
-    ``misspecifications`` of your own, or a longer horizon. A small guess promises
-    little regret, which is false if the model is worse than that. So the base plays
-    whose promise is the lowest so far, and one whose rewards show that it broke its
-    promise is eliminated:
+    take turns. The smallest guess is about :math:`\sqrt{\gamma_T / T}`, at which the
+    regret caused by the misspecification equals the regret of learning. With a horizon
+    of less than :math:`\gamma_T^2` there is only one base and nothing to balance: pass
+    your own ``misspecifications``, or a longer horizon. A small guess gives a low
+    regret bound, which is wrong if the model is worse than the guess. Therefore the
+    base with the lowest bound so far plays, and a base whose rewards contradict its
+    bound is eliminated:
 
     1. Base ``i``, after :math:`n` plays, has the candidate regret bound
 
@@ -65,50 +65,50 @@ class RegretBalancing(ModelBasedRecipe):
            \Big( \frac{S_j}{n_j} - b(n_j) \Big), \qquad
            b(n) = c \sqrt{\frac{\ln( M \max(1, \ln n) / \delta )}{n}}
 
-       with ``j`` the active bases that have played. On the left is the most that the
-       best decision can be worth per play if base ``i`` kept its promise, on the right
-       what some base has shown that decisions are worth at least.
+       with ``j`` the active bases that have played. The left side is an upper bound on
+       the value of the best decision per play if the bound of base ``i`` holds; the
+       right side is a lower bound obtained by some base.
 
-       The paper prints (24) with totals, which belong to different numbers of plays:
-       a base that has played more would eliminate the others for that alone. Its
-       argument (both sides bound the mean of the best decision) needs totals divided by
-       the plays, as in [Pacchiano2020balancing]_.
+       The paper prints (24) with totals, which belong to different numbers of plays: a
+       base would eliminate the others merely by playing more. Its argument (both sides
+       bound the mean of the best decision) needs totals divided by the plays, as in
+       [Pacchiano2020balancing]_.
 
-    *Where the constants come from.* The paper leaves its own open (they "do not depend
-    on n"; what its eq. 39 gives is ``candidate_regret_bound``); these are ours. A play
-    at ``x`` has a regret of at most twice the width of the enlarged interval there plus
-    :math:`2 \epsilon`; Cauchy and Schwarz and :math:`\sum_s \sigma_{s-1}^2(x_s) \le 2
-    \gamma_n / \ln(1 + 1/\lambda)` give :math:`R_i`, and no play costs more than 1.
-    ``t`` is ``n`` and the design, whose outcomes are data of every base; :math:`w_t` is
-    ``sqrt(beta)`` in the units of :math:`R_i`, or Lemma 1's with ``norm_bound``. The
-    width ``b`` with ``c = 1.5`` holds for all ``n`` at once, by Azuma's inequality on
-    stretches of doubling length, if ``delta <= M / 9``. :math:`\gamma_n` is the greedy
-    maximum over 512 points of the box: at least 63 %, and mostly nearly all, of the
-    largest.
+    *The constants.* The paper does not state them (they "do not depend on n"; its eq.
+    39 gives ``candidate_regret_bound``); these are derived here. A play at ``x`` has a
+    regret of at most twice the width of the enlarged interval there plus :math:`2
+    \epsilon`; Cauchy and Schwarz and :math:`\sum_s \sigma_{s-1}^2(x_s) \le 2 \gamma_n /
+    \ln(1 + 1/\lambda)` give :math:`R_i`, and no play costs more than 1. ``t`` is ``n``
+    and the design, whose outcomes are data of every base; :math:`w_t` is ``sqrt(beta)``
+    in the units of :math:`R_i`, or Lemma 1's with ``norm_bound``. The width ``b`` with
+    ``c = 1.5`` holds for all ``n`` at once, by Azuma's inequality on stretches of
+    doubling length, if ``delta <= M / 9``. :math:`\gamma_n` is the greedy maximum over
+    512 points of the box: at least 63 %, and mostly nearly all, of the largest.
 
-    *What to expect.* As long as the bound of a base is :math:`n` itself, it promises
-    nothing: such bases take turns, and none can be eliminated. With ``norm_bound`` that
-    lasts for hundreds of plays or more, with ``beta=2.25`` for dozens, and for the
-    large guesses far longer. A reward range that is tight makes the guesses, which are
-    shares of it, smaller in the units of y.
+    *What to expect.* As long as the bound of a base is :math:`n` itself, it is vacuous:
+    such bases take turns, and none can be eliminated. With ``norm_bound`` this lasts
+    for hundreds of plays or more, with ``beta=2.25`` for dozens, and for the large
+    guesses much longer. A tight reward range makes the guesses, which are fractions of
+    it, smaller in the units of y.
 
-    *The state is the history.* Nothing is stored. Which base played is worked out again
-    from the outcomes in their order, and ``state`` shows it. This is exact when each
+    *The state is the history.* Nothing is stored. The base of each play is recomputed
+    from the outcomes in their order; ``state`` shows it. This is exact when each
     outcome is told before the next decision is asked. With decisions in batches, or
-    outcomes out of order, an outcome counts for the base whose turn it is in the order
-    of the outcomes; after an elimination that can be another one than had proposed it.
-    The confidence bounds hold all the same, the sums :math:`S_i` a little less.
+    outcomes out of order, an outcome is assigned to the base whose turn it is in the
+    order of the outcomes; after an elimination this may be another base than the one
+    that proposed it. The confidence bounds still hold; the sums :math:`S_i` are
+    slightly off.
 
     The first ``num_design`` outcomes are the initial design, which no base chose. The
-    hyperparameters are fitted to these, once, and then stay; better is to give them
-    (``hyperparameters``, with a prior mean of zero). The context is noise to this
-    recipe, as to ``gp_ucb``. The action set of a round goes to ``ask(actions=...)``.
+    hyperparameters are fitted to these, once, and then fixed; it is better to pass them
+    (``hyperparameters``, with a prior mean of zero). This recipe treats the context as
+    noise, like ``gp_ucb``. Pass the action set of a round to ``ask(actions=...)``.
 
     Args:
-        horizon: ``T``, how many plays there will be, the design not counted.
-        reward_range: The outcomes, to be maximised, that are the rewards 0 and 1; in
-            between the map is affine. (With ``maximize=False`` of the optimizer this
-            is the range of minus ``y``.)
+        horizon: ``T``, the number of plays, without the design.
+        reward_range: The outcomes, to be maximised, that correspond to the rewards 0
+            and 1; the map between them is affine. (With ``maximize=False`` of the
+            optimizer this is the range of minus ``y``.)
         delta: The probability of failure, between 0 and 1.
         beta: The squared width of the plain confidence bound, BoTorch's convention: a
             number, or a schedule in the number of outcomes of the base.
@@ -117,9 +117,14 @@ class RegretBalancing(ModelBasedRecipe):
             is not used. None for ``beta``.
         misspecifications: The guesses, on the scale of the rewards, largest first;
             None for the paper's.
-        num_design: How many outcomes the initial design has; None for
-            ``2 * (d_x + 1)``, which is the optimizer's own. Give both the same number.
-        elimination_constant: ``c``: the larger, the later a guess is eliminated.
+        num_design: The number of outcomes in the initial design; None for ``2 * (d_x +
+            1)``, the optimizer's default. Pass the same number to both.
+        elimination_constant: ``c``: with a larger value guesses are eliminated later.
+        noise_ratio: The paper's :math:`\lambda`: the noise variance over the prior
+            variance, with which the bases compute their posteriors, their bounds and
+            :math:`\gamma`. It need not be the real noise. A larger one makes
+            :math:`\gamma` smaller, hence more guesses and a smaller enlargement. None
+            for that of the model. The recommendation uses the model itself.
 
     Raises:
         InputDataError: An option outside its range.
@@ -158,6 +163,7 @@ class RegretBalancing(ModelBasedRecipe):
     misspecifications: tuple[float, ...] | None = None
     num_design: int | None = None
     elimination_constant: float = 1.5
+    noise_ratio: float | None = None
 
     def __post_init__(self) -> None:
         """Check that there is no model, and the horizon, beta and reward range."""
@@ -188,6 +194,8 @@ class RegretBalancing(ModelBasedRecipe):
             raise InputDataError(
                 f"`delta` must be strictly between 0 and 1, got {self.delta!r}."
             )
+        if self.noise_ratio is not None:
+            check_positive(self.noise_ratio, "noise_ratio")
         constant = _number(self.elimination_constant, "elimination_constant")
         norm = 0.0 if self.norm_bound is None else self.norm_bound
         guesses: tuple[float, ...] = ()
@@ -213,16 +221,16 @@ class RegretBalancing(ModelBasedRecipe):
     def state(
         self, history: History, space: SearchSpace, *, num_pending: int = 0
     ) -> BalancingState:
-        r"""Work out who played, from the outcomes alone.
+        r"""Recompute which base played, from the outcomes alone.
 
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
-            num_pending: How many decisions are on their way.
+            num_pending: The number of pending decisions.
 
         Returns:
-            Plays, rewards, bounds and eliminations; with ``num_pending`` also whose
-            turn it was then.
+            Plays, rewards, bounds and eliminations; with ``num_pending`` also the bases
+            of the pending decisions.
 
         Raises:
             InputDataError: There is no outcome yet, an outcome lies outside the reward
@@ -231,13 +239,15 @@ class RegretBalancing(ModelBasedRecipe):
         """
         self._check(ObservedRound(history, space), needs_data=True)
         model = self.decision_model(history, space)
-        return self._replay(KnownPrior.of(model), history, space, num_pending)
+        return self._replay(
+            KnownPrior.of(model, self.noise_ratio), history, space, num_pending
+        )
 
     def exploring(
         self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:
         r"""The enlarged confidence bound of the base whose turn it is."""
-        prior = KnownPrior.of(state.model)
+        prior = KnownPrior.of(state.model, self.noise_ratio)
         history, space = state.history, state.space
         num_pending = 0 if X_pending is None else len(X_pending)
         game = self._replay(prior, history, space, num_pending)
@@ -372,7 +382,7 @@ class RegretBalancing(ModelBasedRecipe):
             * math.sqrt(2.0 * n * gain / math.log1p(1.0 / prior.noise_ratio))
         )
         # The size of the kernel cancels in the second term, as it does in the score.
-        enlargement = guess * (high - low) * math.sqrt(t) / prior.noise_std
+        enlargement = guess * (high - low) * math.sqrt(t / prior.regularization)
         width = self._sqrt_beta(prior, space, t) + enlargement
         return min(float(n), 2.0 * width * sigmas + 2.0 * guess * n)
 

@@ -32,19 +32,19 @@ class RobustRecipe(ModelBasedRecipe):
     .. math:: x_{t+1} = \arg\max_x\, \mathrm{policy}\big( s(x, \cdot), \;
         \mathrm{adversary}(c_1, \dots, c_t) \big)
 
-    The options of both parts are options of the recipe: ``options`` has them all in one
-    dictionary, and ``with_options`` routes each to its part by its name.
+    The options of both parts are options of the recipe: ``options`` contains them all,
+    and ``with_options`` passes each to its part by name.
 
     Args:
         name: The key in the registry.
         adversary: Which contexts, and how their distribution may change.
         policy: How the next decision is found.
-        description: What it is, for people.
+        description: A description of the method.
 
     Raises:
         InputDataError: Options that do not fit together.
-        UnsupportedError: A policy that can make nothing of the adversary, or of a
-            single model.
+        UnsupportedError: A policy that cannot use the adversary, or that needs several
+            models.
 
     Example:
         >>> from botorch_drbo.adversaries import ADVERSARIES
@@ -100,7 +100,7 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def uses_contexts(self) -> bool:
-        """Whether its decisions depend on which contexts are to be expected."""
+        """Whether its decisions depend on the distribution of the context."""
         return self.policy.uses_contexts
 
     @property
@@ -115,7 +115,8 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def ranks_by_moments(self) -> bool:
-        """Whether inducing points do to rank decisions by; the policy's."""
+        """Whether inducing points are accurate enough to rank decisions; as for the
+        policy."""
         return self.policy.ranks_by_moments
 
     def exploring(

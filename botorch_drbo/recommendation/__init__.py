@@ -1,4 +1,4 @@
-"""What is promised of a decision: its worst case, its rivals, its constraints."""
+"""Recommendations: the worst case of a decision, alternatives, constraints."""
 
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.model_check import ModelCheck

@@ -49,7 +49,8 @@ class ChanceConstraint:
 
     Attributes:
         model: A Gaussian process of ``[x, c]`` for each constraint.
-        problem: The reference distribution, the set around it, and where mass may go.
+        problem: The reference distribution, the set around it, and the contexts to
+            which mass may move.
         points: The list, ``m x d_c``, those of the problem first.
         level: ``1 - delta``.
         seed: Decides what fills the box.

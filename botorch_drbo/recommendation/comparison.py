@@ -26,27 +26,28 @@ _SIGNIFICANT = 3
 class Comparison:
     r"""The recommended decisions of several methods, evaluated by one model.
 
-    All values are expectations over contexts by the model's *joint* posterior, mixed
-    over its members, and stretched where leaving outcomes out proves the model
-    overconfident: see ``posterior_of_expectation``. ``print`` shows the table and the
-    advice.
+    All values are expectations over contexts under the model's *joint* posterior, mixed
+    over the members of an ensemble, and widened if cross-validation shows that the
+    model is overconfident: see ``posterior_of_expectation``. ``print`` shows the table
+    and the advice.
 
     Attributes:
         methods: Their names, ``m``; the others are compared with the first.
-        worlds: Names of the distributions of the context, ``w``: as things are, then
-            the shifts, then the worst of each radius.
-        decisions: What each method recommends, ``m x d_x``, as the model sees it.
+        worlds: Names of the distributions of the context, ``w``: without a shift, then
+            the shifts, then the worst distribution within each radius.
+        decisions: The decision that each method recommends, ``m x d_x``, in model
+            units.
         columns: The same in your names and units: a list of ``m`` for each decision
             variable.
         values: The expected outcome in your sign, ``m x w``.
-        gains: By how much it is better than that of the first method, ``m x w``;
-            positive is better, whatever your sign.
-        costs: By how much each world is worse than today for the decision of the first
-            method, ``w``; positive is worse.
+        gains: The improvement over the first method, ``m x w``; positive is better,
+            also if the outcome is minimised.
+        costs: The loss of the first method's decision under each distribution, compared
+            with no shift, ``w``; positive is worse.
         level: Of the intervals.
-        num_outcomes: How many outcomes the model has learnt from.
+        num_outcomes: The number of outcomes to which the model was fitted.
         outcome: The name of the outcome.
-        trust: Whose word the intervals are.
+        trust: How the intervals were computed, in words.
     """
 
     methods: tuple[str, ...]
@@ -100,16 +101,16 @@ class Comparison:
     def advice(self) -> str:
         r"""One sentence, by this rule.
 
-        Of the worlds that were named the one counts which costs the first method's
-        decision most.
+        The rule uses the named distribution under which the first method's decision
+        loses most.
 
         1. If all methods recommend one decision, there is nothing to choose.
         2. If that cost, or gain, is less than the model's own error, the standard
            deviation of the first decision's expected outcome there: more outcomes
            first.
         3. If some method is better there with a probability of 90%, the one with the
-           largest gain is named, with its price as things are.
-        4. Else the first method stays.
+           largest gain is named, with its cost without a shift.
+        4. Otherwise the first method is kept.
         """
         first = self.methods[0]
         if bool(self._alike.all()):

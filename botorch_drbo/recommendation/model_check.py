@@ -34,27 +34,28 @@ _WIDTH = 20  # of the names of the lines
 class ModelCheck:
     r"""Leave-one-out check of the model: each outcome predicted from all others.
 
-    Row by row, hyper-parameters are those of the fit to all outcomes: see
-    ``LeaveOneOut``. So these lines find a model that fits badly, and single rows that
-    are wrong; they are too kind to a model with lengthscales that fit these rows by
-    luck. By what intervals are stretched is found with further fits, if the surrogate
-    can be refitted: see ``cross_validated``. ``print`` shows it all.
+    For each row, the hyper-parameters are those of the fit to all outcomes: see
+    ``LeaveOneOut``. The check therefore finds a model that fits badly, and single wrong
+    rows, but it is too favourable to a model whose lengthscales overfit these rows. The
+    factor by which intervals are widened comes from further fits, if the surrogate can
+    be refitted: see ``cross_validated``. ``print`` shows all of this.
 
     Attributes:
         trials: The numbers of the trials with an outcome, ``t``.
         outcomes: Their outcomes, ``t``, in your sign and units.
-        predicted: What the model expects of each from all others, ``t``.
+        predicted: The prediction of each outcome from all others, ``t``.
         lower: The lower ends of the 95% intervals of the outcomes, ``t``.
         upper: Their upper ends, ``t``.
         standardised: Residuals in predicted deviations, ``t``; positive ones of
             outcomes that are higher than predicted.
-        refitted: The same, ``t``, by models that were fitted to other folds of the
-            outcomes; None if the surrogate is not refitted, or of fewer than five.
-        near: How far outcomes of near rows differ against the modelled noise; None if
-            no two rows are so near that noise makes most of their difference.
-        unseen: The share of the weight of the contexts asked for that lies outside
-            those with an outcome: beyond the range of a column, or at a category that
-            never occurred.
+        refitted: The same, ``t``, predicted by models fitted to the other folds; None
+            if the surrogate is not refitted or there are fewer than five outcomes.
+        near: The difference between outcomes of neighbouring rows, relative to the
+            modelled noise; None if no two rows are so close that noise explains most of
+            their difference.
+        unseen: The share of the weight of ``contexts`` that lies outside the contexts
+            with an outcome: beyond the range of a column, or at a category that never
+            occurred.
         unseen_columns: The same of each context column alone.
         context_names: Names of these columns.
     """
@@ -87,11 +88,11 @@ class ModelCheck:
             surrogate: What fitted it.
             history: What it was fitted to.
             space: The boxes of decisions and contexts.
-            contexts: Those that the model is asked for.
+            contexts: The contexts for which the model will be used.
 
         Raises:
-            UnsupportedError: A model without a closed form to leave outcomes out, or
-                one that holds another number of outcomes.
+            UnsupportedError: A model without closed-form leave-one-out predictions, or
+                with another number of outcomes.
         """
         left_out = leave_one_out(model)
         if len(left_out.outcomes) != history.t:
@@ -155,8 +156,8 @@ class ModelCheck:
     def widening(self) -> float:
         """The factor by which the intervals of recommendations are widened.
 
-        A row that dwarfs all others does not count: its residual alone would stretch
-        them beyond any use. Reports name it.
+        A row that dwarfs all others is left out, because its residual alone would make
+        the intervals uselessly wide. Reports name it.
         """
         residuals = self.standardised if self.refitted is None else self.refitted
         if self.dwarfing is not None:
@@ -169,8 +170,8 @@ class ModelCheck:
         """The number of the trial whose outcome dwarfs all others; None if none does.
 
         Its distance from the next one is more than ten times the range of the others:
-        a unit or a decimal point that is wrong, as a rule. The model takes it for real,
-        and can then hardly tell the others apart. Of fewer than ten outcomes none does.
+        usually a wrong unit or decimal point. The model treats it as real and can then
+        hardly distinguish the others. Of fewer than ten outcomes none does.
         """
         ordered, order = self.outcomes.sort()
         if len(ordered) < FEW_OUTCOMES:

@@ -24,16 +24,16 @@ class Promise:
 
     Each is a mixture of Gaussians, of the expectation under one distribution of the
     context, from the model's joint posterior over contexts: see
-    ``posterior_of_expectation``. If leaving outcomes out proves the model overconfident
-    both are stretched around their mean: see ``overconfidence``. That the distributions
-    are what they are said to be, and that the decision was chosen because it looked
-    good, is not part of them.
+    ``posterior_of_expectation``. If cross-validation shows that the model is
+    overconfident, both are widened around their mean: see ``overconfidence``. They do
+    not account for errors in the distributions of the context, nor for the selection of
+    the decision by its predicted value.
 
     Attributes:
-        expected: Under the reference distribution.
+        expected: The value under the reference distribution.
         worst_case: Under the worst distribution found.
-        widening: By what both were stretched; None if the model has no closed form to
-            leave outcomes out, so that it is not known.
+        widening: The factor by which both were widened; None if it is unknown because
+            the model has no closed-form leave-one-out predictions.
     """
 
     expected: GaussianMixture
@@ -56,7 +56,7 @@ class Promise:
             x: The decision, ``d_x``.
             reference: The distribution of the context.
             worst: The worst distribution found.
-            widening: By what to stretch; None if that is not known.
+            widening: The factor by which to widen; None if unknown.
         """
         expected, worst_case = (
             posterior_of_expectation(model, x, contexts.points, contexts.weights)

@@ -21,8 +21,7 @@ from botorch_drbo.recommendation.summary import summary
 class Recommendation:
     r"""The decision that a recipe would implement now, and what to expect of it.
 
-    All values are of the model's posterior mean: what the truth keeps of them depends
-    on the model.
+    All values are predictions: they are computed from the model's posterior mean.
 
     ``worst_case_value`` is the expectation under ``worst_case_weights``, a distribution
     inside the recipe's ambiguity set, and the least of all distributions in the set on
@@ -39,7 +38,7 @@ class Recommendation:
       chi-squared and CVaR give mass to no context without reference weight,
       ``FullSimplex`` is every distribution on the contexts of the list,
       and a cost or kernel matrix, or a description in cvxpy, that was passed to ``dro``
-      says nothing about other contexts. There the world is supposed to show no others.
+      says nothing about other contexts. These sets assume that no other contexts occur.
     - ``stable_opt`` is every distribution on its box of one standard deviation, which
       is the ``worst_case_box``.
 
@@ -47,10 +46,10 @@ class Recommendation:
         x: The decision, ``d_x``.
         objective: The recipe's own objective at ``x`` on the posterior mean.
         expected_value: Posterior mean of ``f(x, c)``, averaged over the context set.
-        worst_case_value: The same under the worst distribution found.
+        worst_case_value: The expectation under the worst distribution found.
         worst_case_weights: That distribution, weights on the context set, ``n``.
-        context_set: The contexts that the worst case lives on, with their reference
-            weights; those that only the adversary uses have none.
+        context_set: The contexts of the worst case with their reference weights, which
+            are zero for contexts that only the adversary uses.
         worst_case_box: The box that was searched for contexts, ``2 x d_c``; None if
             those of the reference are all.
         worst_case_status: EXACT if ``worst_case_value`` is the exact minimum for the
@@ -65,15 +64,15 @@ class Recommendation:
             that was told, or with ``candidates`` one of the list. None for recipes
             without a radius.
         searched: Over which distributions the worst case was searched, in words.
-        num_outcomes: How many outcomes the model has learnt from.
+        num_outcomes: The number of outcomes to which the model was fitted.
         held: In how many of the trials told the outcome constraints held; None without
             constraints.
         promise: What the model believes of both values, from which intervals of any
             level are taken: ``promise.expected.interval(0.5)``. None if a recipe of
             your own states nothing.
-        level: Of ``expected_interval`` and ``worst_case_interval``.
-        model_check: What the model says of outcomes that it has not seen; None if that
-            has no closed form.
+        level: The level of ``expected_interval`` and ``worst_case_interval``.
+        model_check: How well the model predicts outcomes that it has not seen; None if
+            there is no closed form.
     """
 
     x: Tensor

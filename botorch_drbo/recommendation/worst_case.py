@@ -47,7 +47,7 @@ def worst_case(
     Args:
         problem: The ball, and where its adversary may go.
         score: From contexts ``m x d_c`` to scores ``m``.
-        seed: Decides the Sobol set.
+        seed: The seed of the Sobol points.
 
     Returns:
         The contexts of the problem and the added ones that have mass in the worst

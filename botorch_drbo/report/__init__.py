@@ -1,4 +1,4 @@
-"""One page that says what to do and how far to believe it: ``write_report``.
+"""One HTML page for decision makers: ``write_report``.
 
 matplotlib and pandas come with the extra ``cli``. ``import botorch_drbo`` does not
 import this package.

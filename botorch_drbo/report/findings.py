@@ -85,7 +85,7 @@ class Findings:
             optimizer: The run.
             context_set: The distribution of the context; None for the recipe's own.
             radius: That of the ambiguity set, as for ``ask``.
-            level: Of all intervals, a probability.
+            level: The level of all intervals, a probability.
             q: How many decisions to propose.
             source: Where the data are from.
             limits: The measured constraints in words.

@@ -1,6 +1,6 @@
 """Sample paths of the posterior: functions of decision and context.
 
-Knows models; knows nothing of robustness.
+This package depends on models, but not on robustness.
 """
 
 from botorch_drbo._deprecation import moved_names

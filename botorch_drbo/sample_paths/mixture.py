@@ -57,11 +57,11 @@ def sample_paths(
 ) -> PosteriorPaths | MixturePaths:
     r"""Draw sample paths of a Gaussian process, or of an ensemble of them.
 
-    For an ensemble, each member has an equal share of the paths; members that have one
-    more than others, or one at all where there are fewer paths than members, are drawn.
+    For an ensemble, each member has an equal share of the paths; which members get one
+    of the remaining paths is random.
 
     Args:
-        model: One for which ``supports_paths`` gives no reason.
+        model: A model for which ``supports_paths`` returns None.
         context_indices: The model's input columns that hold the context.
         num_paths: How many paths ``P``.
         num_features: Frequencies of each path.

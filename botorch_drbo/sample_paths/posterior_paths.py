@@ -25,6 +25,7 @@ from botorch_drbo.posterior.models import inputs_in_units, settle
 from botorch_drbo.posterior.training import conditioned_system, outcome_map
 from botorch_drbo.posterior.view import join_columns
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
+from botorch_drbo.sample_paths.interpolation import interpolation
 from botorch_drbo.sample_paths.support import supports_paths
 
 _BYTES = 8  # of a float64, in which paths are computed
@@ -33,30 +34,32 @@ _CONTEXTS_PER_BLOCK = 512
 
 
 class _ContextSide(NamedTuple):
-    """All that depends on the contexts alone."""
+    """All that depends on the contexts alone, or on those that speak for all."""
 
     inputs: Tensor  # n x k, transformed
     features: tuple[Tensor, Tensor]  # P x m x n
     kernel: list[KernelSide]
+    interpolation: Tensor | None = None  # all contexts by these, if these are a few
 
 
 class PosteriorPaths(Module):
     r"""Sample paths of a model's posterior over ``z = [x, c]``.
 
-    A path is a path of the prior, corrected by what the data say about it
-    (Matheron's rule [Wilson2020pathwise]_):
+    A path is a sample path of the prior, corrected by the data (Matheron's rule
+    [Wilson2020pathwise]_):
 
     .. math:: f(z) = m(z) + g(z) + k(z, Z)\,(K + \sigma^2 I)^{-1}
         \big(y - m(Z) - g(Z) - \epsilon\big)
 
     with ``g`` a sum of random cosines whose frequencies come from the kernel's spectral
-    density [RahimiRecht2007]_. Each path has frequencies of its own, so over paths the
-    mean and the covariance are exactly those of ``model.posterior``, however few
-    features there are; with more features a path comes closer to being Gaussian.
+    density [RahimiRecht2007]_. Each path has its own frequencies, so the mean and the
+    covariance over paths are exactly those of ``model.posterior`` for any number of
+    features; with more features the distribution of a path is closer to a Gaussian
+    process.
 
-    A path is a function: the same inputs always give the same values, and gradients in
-    ``X`` and ``contexts`` are right. Once drawn, paths do not follow the model. After
-    new data or new hyper-parameters, make a new object.
+    A path is a function: the same inputs always give the same values, and has gradients
+    in ``X`` and ``contexts``. Paths do not follow later changes of the model: after new
+    data or new hyper-parameters, make a new object.
 
     Where decisions and contexts enter the kernel through one sum (``g``), or through
     factors of their own (RBF, and products like ``k_x * k_c``), all decisions at all
@@ -69,8 +72,8 @@ class PosteriorPaths(Module):
         context_indices: The model's input columns that hold the context.
         num_paths: How many paths ``P``.
         num_features: Frequencies of each path; each has a sine and a cosine.
-        seed: Determines all random draws. The draws are made on the CPU by a generator
-            of their own: equal seeds give equal paths on every device.
+        seed: Determines all random draws. The draws use a separate generator on the
+            CPU, so equal seeds give equal paths on every device.
         posterior_transform: None or a ``ScalarizedPosteriorTransform`` of one weight:
             a path is multiplied by it, and shifted by the offset.
         memory_budget: Bytes for the temporaries of one evaluation.
@@ -79,7 +82,7 @@ class PosteriorPaths(Module):
         UnsupportedError: A model for which ``supports_paths`` gives a reason.
         InputDataError: Numbers that are not counts, or fewer features than the
             kernel has summands.
-        BotorchTensorDimensionError: Context columns that the model has not.
+        BotorchTensorDimensionError: Context columns that the model does not have.
 
     Example:
         >>> import torch
@@ -338,11 +341,13 @@ class PosteriorPaths(Module):
                 else:
                     update = (K @ weights.unsqueeze(1)).squeeze(-1)
             values = values + component.variance * update
+        if side.interpolation is not None:
+            values = values @ side.interpolation.mT
         return values + self._mean(x, side.inputs)
 
     def _mean(self, x: Tensor, contexts: Tensor) -> Tensor:
         """The prior mean, ``G x N x n``, or one number if it is the same everywhere."""
-        if type(self.mean_module) in (ConstantMean, ZeroMean):
+        if self._constant_mean:
             mean = cast(Callable[..., Tensor], self.mean_module)
             return mean(x.new_zeros(1, len(self.columns))).squeeze()
         decisions = x.unsqueeze(-2).expand(-1, -1, len(contexts), -1)
@@ -362,6 +367,28 @@ class PosteriorPaths(Module):
             [cast(SplitComponent, part).side(centred, 1) for part in self.components],
         )
 
+    @property
+    def _constant_mean(self) -> bool:
+        return type(self.mean_module) in (ConstantMean, ZeroMean)
+
+    def _thinned_side(self, contexts: Tensor) -> _ContextSide:
+        """The side of a few contexts that speak for all, where there are such."""
+        side = self._context_side(contexts)
+        parts = cast(Sequence[SplitComponent], self.components)
+        separable = all(part.separable for part in parts)
+        if contexts.dtype != torch.double or not (separable and self._constant_mean):
+            return side
+        functions = list(side.features)  # P x m x n each
+        for part, second in zip(parts, side.kernel, strict=True):
+            if second.correlation is not None:  # n x t
+                size = part.variance * torch.linalg.vector_norm(self.weights, dim=0)
+                functions.append((size * second.correlation).mT)
+        found = interpolation(functions)
+        if found is None:
+            return side
+        few = self._context_side(contexts[found.chosen])
+        return few._replace(interpolation=found.matrix)
+
     def _cached_side(self, contexts: Tensor) -> _ContextSide:
         """Keep the side of the last contexts: an acquisition function has one set."""
         dtype = self.weights.dtype
@@ -374,7 +401,7 @@ class PosteriorPaths(Module):
             if cached is contexts and version == contexts._version and not was_cast:
                 return side
         with torch.no_grad():
-            side = self._context_side(contexts.to(dtype))
+            side = self._thinned_side(contexts.to(dtype))
         self._cache = contexts, contexts._version, self.weights, side
         return side
 

@@ -2,7 +2,7 @@ r"""Numbers that change as data come in: radii and betas.
 
 A schedule maps the step ``t = 1, 2, ...`` to a number. Schedules are frozen
 dataclasses: they compare by value and go through JSON, so that a run can be resumed
-exactly. A :class:`ContextRule` looks at the contexts themselves, not only at their
+exactly. A :class:`ContextRule` depends on the contexts themselves, not only on their
 number.
 """
 

@@ -49,8 +49,8 @@ class Schedule(ContextRule):
     r"""A number for each step ``t >= 1``.
 
     Subclasses are frozen dataclasses whose fields are numbers; they implement
-    :meth:`at` and check their fields in ``__post_init__``. A run of one is restored by
-    the module and the name of its class.
+    :meth:`at` and check their fields in ``__post_init__``. A stored run restores it by
+    its module and class name.
 
     Example:
         >>> from botorch_drbo.schedules import Constant

@@ -23,13 +23,13 @@ class SBOKDEBeta(Schedule):
 
     for decisions in :math:`[0, r]^{d_x}` and a function whose slopes are bounded in
     probability, :math:`P(\sup |\partial f / \partial x_i| > J) \le a e^{-(J/b)^2}`.
-    ``s`` is the round that follows ``t`` outcomes. A grid of less than one decision
-    counts as one. The experiments take 2.25.
+    ``s`` is the round after ``t`` outcomes. A grid of less than one decision counts as
+    one. The paper's experiments use 2.25.
 
     Args:
         d_x: The number of decision variables.
-        a: Of the bound on the slopes.
-        b: Of the bound on the slopes.
+        a: A constant of the bound on the slopes.
+        b: A constant of the bound on the slopes.
         side: ``r``.
 
     Raises:
@@ -77,8 +77,8 @@ class BOCUBeta(Schedule):
     Args:
         d_x: The number of decision variables.
         num_contexts: ``|C|``.
-        a: Of the bound on the slopes.
-        b: Of the bound on the slopes.
+        a: A constant of the bound on the slopes.
+        b: A constant of the bound on the slopes.
 
     Raises:
         InputDataError: A field out of its range.

@@ -32,12 +32,12 @@ class WassersteinCoveringRadius(Schedule):
     regulariser of less than one (Lemma 23); **their constant** ``kappa`` **is not given
     in the paper**.
 
-    It is a theorem, not a radius to work with. With ``kappa = 1``, one decision, one
-    context, unit diameters, ``delta = .1`` and a norm bound of 3 it is 9.8 at t = 10,
-    8.0 at 1,000, 2.5 at 1e5, 1.2 at 1e6 and .54 at 1e7: larger than the diameter, so
-    that the ball holds every distribution, for about the first two million contexts.
-    Even without the covering number (``kappa = 0``) it is 1.03 at t = 10. The
-    experiments of the paper keep the rate alone: ``InverseSquareRoot``.
+    It is of theoretical interest only. With ``kappa = 1``, one decision, one context,
+    unit diameters, ``delta = .1`` and a norm bound of 3 it is 9.8 at t = 10, 8.0 at
+    1,000, 2.5 at 1e5, 1.2 at 1e6 and .54 at 1e7: for about the first two million
+    contexts it exceeds the diameter, and the ball contains every distribution. Even
+    without the covering number (``kappa = 0``) it is 1.03 at t = 10. The paper's
+    experiments use only its rate: ``InverseSquareRoot``.
 
     Args:
         d_x: The number of decision variables.
@@ -89,7 +89,7 @@ class WassersteinCoveringRadius(Schedule):
     def slack(self, t: int, lipschitz: float) -> float:
         r"""The slack of Lemma 7, ``(1 + 2 L B) / t``.
 
-        It does not depend on the decision, and so changes no choice.
+        It does not depend on the decision, so it changes no choice.
 
         Args:
             t: The number of contexts.

@@ -120,10 +120,9 @@ class MMDRadius(Schedule):
 class WassersteinConfidenceRadius(Schedule):
     r"""A type-1 Wasserstein radius with a proven coverage after ``t`` contexts.
 
-    It plays the role of Lemma 7 of [Micheli2025wdrbo]_ and has its rate, but not its
-    constants: those below are the ones that we can prove. For ``t`` independent
-    contexts in a box of diameter ``D``, with :math:`P` their law and :math:`\hat P_t`
-    the empirical distribution,
+    It has the rate of Lemma 7 of [Micheli2025wdrbo]_, but not its constants: the
+    constants below are proved here. For ``t`` independent contexts in a box of diameter
+    ``D``, with :math:`P` their law and :math:`\hat P_t` the empirical distribution,
 
     .. math:: \epsilon_t = \min\Big(D, \; D \sqrt{\frac{\log(1 / \delta)}{2 t}}
         + [\mathrm{uniform}] \, m_t\Big).

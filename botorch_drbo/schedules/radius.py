@@ -38,7 +38,7 @@ def as_radius(value: Radius, name: str = "radius") -> ContextRule:
         value: A rule or a number, in widths of the context box; a key of ``RADII``; or
             a radius for each column by name. Of a radius by column, ``"sd"`` among
             them, the ball has the radius one.
-        name: How the user knows it; it opens the error message.
+        name: The user's name for the value, for the error message.
 
     Returns:
         The rule.
@@ -73,7 +73,7 @@ def as_size(
 
     Args:
         value: A number or a schedule.
-        name: How the user knows it; it opens the error message.
+        name: The user's name for the value, for the error message.
 
     Returns:
         The schedule.

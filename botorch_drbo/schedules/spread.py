@@ -34,16 +34,15 @@ class SpreadRadius(ContextRule):
       theorem its mean over the data exceeds its true mean by more than
       :math:`\epsilon_t L` with a probability of at most 10.6 %.
 
-    A radius without the spread, such as the ``0.3 / sqrt(t)`` of the experiments in
-    [Micheli2025wdrbo]_, fits one spread only (about .24 of the box), and depends on how
-    generously ``context_bounds`` were set; this one, in the units of the context, does
-    not. It is a rule of thumb and not a bound: see ``WassersteinConfidenceRadius`` for
-    those.
+    A radius that ignores the spread, such as ``0.3 / sqrt(t)`` in the experiments of
+    [Micheli2025wdrbo]_, suits only one spread (about .24 of the box), and depends on
+    how wide ``context_bounds`` were chosen; this one does not. It is a rule of thumb,
+    not a bound; for a bound see ``WassersteinConfidenceRadius``.
 
-    Where old contexts are forgotten by weight, the variance is the weighted one and the
-    effective sample size, :math:`1 / \sum_i p_i^2`, stands for ``t``.
+    If old contexts have lower weights, the variance is weighted, and the effective
+    sample size :math:`1 / \sum_i p_i^2` replaces ``t``.
 
-    One context has no spread. It counts as the widest that the box has room for,
+    A single context has no spread; the largest possible spread in the box is used,
     :math:`\operatorname{tr} \Sigma = d_c / 4`.
 
     Args:

@@ -1,6 +1,6 @@
-"""How a maximum is found: starts, ascents, lists of candidates, mixed variables.
+"""Maximisation: starting points, gradient ascent, lists of candidates, mixed variables.
 
-Of use to the library alone: its modules are imported one by one.
+Internal: import its modules directly.
 """
 
 __all__: list[str] = []

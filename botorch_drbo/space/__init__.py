@@ -1,4 +1,4 @@
-"""Named variables of a real problem: their kinds, their units, their constraints."""
+"""Named variables with kinds, units and constraints."""
 
 from botorch_drbo.space.constraints import LinearConstraint
 from botorch_drbo.space.recommendation import NamedRecommendation

@@ -35,7 +35,7 @@ class NamedRecommendation:
         x: The decision, a table of one row.
         objective: The recipe's own objective there.
         expected_value: The expectation under the reference distribution.
-        worst_case_value: The same under the worst distribution found.
+        worst_case_value: The expectation under the worst distribution found.
         contexts: The contexts of both, a table with their names and the columns
             ``reference_weight`` and ``worst_case_weight``, those with the largest
             worst-case weight first.
@@ -44,15 +44,15 @@ class NamedRecommendation:
             posterior mean on these contexts, or a bound.
         feasibility: The worst probability of meeting the outcome constraints, or None.
         feasible: Whether that reaches the recipe's level, or None.
-        stability: From which radius another decision has the better worst case; None
+        stability: The radius from which another decision has a better worst case; None
             for recipes without a radius.
         searched: Over which distributions the worst case was searched, in words.
-        num_outcomes: How many outcomes the model has learnt from.
-        held: In how many of the trials told the outcome constraints held, or None.
-        promise: What the model believes of both values, or None.
-        level: Of ``expected_interval`` and ``worst_case_interval``.
-        model_check: What the model says of outcomes that it has not seen; None if that
-            has no closed form.
+        num_outcomes: The number of outcomes to which the model was fitted.
+        held: The number of trials in which the outcome constraints held, or None.
+        promise: The model's distribution of both values, or None.
+        level: The level of ``expected_interval`` and ``worst_case_interval``.
+        model_check: How well the model predicts outcomes that it has not seen; None if
+            there is no closed form.
     """
 
     x: pd.DataFrame

@@ -38,7 +38,7 @@ class Space:
     Args:
         decisions: What you choose: for each name a pair ``(lower, upper)``, an
             ``Integer``, ``Ordinal``, ``Category`` or ``Log``.
-        contexts: What you meet, in the same way.
+        contexts: What you observe, in the same way.
         outcome: The name of the outcome.
         constraints: ``LinearConstraint``, or functions that take a dictionary with a
             column of numbers for each decision (in your units; a category is its
@@ -46,8 +46,8 @@ class Space:
             allowed.
 
     Raises:
-        InputDataError: No decision or no context, a name twice, a variable or a
-            constraint that is none, or no decision that satisfies the constraints.
+        InputDataError: No decision or no context, a duplicate name, an invalid variable
+            or constraint, or no decision that satisfies the constraints.
 
     Example:
         >>> from botorch_drbo import Category, Integer, LinearConstraint, Space

@@ -117,8 +117,8 @@ class Integer(Variable):
 
     Example:
         >>> from botorch_drbo import Integer
-        >>> 1_000_000 in Integer(0, 10**8).values
-        True
+        >>> Integer(0, 10**8).values
+        range(0, 100000001)
     """
 
     lower: int
@@ -171,7 +171,8 @@ class Ordinal(Variable):
         choices: The numbers, two at least.
 
     Raises:
-        InputDataError: Fewer than two, the same twice, or no finite numbers.
+        InputDataError: Fewer than two choices, duplicates, or choices that are not
+            finite numbers.
 
     Example:
         >>> from botorch_drbo import Ordinal
@@ -231,7 +232,8 @@ class Category(Variable):
         choices: The names, two at least.
 
     Raises:
-        InputDataError: Fewer than two, the same twice, or no strings.
+        InputDataError: Fewer than two choices, duplicates, or choices that are not
+            strings.
 
     Example:
         >>> from botorch_drbo import Category

@@ -1,4 +1,4 @@
-"""How outcomes are modelled: inputs, units, priors, kernels, ensembles, fits."""
+"""Surrogates: models of the outcome, their priors, kernels, ensembles and fits."""
 
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault

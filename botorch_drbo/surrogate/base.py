@@ -105,7 +105,7 @@ class ModelData:
         r"""An unfitted model of these data.
 
         Args:
-            options: What else ``SingleTaskGP`` takes.
+            options: Further arguments of ``SingleTaskGP``.
 
         Returns:
             The model, with the user's units.
@@ -124,8 +124,8 @@ class ModelData:
 class Surrogate(ABC):
     r"""A model of the outcome: from data to a fitted BoTorch model.
 
-    A surrogate of your own is a class below this one, or a function (see ``model`` of
-    the recipes). Runs with a journal store it by its class and the arguments of its
+    For a surrogate of your own, subclass this class, or write a function (see ``model``
+    of the recipes). Runs with a journal store it by its class and the arguments of its
     constructor.
 
     Example:
@@ -145,7 +145,7 @@ class Surrogate(ABC):
 
     @property
     def num_models(self) -> int:
-        """How many models it makes; what a function makes is not known, and one."""
+        """The number of models; 1 for a function, whose number is unknown."""
         return 1
 
     @property

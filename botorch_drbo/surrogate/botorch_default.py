@@ -42,7 +42,7 @@ class BoTorchDefault(Surrogate):
     the fit begins where that to 300 of them ended.
 
     Args:
-        max_exact: With more outcomes the model is one of inducing points: see
+        max_exact: With more outcomes the model uses inducing points: see
             ``inducing_points.fit_rows``.
 
     Raises:

@@ -47,18 +47,19 @@ _STEPS = 110
 class EdrboKernel(Surrogate):
     r"""The models of EDRBO: mean zero, variance one, few fitting steps.
 
-    There are no priors but that of the noise. Lengthscales begin at ``ln 2`` of a side
-    of the box, and 110 steps of AdamW with a cyclic learning rate between 1e-4 and 1e-2
-    cannot take them far: that is what keeps them short. As in the public code of
-    [Ramazyan2026edrbo]_; there inputs are scaled by their own range, here by the box.
+    Only the noise has a prior. Lengthscales start at ``ln 2`` of a side of the box and
+    stay short, because 110 steps of AdamW with a cyclic learning rate between 1e-4 and
+    1e-2 cannot change them much. This follows the public code of [Ramazyan2026edrbo]_,
+    except that inputs are scaled by the box and not by their own range.
 
     Args:
         kernel: "rbf", "rational_quadratic", "matern32" or "matern52", radial.
-        max_exact: With more outcomes the model is one of inducing points: see
+        max_exact: With more outcomes the model uses inducing points: see
             ``inducing_points.fit_rows``.
 
     Raises:
-        InputDataError: Another kernel, or a ``max_exact`` that is no count.
+        InputDataError: An unknown kernel, or a ``max_exact`` that is not a positive
+            integer.
 
     Example:
         >>> from botorch_drbo.surrogate import EdrboKernel

@@ -18,19 +18,19 @@ from botorch_drbo.surrogate.by_name import as_surrogate
 class EnsembleOf(Surrogate):
     r"""An ensemble of models with equal weights.
 
-    Scores, slopes and worst cases are those of each model, and the mean over the models
-    is taken last. Members that are ensembles themselves count as all of their members.
-    An ensemble of one member is that member; recipes that need models which disagree
-    refuse it.
+    Scores, slopes and worst cases are computed for each model, and the mean over the
+    models is taken last. A member that is an ensemble contributes all of its members.
+    An ensemble of one member is that member; recipes that need several models raise an
+    error for it.
 
     Args:
         members: Surrogates, at least one; or their names, if ``SURROGATES`` knows them.
-        max_exact: That of each member: with more outcomes it is a model of inducing
-            points. None for what each has by itself.
+        max_exact: For each member: with more outcomes it uses inducing points. None for
+            each member's own value.
 
     Raises:
-        InputDataError: No members, what is neither a surrogate nor the name of one, or
-            a ``max_exact`` for a member that has no such option.
+        InputDataError: No members, a member that is neither a surrogate nor the name of
+            one, or a ``max_exact`` for a member without this option.
 
     Example:
         >>> from botorch_drbo.surrogate import EnsembleOf, GaussianProcess

@@ -54,18 +54,20 @@ class GaussianProcess(Surrogate):
         s \sim \mathrm{LogNormal}(0, 0.7), \;
         \sigma^2 \sim \mathrm{LogNormal}(-6, 1.5).
 
-    The density is climbed from two starts, a smooth and a rough one; the higher maximum
-    is kept; with 500 rows or more that of 300 of them, climbed once more with all of
-    them. Against BoTorch's default these priors say that outcomes change within the
-    box: after few outcomes the model is less sure of itself.
+    The posterior density is maximised from two starting points, a smooth and a rough
+    one, and the better maximum is kept. With 500 rows or more, a subsample of 300 is
+    used first, and the result is refined with all rows. Compared with BoTorch's
+    default, these priors favour functions that vary within the box: with few outcomes
+    the model is less certain.
 
     Args:
         kernel: "matern52" and "matern32", products over the columns; or "rbf".
-        max_exact: With more outcomes the model is one of inducing points: see
+        max_exact: With more outcomes the model uses inducing points: see
             ``inducing_points.fit_rows``.
 
     Raises:
-        InputDataError: Another kernel, or a ``max_exact`` that is no count.
+        InputDataError: An unknown kernel, or a ``max_exact`` that is not a positive
+            integer.
 
     Example:
         >>> from botorch_drbo.surrogate import GaussianProcess

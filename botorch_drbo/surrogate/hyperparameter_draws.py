@@ -41,19 +41,19 @@ class HyperparameterDraws(Surrogate):
     ``num_proposals`` logarithms of hyper-parameters are drawn from Student's t around
     each maximum of the posterior density (Laplace's approximation with heavier tails)
     and weighted by posterior over proposal; systematic resampling makes ``num_draws``
-    of equal weight of them. The constant mean is drawn too, given the others. All is
-    decided by ``seed``.
+    of equal weight of them. The constant mean is drawn too, given the others. ``seed``
+    determines all draws.
 
     Args:
         kernel: That of ``GaussianProcess``, whose priors these are.
         num_draws: The models, ``K``.
         num_proposals: The candidates among which these are drawn.
         seed: Decides the draws.
-        max_exact: With more outcomes the model is one of inducing points: see
+        max_exact: With more outcomes the model uses inducing points: see
             ``inducing_points.fit_rows``.
 
     Raises:
-        InputDataError: Another kernel, or a number that is no count.
+        InputDataError: An unknown kernel, or a number that is not a positive integer.
 
     Example:
         >>> from botorch_drbo.surrogate import HyperparameterDraws
@@ -112,7 +112,7 @@ class HyperparameterDraws(Surrogate):
 
         Args:
             posterior: The density of the logarithms.
-            lengthscale: A usual one, from which maxima are looked for.
+            lengthscale: A typical lengthscale, from which the search for maxima starts.
             generator: Decides the draws.
 
         Returns:

@@ -28,9 +28,9 @@ class FixedHyperparameters(Surrogate):
     .. math:: k(z, z') = s \exp\big( -\tfrac12 \sum_j (u_j - u'_j)^2 / \ell_j^2 \big)
 
     with ``u`` the joint input scaled to the unit cube by its bounds. A recipe with this
-    option fits nothing, and does not standardise outcomes by their spread: experiments
-    on samples of a known prior are judged without the luck of the fit, and a step takes
-    less time.
+    option neither fits hyper-parameters nor standardises outcomes. Use it for
+    experiments on samples of a known prior: results then do not depend on the fit, and
+    a step takes less time.
 
     Args:
         lengthscale: ``l``, in sides of the boxes: one number, or one for each decision

@@ -82,7 +82,7 @@ def scaled_model(
         unit: What becomes one, a scalar.
         Yvar: The variances of the noise in the outcomes, ``t x 1``; None to learn one
             for all. A millionth of ``unit^2`` at least is taken, in float64.
-        options: What else ``SingleTaskGP`` takes.
+        options: Further arguments of ``SingleTaskGP``.
 
     Returns:
         The model. Its ``Standardize`` has learnt nothing from the outcomes.

@@ -1,4 +1,4 @@
-r"""Test functions: problems whose true context law and optimum are known.
+r"""Test functions with known context distribution and optimum.
 
 Nothing in the library imports this package.
 
@@ -42,13 +42,13 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
 
     Args:
         name: A key of ``TEST_FUNCTIONS``.
-        **options: What the class takes, such as ``preset`` or ``noise_std``.
+        **options: Arguments of the test function, such as ``preset`` or ``noise_std``.
 
     Returns:
         The test function.
 
     Raises:
-        InputDataError: There is no such name.
+        InputDataError: The name is unknown.
 
     Example:
         >>> from botorch_drbo.test_functions import make_test_function

@@ -50,9 +50,9 @@ class RobustTestFunction(BaseTestProblem, ABC):
 
     *BoTorch's part.* This is a ``BaseTestProblem`` of the decision: ``dim``,
     ``bounds``, ``evaluate_true``, ``optimizers`` and ``optimal_value`` are about ``F``,
-    and calling it, ``function(X)``, adds noise to that: nobody in the world sees it.
+    and ``function(X)`` adds noise to ``F``, which cannot be observed in practice.
     Outcomes at a context are ``evaluate(X, C)`` and ``observe(X, C)``. ``.to`` moves
-    bounds and reference; what is evaluated follows dtype and device of ``X``.
+    bounds and reference; evaluations use the dtype and device of ``X``.
 
     Args:
         name: The name that reports show.
@@ -62,8 +62,8 @@ class RobustTestFunction(BaseTestProblem, ABC):
             ``torch.distributions.Independent`` of laws with an inverse cdf.
         noise_std: Standard deviation of the observation noise, in the units of f.
         optimum: The optimum of F if it is known; it is searched for otherwise.
-        reference: The distribution that an optimiser is told, where the problem has
-            one ("general setting"); None if it must be learned from the contexts.
+        reference: The distribution that is given to the optimiser ("general setting");
+            None if it must be learnt from the contexts.
         separated: Feature maps whose inner product is the function, if there are such:
             means and tables are then computed from them.
 

@@ -1,6 +1,6 @@
-"""Contracts: the tests that everything of one kind passes, for yours too.
+"""Contract tests for your own sets, acquisition functions, recipes and so on.
 
-They need pytest and hypothesis, which the extra ``testing`` brings.
+They need pytest and hypothesis, installed by the extra ``testing``.
 """
 
 from botorch_drbo.testing._assertions import CONTRACTS as CONTRACTS

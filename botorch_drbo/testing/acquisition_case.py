@@ -32,7 +32,7 @@ class AcquisitionCase:
     r"""One acquisition function of a contract.
 
     Args:
-        name: How a failing test calls it.
+        name: Its name in messages of failing tests.
         make: From a model, ``beta`` and a ``ContextSet`` to the function; it passes on
             the options named in ``takes``. The model is one of two decisions in the
             unit box and a context in [-1, 3].

@@ -37,8 +37,8 @@ class AdversaryCase:
     r"""One adversary for the contract tests, and its properties.
 
     Args:
-        name: How a failing test calls it.
-        adversary: With few contexts, so that a test takes no time.
+        name: Its name in messages of failing tests.
+        adversary: The adversary, with few contexts so that tests are fast.
         draws: Whether its contexts depend on the seed.
         known_within: How far its contexts may lie from a known value, as those drawn
             from a density do.

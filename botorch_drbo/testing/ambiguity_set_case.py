@@ -24,7 +24,7 @@ class AmbiguitySetCase:
     r"""One ambiguity set for the contract tests, and its properties.
 
     Args:
-        name: How a failing test calls it.
+        name: Its name in messages of failing tests.
         make: From a radius and a number of contexts to the set. A radius that is none
             (negative, NaN, infinite) is passed on to its constructor.
         has_radius: Whether ``make`` uses the radius.

@@ -26,7 +26,7 @@ class RobustTestFunctionCase:
     r"""One test function of a contract.
 
     Args:
-        name: How a failing test calls it.
+        name: Its name in messages of failing tests.
         make: Makes the function.
         slack: How far its optimal value may be off, in the units of the outcome; None
             for what suits outcomes of about one.

@@ -42,18 +42,19 @@ class PolicyCase:
     r"""One policy of a contract.
 
     Args:
-        name: How a failing test calls it.
-        policy: With few features and paths, so that a test takes no time.
-        adversaries: Whom it is put against, by name; the registered ones by default.
-        refuses: The names of those that it can make nothing of.
+        name: Its name in messages of failing tests.
+        policy: The policy, with few features and paths so that tests are fast.
+        adversaries: The names of the adversaries to test it with; by default all
+            registered ones.
+        refuses: The names of the adversaries that it does not support.
         draws: Whether it draws something new for each decision, so that a pending
             decision need not lower the value beside it.
 
     Example:
         >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> case = PolicyCase("careful", ConfidenceBound(beta=1.0))
-        >>> "wasserstein" in case.adversaries
-        True
+        >>> sorted(case.adversaries)[:4]
+        ['ambiguity_set', 'empirical', 'every_distribution', 'kernel_density']
     """
 
     name: str

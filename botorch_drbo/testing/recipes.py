@@ -26,7 +26,7 @@ class RecipeCase:
     r"""One recipe of a contract.
 
     Args:
-        name: How a failing test calls it.
+        name: Its name in messages of failing tests.
         recipe: The recipe with a short search, and registered in ``RECIPES`` under its
             name if it is no ``RobustRecipe``.
         apart: Whether decisions of one batch lie apart; not where they are drawn at

@@ -44,7 +44,7 @@ def model_moments(
     Args:
         model: The model.
         joint: Joint inputs, ``b x k x d``.
-        transform: Makes one output of several, or changes the sign.
+        transform: Combines several outputs into one, or changes the sign.
 
     Returns:
         Means and variances, each ``b x k``; ``b x S x k`` of an ensemble.
@@ -83,7 +83,7 @@ class PosteriorViewCase:
     r"""One posterior on one model.
 
     Args:
-        name: How a failing test calls it.
+        name: Its name in messages of failing tests.
         model: Makes the model, with at least three inputs.
         posterior: From the model and a memory budget in bytes (None for the usual one)
             to the posterior under test.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.linalg
 import torch
 from botorch.exceptions.errors import InputDataError
 from hypothesis import given, settings
@@ -188,3 +190,87 @@ def test_floor():
 def test_others_are_refused(other):
     with pytest.raises(InputDataError, match=type(other).__name__):
         MinimaxApproximation(other)
+
+
+def refined_inverse(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``matrix^-1 right`` in extended precision: residuals in long doubles."""
+    wide, factor = matrix.astype(np.longdouble), scipy.linalg.cho_factor(matrix)
+    found = np.zeros_like(right, dtype=np.longdouble)
+    for _ in range(8):
+        residual = right - wide @ found
+        found = found + scipy.linalg.cho_solve(factor, residual.astype(np.double))
+    return found
+
+
+@pytest.mark.parametrize("jitter", [1e-3, 1e-5])
+@pytest.mark.parametrize("n", [12, 160])
+def test_the_slope_of_a_jitter_apart_is_that_of_the_matrix_with_it(n, jitter):
+    """Few columns of a smooth kernel (160 contexts), and all of them (12).
+
+    Scores in the columns' span and across it, against extended precision.
+    """
+    points = torch.linspace(0, 1, n, dtype=torch.double)
+    kernel = torch.exp(-(points[:, None] - points).square() / (2 * 0.2**2))
+    ball = MaximumMeanDiscrepancy(0.1, kernel, jitter=jitter)
+    assert (ball.centred.rest == jitter) == (n == 160)
+    generator = torch.Generator().manual_seed(3)
+    rough = torch.randn(2, n, generator=generator, dtype=torch.double)
+    f = torch.cat([(5 * points).sin()[None], 7.0 + rough[:1], 1e-3 * rough[1:]])
+    f[2] += points.square()
+    found, direction = ball.free_slope(f)
+
+    right = np.stack([*f.numpy(), np.ones(n)]).T  # n x 4
+    raised = refined_inverse(kernel.numpy() + jitter * np.eye(n), right)
+    mean = raised[:, :3].sum(0) / raised[:, 3].sum()
+    raised = raised[:, :3] - mean * raised[:, 3:]  # K^-1 (f - mean), sums to zero
+    slope = np.sqrt((right[:, :3] * raised).sum(0))
+    np.testing.assert_allclose(found.numpy(), slope.astype(float), rtol=1e-9)
+    expected = -(raised / slope).T.astype(float)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(direction.numpy(), expected, atol=1e-7 * scale, rtol=0)
+
+
+def test_a_jitter_apart_gives_the_lines_of_the_matrix_with_it():
+    """Values, multipliers, weights and gradients, with few columns and with all."""
+    n = 120
+    points = torch.linspace(0, 1, n, dtype=torch.double)
+    kernel = torch.exp(-(points[:, None] - points).square() / (2 * 0.3**2))
+    apart = MinimaxApproximation(MaximumMeanDiscrepancy(0.3, kernel, jitter=1e-3))
+    inside = kernel + 1e-3 * torch.eye(n, dtype=torch.double)
+    together = MinimaxApproximation(MaximumMeanDiscrepancy(0.3, inside))
+    generator = torch.Generator().manual_seed(4)
+    f = torch.randn(5, 6, generator=generator, dtype=torch.double)
+    f = f @ torch.stack([(k * points).cos() for k in range(1, 7)])
+    p = torch.rand(n, generator=generator, dtype=torch.double)
+    p[20:] = 0.0
+    p = (p / p.sum()).requires_grad_()
+    radii = torch.tensor([0.0, 0.05, 0.3, 0.8, 3.0], dtype=torch.double)
+    results = [s.worst_case(f, p, radius=radii) for s in (apart, together)]
+    one, other = results
+    for found, expected in (
+        (one.value, other.value),
+        (one.multiplier, other.multiplier),
+        (one.weights, other.weights),
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    slopes = [torch.autograd.grad(r.value.sum(), p)[0] for r in results]
+    found, expected = (each - each.mean() for each in slopes)  # up to a constant
+    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
+    vertices = torch.eye(n, dtype=torch.double)
+    torch.testing.assert_close(
+        apart.distance(p.detach(), vertices), together.distance(p.detach(), vertices)
+    )
+    found, expected = (
+        s.original().worst_case(f[2], p.detach()).value for s in (apart, together)
+    )
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-8)
+
+
+def test_a_negative_eigenvalue_is_seen_with_few_columns_too():
+    points = torch.linspace(0, 1, 80, dtype=torch.double)
+    kernel = torch.exp(-(points[:, None] - points).square() / (2 * 0.3**2))
+    wrong = kernel - 1e-3 * torch.eye(80, dtype=torch.double)
+    with pytest.raises(InputDataError, match="semi-definite"):
+        MaximumMeanDiscrepancy(0.1, wrong, jitter=1e-3)
+    with pytest.raises(InputDataError, match="jitter"):
+        MaximumMeanDiscrepancy(0.1, kernel, jitter=-1e-3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
@@ -18,9 +17,9 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.ambiguity import ConditionalValueAtRisk, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.attacks import certificates
-from tests.attacks.counted import count
+from tests.attacks.counted import count, num_cases
 
-MANY = 2_000
+NUM = num_cases(40, 2_000)
 
 
 @dataclass(frozen=True)
@@ -141,15 +140,8 @@ def check(case: Case) -> None:
 FAST = [HealthCheck.too_slow]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=FAST)
+@settings(max_examples=NUM, deadline=None, suppress_health_check=FAST)
 @given(case=cases())
 def test_values_are_those_of_the_definition(case):
-    check(case)
-
-
-@pytest.mark.slow
-@settings(max_examples=MANY, deadline=None, suppress_health_check=FAST)
-@given(case=cases())
-def test_many_values_are_those_of_the_definition(case):
     count("acquisition values")
     check(case)

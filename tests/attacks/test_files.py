@@ -9,14 +9,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from botorch.exceptions.errors import InputDataError
 
 from benchmarks.run.config import ConfigError, from_toml
 from benchmarks.run.storage import RunKey, load, run_file, save, stored_rows
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.cli.problem_file import read_problem
-from tests.attacks.counted import count
+from tests.attacks.counted import count, num_cases
 from tests.benchmarks.run.test_storage import HEADER, RUN
 
 CSV = b"""field,sort,dose,rain,soil,yield
@@ -94,18 +93,16 @@ def attack(
     return refused
 
 
-FEW_AND_MANY = [300, pytest.param(3_000, marks=pytest.mark.slow)]
+NUM = num_cases(300, 3_000)
 
 
-@pytest.mark.parametrize("num", FEW_AND_MANY)
-def test_csv(tmp_path, num):
+def test_csv(tmp_path):
     path = tmp_path / "data.csv"
-    refused = attack("CSV files", CSV, path, CsvFile.read, InputDataError, num)
-    assert refused > num / 10
+    refused = attack("CSV files", CSV, path, CsvFile.read, InputDataError, NUM)
+    assert refused > NUM / 10
 
 
-@pytest.mark.parametrize("num", FEW_AND_MANY)
-def test_problem_toml(tmp_path, num):
+def test_problem_toml(tmp_path):
     (tmp_path / "data.csv").write_bytes(CSV)
     data = CsvFile.read(tmp_path / "data.csv")
 
@@ -115,24 +112,22 @@ def test_problem_toml(tmp_path, num):
     path = tmp_path / "problem.toml"
     path.write_bytes(TOML)
     assert read_problem(path, data).decisions
-    refused = attack("problem.toml files", TOML, path, read, InputDataError, num)
-    assert refused > num / 3
+    refused = attack("problem.toml files", TOML, path, read, InputDataError, NUM)
+    assert refused > NUM / 3
 
 
-@pytest.mark.parametrize("num", FEW_AND_MANY)
-def test_benchmark_configs(tmp_path, num):
+def test_benchmark_configs(tmp_path):
     def read(path):
         return from_toml(path, "smoke")
 
     path = tmp_path / "mine.toml"
     path.write_bytes(CONFIG)
     assert read(path)
-    refused = attack("benchmark configs", CONFIG, path, read, ConfigError, num)
-    assert refused > num / 3
+    refused = attack("benchmark configs", CONFIG, path, read, ConfigError, NUM)
+    assert refused > NUM / 3
 
 
-@pytest.mark.parametrize("num", FEW_AND_MANY)
-def test_parquet(tmp_path, num):
+def test_parquet(tmp_path):
     path = run_file(tmp_path, RunKey("newsvendor", "random", 0))
     save(RUN, path)
     assert len(stored_rows(path, HEADER)) == 2
@@ -142,4 +137,4 @@ def test_parquet(tmp_path, num):
         stored_rows(path, HEADER)
         load(path)
 
-    assert attack("Parquet files", content, path, read, ConfigError, num) > num / 3
+    assert attack("Parquet files", content, path, read, ConfigError, NUM) > NUM / 3

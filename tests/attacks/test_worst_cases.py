@@ -1,7 +1,6 @@
 """Attacks on the exact solvers: random, degenerate, tiny and huge problems.
 
-``python -m pytest tests/attacks -m slow`` runs 20,000 problems, and the summary says
-how many were counted. Without the slow ones 60 for each set.
+60 for each set; ``make attacks`` runs 20,000, and the summary says how many.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from tests.attacks import certificates
-from tests.attacks.counted import count
+from tests.attacks.counted import count, num_cases
 
 SETS = (
     "no_ambiguity",
@@ -40,7 +39,7 @@ SETS = (
     "chi_squared",
     "mmd",
 )
-MANY = 2_230  # nine sets: 20,070
+NUM = num_cases(60, 2_230)  # of each of nine sets: 20,070
 
 
 @dataclass(frozen=True)
@@ -235,18 +234,9 @@ NOT_CHECKED = [HealthCheck.too_slow, HealthCheck.differing_executors]
 
 
 @pytest.mark.parametrize("name", SETS)
-@settings(max_examples=60, deadline=None, suppress_health_check=NOT_CHECKED)
+@settings(max_examples=NUM, deadline=None, suppress_health_check=NOT_CHECKED)
 @given(problem=problems())
 def test_a_worst_case_is_proved(name, problem):
-    check_value(name, problem)
-    check_symmetries(name, problem)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
-@settings(max_examples=MANY, deadline=None, suppress_health_check=NOT_CHECKED)
-@given(problem=problems())
-def test_many_worst_cases_are_proved(name, problem):
     count(f"worst case, {name}")
     check_value(name, problem)
     check_symmetries(name, problem)

@@ -15,19 +15,20 @@ UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 
 
 def a_run(name, bounds):
-    """Six rounds; the next decision, and what is recommended."""
+    """A design, a round with a model, the next decision, and what is recommended."""
     few = FEW.get(name, {})
     opt = RobustOptimizer(
         name,
         bounds,
         bounds,
         seed=1,
+        num_initial=3,
         **({"num_restarts": 1, "raw_samples": 8, "max_iterations": 4} | few),
     )
     generator = torch.Generator().manual_seed(0)
-    for _ in range(6):
-        x = opt.ask()
-        c = torch.rand(1, 1, generator=generator, dtype=torch.double).to(x.device)
+    for num in (3, 1):
+        x = opt.ask(num)
+        c = torch.rand(num, 1, generator=generator, dtype=torch.double).to(x.device)
         opt.tell(x, c, 1.0 - (x - c).square())
     best = opt.recommend()
     return [opt.ask(), best.x, best.worst_case_weights]

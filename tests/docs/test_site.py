@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from docs.sphinx_parts import (
     name_links,
     root_pages,
     table_breaks,
+    versions_page,
 )
 from tests.test_public_api import NO_NAMES, PUBLIC_PACKAGES, public_names
 
@@ -131,6 +134,18 @@ def test_both_spellings_are_one_word(british: str, american: str) -> None:
     assert "kept.has(lower)" in language.js_stemmer_code
 
 
+def test_the_page_of_versions_names_what_is_installed_and_what_exists() -> None:
+    rows = [line.split(" | ") for line in versions_page.page().splitlines()]
+    table = {cells[0].strip("| "): cells[1:] for cells in rows if len(cells) == 4}
+    for host in ("botorch", "ax-platform", "optuna", "xopt", "dask"):
+        assert table[host][0] == importlib.metadata.version(host)
+    assert table["botorch"][1] == "`>=0.18.1`"
+    assert table["dask"][1] == "`>=2026.8`"  # the extra in brackets left out
+    for row in versions_page.ROWS:
+        for path in row.paths:
+            assert (ROOT / path).exists(), path
+
+
 def test_links_of_root_pages_lead_somewhere(tmp_path, monkeypatch) -> None:
     for path in root_pages.PAGES.values():
         assert root_pages.copied(path)
@@ -138,6 +153,23 @@ def test_links_of_root_pages_lead_somewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(root_pages, "ROOT", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"A\.md links to missing\.md"):
         root_pages.copied("A.md")
+
+
+ANSWERS = {"is_stationary(ScaleKernel(RQKernel()))", "HyperparameterDraws(num_draws=4)"}
+
+
+def test_examples_show_what_a_user_wants_to_see() -> None:
+    """An example that prints True alone is a test; two of them are answers."""
+    paths = [*(ROOT / "docs").glob("*.md"), *(ROOT / "botorch_drbo").rglob("*.py")]
+    bare = [
+        f"{path.relative_to(ROOT)}: {source.strip()}"
+        for path in paths
+        for source, answer in pairwise(path.read_text().splitlines())
+        if re.fullmatch(r"\(?True(, True)*\)?", answer.strip())
+        and source.strip().startswith((">>>", "..."))
+        and not any(known in source for known in ANSWERS)
+    ]
+    assert bare == []
 
 
 def images(text: str) -> list[str]:

@@ -127,7 +127,7 @@ def test_without_cloudpickle_it_says_what_to_do(
 
 
 KILLED = """
-import subprocess, sys, time
+import signal, subprocess, sys, time
 from botorch_drbo.execution.engine import Engine
 
 def simulate(path):
@@ -137,6 +137,7 @@ def simulate(path):
     simulator.wait()
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `pytest &` ignores it
     with Engine(simulate) as engine:
         engine.start(0, sys.argv[1])
         engine.wait()

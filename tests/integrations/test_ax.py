@@ -20,6 +20,7 @@ from ax.analysis.plotly.plotly_analysis import PlotlyAnalysisCard
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.analysis_card import AnalysisCardBase
+from ax.core.arm import Arm
 from ax.core.parameter import (
     ChoiceParameter,
     FixedParameter,
@@ -446,6 +447,31 @@ def test_a_standard_error_is_the_noise_of_its_outcome() -> None:
     assert noise == pytest.approx([0.25, 0.01, 0.04])
 
 
+def test_a_negative_standard_error_is_refused_and_can_be_corrected() -> None:
+    """Its square would have been taken for a variance."""
+    client = make()
+    with pytest.warns(InputDataWarning, match="must not be negative, got -0.5"):
+        robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": (1.0, -0.5)})
+    index = client.attach_trial({"x": 0.5, "c": 11.5})
+    client.complete_trial(index, {"cost": (1.0, -0.5)})
+    with pytest.raises(InputDataError, match=rf"trial {index} is negative, -0.5"):
+        ask(client)
+    client.attach_data(index, {"cost": (1.0, 0.5)})
+    trials = robust.optimizer(client).trials
+    assert [t.y_variance for t in trials if t.y is not None] == [0.25]
+
+
+def test_a_trial_of_several_arms_cannot_be_told_one_context() -> None:
+    client = make()
+    experiment = client._experiment
+    batch = experiment.new_batch_trial()
+    for x in (0.2, 0.7):
+        batch.add_arm(Arm({"x": x}))
+    batch.mark_running(no_runner_required=True)
+    with pytest.raises(InputDataError, match="Trial 0 has 2 arms"):
+        robust.tell(client, 0, {"c": 11.0}, {"cost": 1.0})
+
+
 def test_a_recipe_of_decisions_alone_refuses_standard_errors() -> None:
     client = make("gp_ucb")
     robust.tell(client, ask(client)[0], {"c": 11.0}, {"cost": (1.0, 0.5)})
@@ -688,11 +714,6 @@ def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> Non
         ({"objective": "-cost, -time"}, UnsupportedError, "optimise one metric"),
         ({"objective": "-cost - 2*time"}, UnsupportedError, "optimise one metric"),
         (
-            {"outcome_constraints": ["heat <= 3"]},
-            UnsupportedError,
-            "outcome constraints",
-        ),
-        (
             {"parameter_constraints": ["x + c <= 11"]},
             InputDataError,
             "names \\['c'\\], which are no decisions",
@@ -751,6 +772,8 @@ def test_a_decision_cannot_be_held_fixed() -> None:
     [
         ({"context": {"C": 11.0}}, "no context 'C'.*They are"),
         ({"context": {}}, r"lacks \['c'\]"),
+        ({"context": [11.0]}, r"must be a dictionary with the names \['c'\]"),
+        ({"raw_data": {"cost": (1.0, -0.5)}}, "must not be negative"),
         ({"context": {"c": 0.5}}, "'c' of the context of trial 0 must lie between"),
         ({"context": {"c": True}}, "'c' of the context of trial 0 must be a finite"),
         ({"raw_data": {"costs": 1.0}}, "lacks the objective 'cost'"),

@@ -1,4 +1,8 @@
-"""Every recipe runs on every test function: the widest net, with small budgets."""
+"""Every recipe runs on test functions of every size: the widest net, small budgets.
+
+Each test function with a third of the recipes, another third than the one before it;
+``make attacks`` takes them all.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,35 @@ import torch
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes import RECIPES
 from botorch_drbo.test_functions import TEST_FUNCTIONS, make_test_function
+from tests.attacks.counted import count, num_cases
 from tests.data import with_data
 
 ITERATIONS = 20
+THIRDS = num_cases(1, 3)
+PROBLEMS = sorted(TEST_FUNCTIONS)
+
+
+def recipes_of(problem: str) -> list[str]:
+    first = PROBLEMS.index(problem)
+    named = enumerate(sorted(RECIPES))
+    return [name for i, name in named if (i + first) % 3 < THIRDS]
+
+
+def test_every_recipe_has_its_test_functions() -> None:
+    found = [name for problem in PROBLEMS for name in recipes_of(problem)]
+    assert {found.count(name) for name in RECIPES} <= (
+        {len(PROBLEMS) // 3, len(PROBLEMS) // 3 + 1} if THIRDS == 1 else {len(PROBLEMS)}
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", with_data(sorted(TEST_FUNCTIONS)))
-def test_every_recipe_runs_twenty_iterations(problem: str) -> None:
+@pytest.mark.parametrize("problem", with_data(PROBLEMS))
+def test_recipes_run_twenty_iterations(problem: str) -> None:
     function = make_test_function(problem)
     bounds, context_bounds = function.bounds, function.context_bounds
     contexts = function.sample_contexts(ITERATIONS, seed=0)
-    for name in sorted(RECIPES):
+    for name in recipes_of(problem):
+        count("recipes on test functions")
         options = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 3}
         if name in ("sbo_kde", "drbo_kde", "drbo_mmd", "drbo_mmd_minimax"):
             options["num_contexts"] = 32

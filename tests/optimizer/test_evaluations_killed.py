@@ -31,7 +31,7 @@ pytestmark = [
 
 TOTAL = 16
 SCRIPT = f"""
-import os, sys, time, torch
+import os, signal, sys, time, torch
 from pathlib import Path
 from botorch_drbo.optimizer import RobustOptimizer
 
@@ -43,6 +43,7 @@ def evaluate(x):
     return c, -x.square().sum()
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `pytest &` ignores it
     path = Path(sys.argv[1])
     unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
     if path.exists() and path.stat().st_size:

@@ -241,7 +241,7 @@ class TestStepsAside:
 
     def test_what_the_check_sees(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A skeleton of far too few contexts is refused by its own check."""
-        monkeypatch.setattr(skeleton, "_numerical_rank", lambda *_: 4)
+        monkeypatch.setattr(skeleton, "numerical_rank", lambda *_: 4)
         self.check(model_of(), *inputs())
 
 

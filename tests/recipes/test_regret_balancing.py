@@ -53,11 +53,12 @@ def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * (scaled**2).sum(-1))
 
 
-def greedy_gains(num: int) -> list[float]:
+def greedy_gains(num: int, lam: float = NOISE / SCALE) -> list[float]:
     """1/2 log det(I + K / lambda) of greedy choices, each posterior from scratch."""
     sobol = SobolEngine(2, scramble=True, seed=0)
     points = sobol.draw(512, dtype=torch.double).numpy()
-    chosen, gains, lam = [], [], NOISE / SCALE
+    chosen: list[int] = []
+    gains: list[float] = []
     for _ in range(num):
         if chosen:
             Z = points[chosen]
@@ -217,6 +218,63 @@ def test_bound_with_the_width_of_lemma_1() -> None:
     spread = ratio * math.sqrt(2 * math.log(1 / delta) + 2 * gain)
     expected = candidate_bound(0.0, n, spread + norm / (HIGH - LOW))
     assert state.bounds[0] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", [None, 0.3])
+def test_bound_with_a_lambda_of_its_own(norm: float | None) -> None:
+    lam, guess, delta = 0.7, 0.02, 0.1
+    recipe = RegretBalancing(
+        norm_bound=norm,
+        beta=0.04,
+        delta=delta,
+        misspecifications=(guess,),
+        noise_ratio=lam,
+        **OPTIONS,
+    )
+    n = 20
+    state = recipe.state(history(DESIGN + n), SPACE)
+    gains = greedy_gains(HORIZON + DESIGN, lam)
+    if norm is None:
+        width = 0.2 * math.sqrt(SCALE) / (HIGH - LOW)
+    else:  # Lemma 1, with the real noise and the lambda that is given
+        noise = math.sqrt(NOISE) / math.sqrt(lam)
+        gain = gains[n + DESIGN - 1]
+        width = noise * math.sqrt(2 * math.log(1 / delta) + 2 * gain) + norm
+        width /= HIGH - LOW
+    width += guess * math.sqrt(n + DESIGN) / math.sqrt(lam)
+    sigmas = math.sqrt(2 * n * gains[n - 1] / math.log(1 + 1 / lam))
+    expected = 2 * width * sigmas + 2 * guess * n
+    assert expected < n
+    assert state.bounds[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_decisions_with_a_lambda_of_its_own() -> None:
+    """EC-GP-UCB (14) in numpy, with the posterior of that lambda."""
+    sqrt_beta, guess, lam = 0.5, 0.05, 0.7
+    data = history(DESIGN + 6, seed=4)
+    actions = history(50, seed=5).X
+    options = OPTIONS | {"misspecifications": (guess,), "beta": sqrt_beta**2}
+    recipe = RegretBalancing(noise_ratio=lam, **options)
+    chosen = recipe.propose(data, SPACE, candidates=actions)
+    low, width = BOUNDS[0].numpy(), (BOUNDS[1] - BOUNDS[0]).numpy()
+    Z, A = (data.X.numpy() - low) / width, (actions.numpy() - low) / width
+
+    def best(ratio: float) -> int:
+        K, cross = kernel(Z, Z) + ratio * np.eye(len(Z)), kernel(Z, A)
+        mean = cross.T @ np.linalg.solve(K, data.Y.numpy()[:, 0])
+        variance = 1.0 - (cross * np.linalg.solve(K, cross)).sum(0)
+        enlarged = guess * (HIGH - LOW) * math.sqrt(data.t + 1) / math.sqrt(ratio)
+        times = sqrt_beta * math.sqrt(SCALE) + enlarged
+        return int((mean + times * np.sqrt(variance)).argmax())
+
+    assert torch.equal(chosen[0], actions[best(lam)])
+    assert best(lam) != best(NOISE / SCALE)  # so that the test can fail
+    plain = RegretBalancing(**options).propose(data, SPACE, candidates=actions)
+    assert torch.equal(plain[0], actions[best(NOISE / SCALE)])
+    same = RegretBalancing(noise_ratio=NOISE / SCALE, **options)
+    assert same.state(data, SPACE).bounds == pytest.approx(
+        RegretBalancing(**options).state(data, SPACE).bounds
+    )
 
 
 def test_history_tells_everything() -> None:
@@ -385,6 +443,7 @@ def test_the_default_constant_is_proven() -> None:
         ({"norm_bound": -1.0}, "norm_bound"),
         ({"elimination_constant": -1.0}, "elimination_constant"),
         ({"beta": -1.0}, "negative"),
+        ({"noise_ratio": 0.0}, "noise_ratio"),
     ],
 )
 def test_bad_options(options: dict, text: str) -> None:

@@ -65,7 +65,7 @@ def test_command_reports_regrets_and_plays(tmp_path: Path) -> None:
         for regret in by_method.values():
             assert regret.shape == (1, 5) and bool((regret >= 0).all())
     text = (tmp_path / "table.md").read_text()
-    assert "| own | waves | 0.3: 20%, 0.1: 20%, 0.03: 20%, 0: 40% |" in text
+    assert "| own guesses | waves | 0.3: 20%, 0.1: 20%, 0.03: 20%, 0: 40% |" in text
     assert (tmp_path / "regret.png").stat().st_size > 1000
 
 
