@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import importlib
 import inspect
 import json
@@ -297,3 +300,40 @@ def test_botorch_has_not_drifted(
     assert gone == [], f"{relied_on.__qualname__} has no {gone} any more"
     now = {name: parameters[name].default for name in expected}
     assert now == expected
+
+
+def unbound_names(docstring: str) -> list[str]:
+    """Names that the examples use and nobody has imported or made in them."""
+    known, unbound = set(dir(builtins)), set()
+    for example in doctest.DocTestParser().get_examples(docstring):
+        nodes = list(ast.walk(ast.parse(example.source)))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        known |= {n.id for n in names if not isinstance(n.ctx, ast.Load)}
+        known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        known |= {
+            node.name
+            for node in nodes
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
+        known |= {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in nodes
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        unbound |= {n.id for n in names if n.id not in known}
+    return sorted(unbound)
+
+
+@pytest.mark.parametrize(
+    "package", [p for p in PUBLIC_PACKAGES if p != "botorch_drbo.testing"]
+)
+def test_an_example_of_help_runs_where_it_is_pasted(package: str) -> None:
+    """With all of its imports; doctest alone sees those of the module as well."""
+    found = {
+        name: unbound_names(inspect.cleandoc(value.__doc__ or ""))
+        for name in public_names(package)
+        if callable(value := getattr(importlib.import_module(package), name))
+        and (value.__module__ or "").startswith("botorch_drbo")
+    }
+    assert {name: names for name, names in found.items() if names} == {}

@@ -59,6 +59,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import qDistributionallyRobustUCB
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))

@@ -68,6 +68,8 @@ def best_robust_value(
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import best_robust_value
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))

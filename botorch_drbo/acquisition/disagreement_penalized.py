@@ -82,6 +82,8 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
     Example:
         >>> import torch
         >>> from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import DisagreementPenalizedUCB
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> acqf = DisagreementPenalizedUCB(

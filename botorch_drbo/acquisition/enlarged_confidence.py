@@ -91,6 +91,7 @@ def EnlargedConfidenceUCB(
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.acquisition import EnlargedConfidenceUCB
         >>> X = torch.rand(8, 2, dtype=torch.double)
         >>> model = SingleTaskGP(X, X.sum(dim=-1, keepdim=True))
         >>> acqf = EnlargedConfidenceUCB(model, beta=2.25, misspecification=0.1)

@@ -59,7 +59,10 @@ class LogExpectedImprovementOfExpectation(PosteriorAcquisitionFunction):
             jointly Gaussian.
 
     Example:
+        >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import LogExpectedImprovementOfExpectation
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> acqf = LogExpectedImprovementOfExpectation(
         ...     SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True)),

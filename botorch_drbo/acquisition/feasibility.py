@@ -77,7 +77,10 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         UnsupportedError: A model without marginal moments.
 
     Example:
+        >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import RobustFeasibility
         >>> from botorch_drbo.ambiguity import TotalVariation
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> feasible = RobustFeasibility(

@@ -82,9 +82,14 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
             reference for a logarithm, or no reference for another function.
 
     Example:
+        >>> import torch
         >>> from botorch.models import SingleTaskGP
         >>> from botorch_drbo import ContextSet
-        >>> from botorch_drbo.acquisition import DistributionallyRobustUCB
+        >>> from botorch_drbo.acquisition import (
+        ...     DistributionallyRobustUCB,
+        ...     FeasibilityWeighted,
+        ...     RobustFeasibility,
+        ... )
         >>> from botorch_drbo.ambiguity import TotalVariation
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context

@@ -50,7 +50,10 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import FiniteDifferenceUCB
         >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> acqf = FiniteDifferenceUCB(
         ...     SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True)),

@@ -33,7 +33,10 @@ class OverJointInputs(AcquisitionFunction):
         >>> import torch
         >>> from botorch.models import SingleTaskGP
         >>> from botorch_drbo import ContextSet
-        >>> from botorch_drbo.acquisition import DistributionallyRobustUCB
+        >>> from botorch_drbo.acquisition import (
+        ...     DistributionallyRobustUCB,
+        ...     OverJointInputs,
+        ... )
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> acqf = DistributionallyRobustUCB(

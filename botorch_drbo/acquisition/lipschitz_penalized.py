@@ -84,6 +84,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import LipschitzPenalizedUCB
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
         >>> acqf = LipschitzPenalizedUCB(

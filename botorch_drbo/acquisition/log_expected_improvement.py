@@ -77,7 +77,12 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
             a ``ScalarizedPosteriorTransform`` of one weight.
 
     Example:
+        >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import (
+        ...     qLogDistributionallyRobustNoisyExpectedImprovement,
+        ... )
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> acqf = qLogDistributionallyRobustNoisyExpectedImprovement(

@@ -70,6 +70,8 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import RobustThompsonSampling
         >>> from botorch_drbo.ambiguity import TotalVariation
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context

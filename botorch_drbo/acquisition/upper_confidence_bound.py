@@ -55,6 +55,8 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import DistributionallyRobustUCB
         >>> from botorch_drbo.ambiguity import FullSimplex
         >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context

@@ -53,6 +53,8 @@ class ModifiedChiSquared(AmbiguitySet):
         InputDataError: The radius is negative, NaN or infinite.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import ModifiedChiSquared
         >>> f, p = torch.tensor([0.0, 2.0]), torch.tensor([0.5, 0.5])
         >>> robust = ModifiedChiSquared(radius=0.25).worst_case(f, p)
         >>> robust.value, robust.weights  # mean 1, standard deviation 1
@@ -196,6 +198,8 @@ class ChiSquared(AmbiguitySet):
         InputDataError: The radius is negative, NaN or infinite.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import ChiSquared
         >>> f, p = torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5])
         >>> radius = ChiSquared(0.0).distance(p, torch.tensor([0.75, 0.25]))
         >>> ChiSquared(radius).worst_case(f, p).weights

@@ -51,6 +51,8 @@ class ConditionalValueAtRisk(AmbiguitySet):
         InputDataError: The level is outside [0, 1).
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import ConditionalValueAtRisk
         >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
         >>> robust = ConditionalValueAtRisk(alpha=0.5).worst_case(f, p)
         >>> robust.value, robust.weights

@@ -61,6 +61,8 @@ class CvxpyAmbiguity(AmbiguitySet):
 
     Example:
         >>> import cvxpy as cp
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import CvxpyAmbiguity
         >>> def at_most_this_far_each(q, p, radius):
         ...     return [cp.norm_inf(q - p) <= radius]
         >>> ambiguity = CvxpyAmbiguity(at_most_this_far_each, radius=0.1)

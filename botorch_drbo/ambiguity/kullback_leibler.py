@@ -54,6 +54,8 @@ class KullbackLeibler(AmbiguitySet):
         InputDataError: The radius is negative, NaN or infinite.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import KullbackLeibler
         >>> f, p = torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5])
         >>> q = torch.tensor([0.75, 0.25])
         >>> radius = KullbackLeibler(0.0).distance(p, q)

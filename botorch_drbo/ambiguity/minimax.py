@@ -53,6 +53,8 @@ class MinimaxApproximation(AmbiguitySet):
         InputDataError: A set of another kind.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import MinimaxApproximation, TotalVariation
         >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
         >>> ball = TotalVariation(radius=0.75)
         >>> ball.worst_case(f, p).value

@@ -72,6 +72,8 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         BotorchTensorDimensionError: Not a square matrix.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
         >>> points = torch.tensor([[0.0], [0.5], [1.0]])
         >>> kernel_matrix = torch.exp(-torch.cdist(points, points).square())
         >>> ball = MaximumMeanDiscrepancy(radius=0.1, kernel_matrix=kernel_matrix)

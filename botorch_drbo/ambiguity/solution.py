@@ -62,6 +62,7 @@ class Solution:
 
     Example:
         >>> import torch
+        >>> from botorch_drbo.ambiguity import Solution
         >>> Solution(torch.tensor([0.75, 0.25]), torch.tensor(4.0)).weights
         tensor([0.7500, 0.2500])
     """

@@ -56,6 +56,8 @@ class TotalVariation(AmbiguitySet):
         InputDataError: A negative or non-finite radius, or a non-finite floor.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import TotalVariation
         >>> f, p = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([0.25, 0.5, 0.25])
         >>> robust = TotalVariation(radius=0.25).worst_case(f, p)
         >>> robust.value, robust.weights  # an eighth of the mass moves

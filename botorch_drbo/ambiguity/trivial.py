@@ -21,6 +21,8 @@ class NoAmbiguity(AmbiguitySet):
     .. math:: v = p^\top f
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import NoAmbiguity
         >>> values, weights = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5])
         >>> NoAmbiguity().worst_case(values, weights).value
         tensor(2.)
@@ -83,6 +85,8 @@ class FullSimplex(AmbiguitySet):
     [Bogunovic2018stableopt]_.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import FullSimplex
         >>> values, weights = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5])
         >>> FullSimplex().worst_case(values, weights).value
         tensor(1.)

@@ -74,6 +74,8 @@ class Wasserstein(AmbiguitySet):
         BotorchTensorDimensionError: The cost is not a matrix.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.ambiguity import Wasserstein
         >>> points = torch.tensor([[0.0], [1.0]])
         >>> ball = Wasserstein(radius=0.25, cost=torch.cdist(points, points))
         >>> robust = ball.worst_case(torch.tensor([0.0, 4.0]), torch.tensor([0.5, 0.5]))

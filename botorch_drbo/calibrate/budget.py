@@ -61,6 +61,7 @@ def from_budget(
     Example:
         >>> import torch
         >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> from botorch_drbo.calibrate import choice_from, from_budget
         >>> f = torch.tensor([[10.0, 0.0], [6.0, 3.0]])  # bold and safe
         >>> p = torch.tensor([0.5, 0.5])
         >>> choose = choice_from(f, p, TotalVariation(0.0))

@@ -72,7 +72,10 @@ def from_data(
         BotorchTensorDimensionError: A set that knows another number of contexts.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo import ContextSet
         >>> from botorch_drbo.ambiguity import TotalVariation, Wasserstein
+        >>> from botorch_drbo.calibrate import from_data
         >>> demand = torch.linspace(0.1, 0.9, 30, dtype=torch.double).unsqueeze(-1)
         >>> ball = Wasserstein(0.0, torch.cdist(demand, demand))
         >>> print(f"{from_data(demand, ball, num_resamples=40):.2f}")

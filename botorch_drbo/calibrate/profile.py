@@ -80,7 +80,9 @@ def robustness_profile(
         BotorchTensorDimensionError: Shapes that do not match.
 
     Example:
+        >>> import torch
         >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> from botorch_drbo.calibrate import robustness_profile
         >>> bold, safe = torch.tensor([10.0, 0.0]), torch.tensor([6.0, 3.0])
         >>> profile = robustness_profile(
         ...     bold,

@@ -51,7 +51,10 @@ def from_scenarios(
         BotorchTensorDimensionError: Other numbers of context columns.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo import ContextSet
         >>> from botorch_drbo.ambiguity import Wasserstein
+        >>> from botorch_drbo.calibrate import from_scenarios, shifted
         >>> demand = ContextSet.empirical(torch.tensor([[50.0], [70.0], [90.0]]))
         >>> lower = shifted(demand, -0.2 * demand.mean)  # the mean may fall by 20 %
         >>> radius = from_scenarios(
@@ -94,6 +97,9 @@ def shifted(
         BotorchTensorDimensionError: Another number of columns.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.calibrate import shifted
         >>> shifted(ContextSet(torch.tensor([[1.0], [2.0]])), 0.5).points.flatten()
         tensor([1.5000, 2.5000])
     """
@@ -128,6 +134,9 @@ def scaled(
         BotorchTensorDimensionError: Bounds of another dimension.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.calibrate import scaled
         >>> scaled(ContextSet(torch.tensor([[1.0], [2.0]])), 3.0).points.flatten()
         tensor([0., 3.])
     """

@@ -320,6 +320,7 @@ def report(
         level=LEVEL if level is None else level,
         q=q,
         source=options.data.name,
+        limits=problem.description.limits,
         rounded=rounding_of(problem.file, problem.space),
     )
     answer(

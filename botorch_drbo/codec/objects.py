@@ -58,6 +58,7 @@ def encode(value: object, name: str = "value") -> Any:
         InputDataError: A value of another type, such as a function.
 
     Example:
+        >>> from botorch_drbo.codec import encode
         >>> encode((1, float("inf")))
         [1, {'float': 'inf'}]
         >>> from botorch_drbo.ambiguity import KullbackLeibler
@@ -102,6 +103,7 @@ def decode(data: object, expected: type[_T], name: str = "value") -> _T:
 
     Example:
         >>> import torch
+        >>> from botorch_drbo.codec import decode, encode
         >>> decode(encode(torch.tensor([0.5, float("nan")])), torch.Tensor)
         tensor([0.5000,    nan])
     """

@@ -64,7 +64,8 @@ def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
 
     Example:
         >>> from dataclasses import dataclass
-        >>> from botorch_drbo.codec import decode, encode
+        >>> from botorch_drbo.codec import decode, encode, register
+        >>> from botorch_drbo.codec.tags import storable
         >>> @storable
         ... class Shape:
         ...     pass

@@ -48,6 +48,8 @@ def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tens
             matrix that is no covariance.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.confidence import information_gain
         >>> information_gain(torch.eye(3), 0.5)  # three unrelated: 3/2 log(1 + 2)
         tensor(1.6479)
     """
@@ -169,6 +171,8 @@ def maximum_information_gain(
         UnsupportedError: A batch of kernels.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.confidence import maximum_information_gain
         >>> from gpytorch.kernels import RBFKernel
         >>> line = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
         >>> found = maximum_information_gain(RBFKernel(), line, 3, 0.01)

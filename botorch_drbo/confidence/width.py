@@ -57,6 +57,7 @@ def confidence_width(
         InputDataError: A number outside its range.
 
     Example:
+        >>> from botorch_drbo.confidence import confidence_width
         >>> options = dict(norm_bound=1.0, delta=0.1, noise_std=0.1, noise_ratio=0.01)
         >>> width = confidence_width(0.0, **options)  # before the first observation
         >>> round(width, 4), round(width**2, 4)  # the second one is a `beta`
@@ -100,6 +101,7 @@ def abbasi_yadkori_width(
         InputDataError: A number outside its range.
 
     Example:
+        >>> from botorch_drbo.confidence import abbasi_yadkori_width
         >>> options = dict(norm_bound=1.0, delta=0.1, noise_std=0.1, noise_ratio=0.01)
         >>> round(abbasi_yadkori_width(0.0, **options), 4)  # 0.1 times the other
         0.3146
@@ -204,6 +206,9 @@ def model_confidence_width(
         UnsupportedError: Another model.
 
     Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.confidence import model_confidence_width
         >>> Z = torch.linspace(0.0, 1.0, 16, dtype=torch.double).reshape(8, 2)
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
         >>> print(f"{model_confidence_width(model, norm_bound=2.0, delta=0.1):.2f}")

@@ -53,6 +53,8 @@ class ContextSet(torch.nn.Module):
         BotorchTensorDimensionError: Wrong shapes.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo import ContextSet
         >>> points = torch.tensor([[0.0], [1.0]])
         >>> contexts = ContextSet(points, torch.tensor([1.0, 3.0]))
         >>> contexts

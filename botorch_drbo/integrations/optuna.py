@@ -86,6 +86,7 @@ class RobustSampler(BaseSampler):
 
     Example:
         >>> import optuna
+        >>> from botorch_drbo.integrations.optuna import RobustSampler, tell
         >>> from optuna.distributions import FloatDistribution
         >>> sampler = RobustSampler({"demand": FloatDistribution(0, 100)}, radius=0.1)
         >>> study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -301,6 +302,7 @@ def tell(
 
     Example:
         >>> import optuna
+        >>> from botorch_drbo.integrations.optuna import RobustSampler, tell
         >>> from optuna.distributions import FloatDistribution
         >>> sampler = RobustSampler({"demand": FloatDistribution(0, 100)}, "erbo")
         >>> study = optuna.create_study(sampler=sampler)
@@ -350,6 +352,7 @@ def recommend(
 
     Example:
         >>> import optuna
+        >>> from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
         >>> from optuna.distributions import FloatDistribution
         >>> options = {"num_restarts": 1, "raw_samples": 8}
         >>> sampler = RobustSampler({"c": FloatDistribution(0, 1)}, "erbo", **options)

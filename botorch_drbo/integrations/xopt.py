@@ -77,6 +77,7 @@ class RobustGenerator(Generator):
         UnsupportedError: No contextual variable, or an objective to explore.
 
     Example:
+        >>> from botorch_drbo.integrations.xopt import RobustGenerator
         >>> from gest_api.vocs import VOCS, ContextualVariable
         >>> vocs = VOCS(
         ...     variables={

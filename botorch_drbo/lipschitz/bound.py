@@ -105,6 +105,9 @@ def lipschitz_upper_bound(
         UnsupportedError: A mean, kernel or transform that the formula does not cover.
 
     Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.lipschitz import lipschitz_upper_bound
         >>> Z = torch.linspace(0.0, 1.0, 16, dtype=torch.double).reshape(8, 2)
         >>> model = SingleTaskGP(Z, Z.sum(-1, True))
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)

@@ -49,7 +49,9 @@ class RobustSatisficing(Objective):
             no ambiguity set.
 
     Example:
+        >>> import torch
         >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> from botorch_drbo.objectives import RobustSatisficing
         >>> f, p = torch.tensor([0.0, 4.0]), torch.tensor([0.5, 0.5])
         >>> RobustSatisficing(TotalVariation(0.0), target=1.0)(f, p)
         tensor(-1.)

@@ -48,6 +48,7 @@ class UncertaintyObjective(Objective):
     Example:
         >>> import torch
         >>> from botorch_drbo.ambiguity import TotalVariation
+        >>> from botorch_drbo.objectives import UncertaintyObjective
         >>> f, p = torch.tensor([[1.0, 3.0], [5.0, 4.0]]), torch.tensor([0.5, 0.5])
         >>> UncertaintyObjective.ro()(f, p)
         tensor([1., 4.])

@@ -72,7 +72,7 @@ class NamedOptimizer:
         UnsupportedError: An algorithm that does not support such a space.
 
     Example:
-        >>> from botorch_drbo import Category, Integer, Space
+        >>> from botorch_drbo import Category, Integer, NamedOptimizer, Space
         >>> space = Space(
         ...     {"stock": Integer(0, 40)}, {"weather": Category(["sun", "rain"])}
         ... )

@@ -116,6 +116,8 @@ class RobustOptimizer:
         UnsupportedError: An algorithm that does not support such a space.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo import RobustOptimizer
         >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
         >>> options = {"num_restarts": 1, "raw_samples": 8}
         >>> opt = RobustOptimizer("erbo", unit, unit, num_initial=3, **options)

@@ -62,6 +62,7 @@ class ConfidenceWidth(Rule):
         InputDataError: A number outside its range.
 
     Example:
+        >>> from botorch_drbo.policies import ConfidenceWidth
         >>> from botorch_drbo.recipes import make_recipe
         >>> recipe = make_recipe("wdrbo", beta=ConfidenceWidth(norm_bound=2.0))
         >>> recipe.options["beta"].delta

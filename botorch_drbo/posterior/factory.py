@@ -66,6 +66,7 @@ def marginal_posterior(
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.posterior import marginal_posterior
         >>> Z = torch.rand(5, 2, dtype=torch.double)
         >>> posterior = marginal_posterior(SingleTaskGP(Z, Z.sum(-1, True)), [1])
         >>> view = posterior.over(torch.rand(7, 1, dtype=torch.double))

@@ -98,6 +98,7 @@ class History:
 
     Example:
         >>> import torch
+        >>> from botorch_drbo.problem import History
         >>> X, C, Y = torch.rand(4, 2), torch.rand(4, 1), torch.rand(4, 1)
         >>> History(X=X, C=C, Y=Y, contexts=C).t
         4

@@ -38,6 +38,8 @@ class Round:
         BotorchTensorDimensionError: More than one context.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.problem import Round
         >>> Round(known_context=torch.tensor([0.3, torch.nan])).known_context
         tensor([0.3000,    nan])
     """

@@ -63,6 +63,8 @@ class SearchSpace:
             discrete and a category, or whose values do not reach from bound to bound.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.problem import SearchSpace
         >>> unit = torch.tensor([[0.0], [1.0]])
         >>> SearchSpace(bounds=unit, context_bounds=unit).d_x
         1

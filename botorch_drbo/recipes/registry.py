@@ -66,6 +66,7 @@ def make_recipe(
         InputDataError: An unknown name or option, or an option outside its range.
 
     Example:
+        >>> from botorch_drbo.recipes import make_recipe
         >>> make_recipe("wdrbo", radius=0.1).options["radius"]
         0.1
         >>> product = make_recipe(adversary="mmd", policy="expected_improvement")
@@ -177,6 +178,7 @@ def recipe_from_dict(
             another class of the same name; or a function is missing.
 
     Example:
+        >>> from botorch_drbo.recipes import recipe_from_dict
         >>> data = {"name": "wdrbo", "options": {"radius": 0.1}}
         >>> recipe_from_dict(data).options["radius"]
         0.1

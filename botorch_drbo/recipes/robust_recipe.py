@@ -49,6 +49,7 @@ class RobustRecipe(ModelBasedRecipe):
     Example:
         >>> from botorch_drbo.adversaries import ADVERSARIES
         >>> from botorch_drbo.policies import POLICIES
+        >>> from botorch_drbo.recipes import RobustRecipe
         >>> recipe = RobustRecipe(
         ...     adversary=ADVERSARIES["wasserstein"], policy=POLICIES["thompson"]
         ... )

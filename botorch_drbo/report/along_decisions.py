@@ -6,6 +6,7 @@ from botorch_drbo.plotting.slices import plot_slice
 from botorch_drbo.report.figures import figure
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import Markup, joined, rough, tag
+from botorch_drbo.space import Category
 
 
 def slices_section(found: Findings) -> Markup:
@@ -18,8 +19,10 @@ def slices_section(found: Findings) -> Markup:
         mean = part.mean[part.allowed]
         drop = (mean.max() - mean.min()).item()
         lines.append((drop, name))
+        names = isinstance(variable, Category)
+        mark, bar = ("dot", "bar") if names else ("line", "band")
         words = (
-            f"{name}: the line is the expected {best.outcome}, the band its "
+            f"{name}: the {mark} is the expected {best.outcome}, the {bar} its "
             f"{part.level:.0%} interval, the square the recommended decision."
         )
         if not bool(part.allowed.all()):
@@ -44,14 +47,15 @@ def slices_section(found: Findings) -> Markup:
             f"{best.outcome} by {rough(drop)}."
         )
     rest = ", ".join(f"{name} by up to {rough(drop)}" for drop, name in lines[1:])
+    limited = "" if best.feasibility is None else ", or to meet the measured limits"
     return joined(
         tag("p", first + (f"The others: {rest}." if rest else "")),
         tag(
             "p",
             "Each picture moves one decision and leaves the others as recommended; the "
             "outcome is averaged over the expected contexts. A recommended decision "
-            "that is not the best of its line gives up some of the mean for the worst "
-            "case.",
+            "that is not the best of its picture gives up some of the mean for the "
+            f"worst case{limited}.",
         ),
         tag("div", *drawn, class_="figures"),
     )

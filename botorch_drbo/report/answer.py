@@ -45,7 +45,7 @@ def decision_section(found: Findings) -> Markup:
         tag("div", *map(_card, names, chosen), class_="cards"),
         tag("div", *values, class_="cards values"),
         *(tag("p", text, class_="warning") for text in warnings(found)),
-        paragraphs("" if check is None or is_new else grade(check), _limits(best)),
+        paragraphs("" if check is None or is_new else grade(check), _limits(found)),
         paragraphs(_meaning(found)),
         _that_hurt(best),
         *([disclosed("How this was found", paragraphs(*details))] if details else []),
@@ -170,13 +170,15 @@ def _how_found(best: NamedRecommendation) -> list[str]:
     return words
 
 
-def _limits(best: NamedRecommendation) -> str:
+def _limits(found: Findings) -> str:
     """The probability that the measured limits hold; empty if there are none."""
+    best = found.best
     if best.feasibility is None:
         return ""
     size = f"{best.feasibility:.3f}" if best.feasibility < 0.9995 else "above 0.999"
     held = "" if best.held is None else f" So far they {best.held.words()}."
-    return f"The measured limits are met with probability {size}.{held}"
+    names = f" ({', '.join(found.limits)})" if found.limits else ""
+    return f"The measured limits{names} are met with probability {size}.{held}"
 
 
 def _that_hurt(best: NamedRecommendation) -> Markup:

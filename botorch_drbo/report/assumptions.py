@@ -37,7 +37,10 @@ def assumptions_section(found: Findings) -> Markup:
         "You meet": "; ".join(
             f"{name}: {_kind(variable)}" for name, variable in space.contexts.items()
         ),
-        "Constraints": "; ".join(_constraint(c) for c in space.constraints) or "none",
+        "Constraints of the decision": (
+            "; ".join(_constraint(c) for c in space.constraints) or "none"
+        ),
+        "Measured limits": _measured(found),
         "Recipe": f"{recipe.name}. {summary}",
         "Worst case over": found.best.searched or "not stated by the recipe",
         "Surrogate": str(recipe.options.get("surrogate") or recipe.default_surrogate),
@@ -65,6 +68,15 @@ def in_words(counts: Counter[str]) -> str:
     order = ("complete", "pending", "failed", "withdrawn")
     parts = [f"{counts[status]} {status}" for status in order if counts[status]]
     return f"{counts.total()}: {', '.join(parts)}"
+
+
+def _measured(found: Findings) -> str:
+    """The limits that have to hold with a probability, which is no other's."""
+    if found.best.feasibility is None:
+        return "none"
+    names = ", ".join(found.limits) or "not named here"
+    level = found.optimizer.algorithm.options["feasibility"]
+    return f"{names}; they have to hold with probability {shown(float(level))}"
 
 
 def _kind(variable: Variable) -> str:

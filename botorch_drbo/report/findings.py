@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
@@ -49,6 +49,7 @@ class Findings:
         importance: Which columns matter.
         next_decisions: What to try next, or why nothing is proposed.
         source: Where the data are from.
+        limits: The measured constraints in words; empty where nobody said them.
         date: When the report was made.
     """
 
@@ -62,6 +63,7 @@ class Findings:
     importance: Importance
     next_decisions: pd.DataFrame | str
     source: str
+    limits: Sequence[str]
     date: datetime
 
     @classmethod
@@ -74,6 +76,7 @@ class Findings:
         level: float = LEVEL,
         q: int = 3,
         source: str = "",
+        limits: Sequence[str] = (),
         rounded: Rounded | None = None,
     ) -> Findings:
         r"""Ask an optimizer; nothing is recorded.
@@ -85,6 +88,7 @@ class Findings:
             level: The level of all intervals, a probability.
             q: How many decisions to propose.
             source: Where the data are from.
+            limits: The measured constraints in words.
             rounded: From decisions, and those that they have to differ from, to the
                 words that stand for them; None for four significant digits.
 
@@ -147,6 +151,7 @@ class Findings:
             importance=importance(model, space, reference),
             next_decisions=proposed,
             source=source,
+            limits=limits,
             date=datetime.now(),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -45,6 +46,7 @@ def write_report(
     level: float = LEVEL,
     q: int = 3,
     source: str = "",
+    limits: Sequence[str] = (),
     rounded: Rounded | None = None,
 ) -> None:
     r"""Write one HTML page with the decision, its intervals, and checks of the model.
@@ -60,6 +62,8 @@ def write_report(
         level: The level of all intervals, a probability.
         q: How many decisions to propose next.
         source: The source of the data, for the reader.
+        limits: The measured constraints in words, such as ``"runoff <= 9"``: the
+            optimizer knows their numbers only.
         rounded: How decisions are formatted: a function that takes a table of decisions
             and a table of those from which they must differ, and returns a table of
             strings. None for four significant digits.
@@ -72,7 +76,7 @@ def write_report(
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from botorch_drbo import Space
+        >>> from botorch_drbo import NamedOptimizer, Space
         >>> from botorch_drbo.report import write_report
         >>> space = Space({"price": (0, 1)}, {"demand": (0, 1)}, outcome="profit")
         >>> few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
@@ -91,6 +95,7 @@ def write_report(
         level=level,
         q=q,
         source=source,
+        limits=limits,
         rounded=rounded,
     )
     Path(path).write_text(page(found), encoding="utf-8")

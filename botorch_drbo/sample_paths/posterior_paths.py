@@ -87,6 +87,7 @@ class PosteriorPaths(Module):
     Example:
         >>> import torch
         >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo.sample_paths import PosteriorPaths
         >>> Z = torch.rand(5, 3, dtype=torch.double)
         >>> model = SingleTaskGP(Z, Z.sum(-1, keepdim=True))
         >>> paths = PosteriorPaths(model, [2], num_paths=4, seed=0)

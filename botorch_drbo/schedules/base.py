@@ -53,6 +53,7 @@ class Schedule(ContextRule):
     its module and class name.
 
     Example:
+        >>> from botorch_drbo.schedules import Constant
         >>> schedule = Constant(2.25)
         >>> schedule(9)
         2.25
@@ -153,6 +154,7 @@ class Constant(Schedule):
         InputDataError: Not a number, not finite or negative.
 
     Example:
+        >>> from botorch_drbo.schedules import Constant
         >>> Constant(2.25)(100)
         2.25
     """

@@ -36,6 +36,7 @@ class SBOKDEBeta(Schedule):
         InputDataError: A field out of its range.
 
     Example:
+        >>> from botorch_drbo.schedules import SBOKDEBeta
         >>> round(SBOKDEBeta(d_x=1, a=1.0, b=1.0)(9), 3)
         16.341
     """
@@ -83,6 +84,7 @@ class BOCUBeta(Schedule):
         InputDataError: A field out of its range.
 
     Example:
+        >>> from botorch_drbo.schedules import BOCUBeta
         >>> round(BOCUBeta(d_x=1, num_contexts=64, a=1.0, b=1.0)(9), 3)
         26.065
     """

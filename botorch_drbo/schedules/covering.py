@@ -54,6 +54,7 @@ class WassersteinCoveringRadius(Schedule):
         InputDataError: A field out of its range.
 
     Example:
+        >>> from botorch_drbo.schedules import WassersteinCoveringRadius
         >>> radius = WassersteinCoveringRadius(1, 1, 1.0, 1.0, norm_bound=3.0)
         >>> [round(radius(t), 1) for t in (10, 1_000, 1_000_000)]
         [9.8, 8.0, 1.2]

@@ -30,6 +30,7 @@ class InverseSquareRoot(Schedule):
         InputDataError: Not a number, not finite or negative.
 
     Example:
+        >>> from botorch_drbo.schedules import InverseSquareRoot
         >>> InverseSquareRoot(0.3)(4)
         0.15
     """
@@ -62,6 +63,7 @@ class KernelDensityRadius(Schedule):
         InputDataError: ``d_c`` not an integer of at least 1, or a bad ``scale``.
 
     Example:
+        >>> from botorch_drbo.schedules import KernelDensityRadius
         >>> KernelDensityRadius(d_c=4)(16)
         0.5
     """
@@ -97,6 +99,7 @@ class MMDRadius(Schedule):
         InputDataError: ``delta`` not strictly between 0 and 1.
 
     Example:
+        >>> from botorch_drbo.schedules import MMDRadius
         >>> round(MMDRadius(0.1)(100), 4)
         0.4146
     """
@@ -154,6 +157,7 @@ class WassersteinConfidenceRadius(Schedule):
         InputDataError: A field out of its range.
 
     Example:
+        >>> from botorch_drbo.schedules import WassersteinConfidenceRadius
         >>> round(WassersteinConfidenceRadius(d_c=1, diameter=1.0)(100), 4)
         0.1073
         >>> round(WassersteinConfidenceRadius(1, 1.0, uniform=True)(100), 4)

@@ -53,6 +53,7 @@ class SpreadRadius(ContextRule):
 
     Example:
         >>> import torch
+        >>> from botorch_drbo.schedules import SpreadRadius
         >>> round(SpreadRadius().of(torch.tensor([[0.2], [0.4], [0.6], [0.8]])), 4)
         0.1614
     """

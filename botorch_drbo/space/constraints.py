@@ -38,6 +38,7 @@ class LinearConstraint:
             bounds that are not in order.
 
     Example:
+        >>> from botorch_drbo import LinearConstraint
         >>> within_budget = LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0)
     """
 

@@ -116,6 +116,7 @@ class Integer(Variable):
         InputDataError: Not whole, or not in order.
 
     Example:
+        >>> from botorch_drbo import Integer
         >>> Integer(0, 10**8).values
         range(0, 100000001)
     """
@@ -174,6 +175,7 @@ class Ordinal(Variable):
             finite numbers.
 
     Example:
+        >>> from botorch_drbo import Ordinal
         >>> Ordinal([10, 2.5, 40]).values
         (2.5, 10.0, 40.0)
     """
@@ -234,6 +236,7 @@ class Category(Variable):
             strings.
 
     Example:
+        >>> from botorch_drbo import Category
         >>> Category(["sun", "rain"]).bounds
         (0.0, 1.0)
     """

@@ -129,7 +129,8 @@ class Surrogate(ABC):
     constructor.
 
     Example:
-        >>> from botorch_drbo.surrogate import SURROGATES
+        >>> import torch
+        >>> from botorch_drbo.surrogate import ModelData, SURROGATES
         >>> Z = torch.rand(8, 2, dtype=torch.double)
         >>> unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
         >>> data = ModelData(Z, Z.sum(-1, keepdim=True), unit)

@@ -62,6 +62,7 @@ class EdrboKernel(Surrogate):
             integer.
 
     Example:
+        >>> from botorch_drbo.surrogate import EdrboKernel
         >>> EdrboKernel("rational_quadratic")
         EdrboKernel(kernel='rational_quadratic', max_exact=3000)
     """

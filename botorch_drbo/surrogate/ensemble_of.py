@@ -33,7 +33,7 @@ class EnsembleOf(Surrogate):
             one, or a ``max_exact`` for a member without this option.
 
     Example:
-        >>> from botorch_drbo.surrogate import GaussianProcess
+        >>> from botorch_drbo.surrogate import EnsembleOf, GaussianProcess
         >>> both = EnsembleOf(["botorch", GaussianProcess("matern32")], max_exact=500)
         >>> both.members[0]
         BoTorchDefault(max_exact=500)

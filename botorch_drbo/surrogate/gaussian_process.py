@@ -70,6 +70,7 @@ class GaussianProcess(Surrogate):
             integer.
 
     Example:
+        >>> from botorch_drbo.surrogate import GaussianProcess
         >>> GaussianProcess("rbf")
         GaussianProcess(kernel='rbf', max_exact=3000)
     """

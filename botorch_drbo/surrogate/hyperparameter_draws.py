@@ -56,6 +56,7 @@ class HyperparameterDraws(Surrogate):
         InputDataError: An unknown kernel, or a number that is not a positive integer.
 
     Example:
+        >>> from botorch_drbo.surrogate import HyperparameterDraws
         >>> HyperparameterDraws(num_draws=4).is_ensemble
         True
     """

@@ -43,6 +43,7 @@ class FixedHyperparameters(Surrogate):
         InputDataError: A value that is not a positive finite number.
 
     Example:
+        >>> from botorch_drbo.surrogate import FixedHyperparameters
         >>> FixedHyperparameters(lengthscale=[0.1, 0.3], noise_variance=0.01)
         FixedHyperparameters(lengthscale=(0.1, 0.3), noise_variance=0.01, ...)
     """

@@ -51,6 +51,7 @@ def make_test_function(name: str, **options: Any) -> RobustTestFunction:
         InputDataError: The name is unknown.
 
     Example:
+        >>> from botorch_drbo.test_functions import make_test_function
         >>> make_test_function("newsvendor").name
         'newsvendor'
     """

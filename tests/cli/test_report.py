@@ -49,6 +49,17 @@ def test_decisions_have_the_digits_of_the_file(data: Path) -> None:
     assert all(re.fullmatch(r"\d+\.\d", word) for word in [chosen, *told])
 
 
+def test_limits_are_named_as_they_were_typed(data: Path) -> None:
+    data.write_text(
+        "N [kg/ha],weather,runoff,yield\n20.5,sun,4,1.5\n30,rain,6,2.5\n61,sun,8,2\n"
+    )
+    words = ["report", str(data), *COLUMNS, "-q", "1", "--limit", "runoff <= 9"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    text = data.with_suffix(".html").read_text(encoding="utf-8")
+    assert "The measured limits (runoff &lt;= 9) are met with probability" in text
+
+
 def test_a_file_without_an_outcome_is_refused(data: Path) -> None:
     data.write_text(CSV.splitlines()[0] + "\n")
     done = CliRunner().invoke(app, ["report", str(data), *COLUMNS])

@@ -219,8 +219,25 @@ def test_measured_limits_are_said() -> None:
     opt = one_context(1, "erbo")
     X, C = torch.rand(2, 6, 1, generator=torch.Generator().manual_seed(3)).double()
     opt.tell(X, C, X, constraints=1.2 - X - C, closes_pending=False)
-    found = check_sound(page(Findings.of(opt, q=1)))
-    assert "The measured limits are met with probability" in found.text
+    found = check_sound(page(Findings.of(opt, q=1, limits=["runoff <= 9"]))).text
+    assert "The measured limits (runoff <= 9) are met with probability" in found
+    assert "runoff <= 9; they have to hold with probability 0.95" in found
+    assert "or to meet the measured limits" in found
+    assert "not named here; they have" in check_sound(page(Findings.of(opt, q=1))).text
+
+
+def test_a_picture_of_a_category_has_no_line_and_no_band(mixed: Findings) -> None:
+    text = check_sound(page(mixed)).text
+    space = mixed.optimizer.named_space.decisions
+    for name, variable in space.items():
+        named = isinstance(variable, Category)
+        assert (f"{name}: the dot is the expected" in text) is named
+        assert (f"{name}: the line is the expected" in text) is not named
+    assert {isinstance(variable, Category) for variable in space.values()} == {
+        False,
+        True,
+    }
+    assert "measured limits (" not in text
 
 
 def test_a_radius_by_column_is_said_in_its_units() -> None:
