@@ -45,6 +45,14 @@ class Sizes:
     compared: int = 3000
     inducing: Sequence[int] = (5000, 20000, 50000)
 
+    def up_to(self, most: int) -> Sizes:
+        """Those of at most so many outcomes; a comparison of 0 is none."""
+        return Sizes(
+            tuple(pair for pair in self.exact if pair[1] <= most),
+            self.compared if self.compared <= most else 0,
+            tuple(t for t in self.inducing if t <= most),
+        )
+
 
 QUICK = Sizes((("botorch", 30),), 60, (70, 140))
 
@@ -62,18 +70,31 @@ def make_rows(t: int, seed: int = 0) -> tuple[History, SearchSpace]:
     return History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C), space
 
 
-def run_row_speed(out: Path, *, repeats: int, quick: bool) -> int:
+def run_row_speed(
+    out: Path, *, repeats: int, quick: bool, most: int | None = None
+) -> int:
     """Measure, print tables, write them to ``out`` as Markdown.
+
+    Args:
+        out: The report file.
+        repeats: Of a factorisation, for its median.
+        quick: Tiny sizes.
+        most: Without what has more outcomes; None for all.
 
     Returns:
         The exit status, 0: a slow machine is not an error.
     """
     console, sizes, load = Console(), QUICK if quick else Sizes(), busy()
-    measured: list[Callable[[], Section]] = [
-        lambda: inducing_section(sizes.inducing, quick=quick),
-        lambda: accuracy_section(sizes.compared),
-        lambda: exact_section(sizes.exact, repeats),
-    ]
+    limited = ""
+    if most is not None:
+        sizes, limited = sizes.up_to(most), f" --most {most}"
+    measured: list[Callable[[], Section]] = []
+    if sizes.inducing:
+        measured.append(lambda: inducing_section(sizes.inducing, quick=quick))
+    if sizes.compared:
+        measured.append(lambda: accuracy_section(sizes.compared))
+    if sizes.exact:
+        measured.append(lambda: exact_section(sizes.exact, repeats))
     sections = []
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputDataWarning)  # of `max_exact`
@@ -85,9 +106,10 @@ def run_row_speed(out: Path, *, repeats: int, quick: bool) -> int:
     about = (
         "**Tiny sizes, to see that it runs: the times mean nothing.** "
         * quick
-        + f"`python -m benchmarks speed rows{' --quick' * quick}`: a smooth function "
-        "of three decisions and two contexts, uniform inputs, noise of a deviation of "
-        f"{_NOISE:g}; `{RECIPE}` with default options. Processor seconds of a thread. "
+        + f"`python -m benchmarks speed rows{' --quick' * quick}{limited}`: a smooth "
+        "function of three decisions and two contexts, uniform inputs, noise of a "
+        f"deviation of {_NOISE:g}; `{RECIPE}` with default options. Processor seconds "
+        "of a thread. "
         f"{machine()}. {load}"
     )
     title = "Thousands of rows"
