@@ -152,7 +152,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         self.lipschitz = without_inference_tensors(lipschitz)
 
     def _search(self, bounds: Tensor, scales: Tensor | None) -> LipschitzConstant:
-        """By default; one step on a fine grid does where slopes have no kinks."""
+        """The default search; one step on a fine grid suffices if slopes have no
+        kinks."""
         options = {}
         if self.observed.smooth and bounds.shape[-1] == 1:
             options = {"num_sobol": _FINE_GRID, "num_starts": 1, "num_ascent_steps": 1}
@@ -168,7 +169,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         return self._penalized(X, self._steepest)
 
     def _ranking(self, X: Tensor) -> Tensor:
-        """From above: without a climb, and from a coarser set of contexts."""
+        """An upper estimate, without a climb and from a coarser set of contexts."""
         candidates = slice(self.context_set.num_points, None, COARSER)
 
         def steepest(here: LocalMoments) -> Tensor:

@@ -1,4 +1,4 @@
-"""What every ambiguity set promises, as tests that any set can be put to."""
+"""Contract tests for ambiguity sets."""
 
 from __future__ import annotations
 
