@@ -72,7 +72,8 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution of the context.
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta or misspecification, or a context set that is

@@ -69,7 +69,8 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         penalty: The weight :math:`\kappa` of the disagreement.
         penalty_over: "decision" for one penalty per decision, "batch" for the largest
             among all decisions of a call.
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, penalty or misspecification, another word for

@@ -66,7 +66,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             ``ModelEnsemble``, whose members have an equal share of the paths.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
-        options: The options of every average over paths; see ``PathOptions``.
+        options: The options of every average over paths:
+            ``botorch_drbo.acquisition.options.PathOptions``.
 
     Raises:
         InputDataError: A wrong context set or objective, or a count below one.
