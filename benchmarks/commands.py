@@ -170,7 +170,8 @@ def speed(options: argparse.Namespace) -> int:
     elif options.name == "rows":
         from benchmarks.speed.rows import run_row_speed
 
-        run = partial(run_row_speed, most=options.most)
+        most, surrogate = options.most, options.surrogate
+        run = partial(run_row_speed, most=most, surrogate=surrogate)
     else:
         from benchmarks.speed.asks import run_surrogate_speed as run
     out = RESULTS / SPEED[options.name] if options.out is None else options.out

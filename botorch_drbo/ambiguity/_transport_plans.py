@@ -74,14 +74,15 @@ class Bracket:
     @classmethod
     def of(cls, low: Assignment, high: Assignment, p: Tensor) -> Bracket:
         """Both cuts of rows ``b x n``."""
-        pairs = (
-            (low.target, high.target),
-            (low.score, high.score),
-            (low.cost, high.cost),
-            *zip(low.cut(p), high.cut(p), strict=True),
+        (low_value, low_slope), (high_value, high_slope) = low.cut(p), high.cut(p)
+        return cls(
+            torch.stack([low.target, high.target]),
+            torch.stack([low.score, high.score]),
+            torch.stack([low.cost, high.cost]),
+            torch.stack([low_value, high_value]),
+            torch.stack([low_slope, high_slope]),
+            torch.ones_like(p[:, 0], dtype=torch.bool),
         )
-        is_open = torch.ones_like(p[:, 0], dtype=torch.bool)
-        return cls(*(torch.stack(pair) for pair in pairs), is_open)
 
     @property
     def _sides(self) -> tuple[Tensor, ...]:
@@ -89,8 +90,10 @@ class Bracket:
 
     def rows(self, which: Tensor) -> Bracket:
         """A copy of some of the rows."""
-        found = [field.index_select(1, which) for field in self._sides]
-        return Bracket(*found, self.is_open[which])
+        target, score, cost, value, slope = (
+            field.index_select(1, which) for field in self._sides
+        )
+        return Bracket(target, score, cost, value, slope, self.is_open[which])
 
     def put(self, which: Tensor, other: Bracket) -> None:
         """Write over some of the rows."""
