@@ -63,7 +63,7 @@ def page() -> str:
     Returns:
         A table of the recipes, then the functions and classes of the package.
     """
-    lines = ["| recipe | adversary | policy | |", "|---|---|---|---|"]
+    lines = ["| recipe | adversary | policy | in short |", "|---|---|---|---|"]
     for name, recipe in RECIPES.items():
         adversary, policy = "", ""
         if isinstance(recipe, RobustRecipe):
@@ -93,4 +93,5 @@ def _summary(recipe: Recipe) -> str:
     if isinstance(recipe, RobustRecipe):
         return recipe.description.summary
     first = inspect.cleandoc(type(recipe).__doc__ or "").partition("\n\n")[0]
-    return " ".join(first.split())
+    said = " ".join(first.split()).partition(": ")[2]  # after its name
+    return said[0].upper() + said[1:]
