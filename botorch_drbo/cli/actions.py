@@ -339,7 +339,7 @@ def _check_free(path: Path, overwrite: bool) -> None:
     """Refuse to write over a file.
 
     Raises:
-        InputDataError: There is one, and nobody has said that it may go.
+        InputDataError: There is one, and ``--overwrite`` was not given.
     """
     if path.exists() and not overwrite:
         raise InputDataError(

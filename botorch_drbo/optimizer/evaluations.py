@@ -38,7 +38,7 @@ class Evaluations:
         total: How many trials of the run are over at the end; None with ``num``.
         parallel: How many are under way at once.
         executor: Who evaluates; None for processes of this machine.
-        choose_context: Whether the contexts are chosen too.
+        choose_context: Whether the contexts are chosen as well.
         retries: How often an evaluation is submitted again whose worker died.
         callback: Called with each trial that is over.
         progress: Whether a bar is shown.

@@ -251,7 +251,7 @@ class NamedOptimizer:
                 Wasserstein ball ``"spread"``, ``"sd"``, or a radius for each column
                 that may move, in your units, such as ``{"temp": 6, "weather": 0.1}``.
             context: What is known about this round's context, by name.
-            choose_context: Whether to choose the context too.
+            choose_context: Whether to choose the context as well.
 
         Returns:
             Decisions, a table of ``q`` rows; with ``choose_context``, a pair of this

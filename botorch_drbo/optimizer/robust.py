@@ -331,7 +331,7 @@ class RobustOptimizer:
                 that column, such as ``{"c1": 6.0}``. None for the algorithm's own.
             context: This round's context, ``d_c``, with NaN in unknown columns; None if
                 nothing is known.
-            choose_context: Whether to choose the context too.
+            choose_context: Whether to choose the context as well.
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``,

@@ -94,7 +94,7 @@ class Recipe(ABC):
     needs_box: ClassVar[bool] = False
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
-    """Whether it heeds outcome constraints."""
+    """Whether it takes outcome constraints into account."""
     adversary: ClassVar[Adversary | None] = None
     """Which contexts, and how their distribution may change; None if nothing may."""
 

@@ -84,7 +84,7 @@ def warnings(found: Findings) -> list[str]:
 
 
 def next_section(found: Findings) -> Markup:
-    """What is on its way, and what to try after that."""
+    """The pending trials, and what to try after them."""
     pending, proposed = found.optimizer.pending, found.next_decisions
     parts = []
     if len(pending):

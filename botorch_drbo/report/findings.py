@@ -49,7 +49,7 @@ class Findings:
         importance: Which columns matter.
         next_decisions: What to try next, or why nothing is proposed.
         source: Where the data are from.
-        limits: The measured constraints in words; empty where nobody said them.
+        limits: The measured constraints in words; empty if none were stated.
         lines: The line of each trial in the source; None for a table in Python.
         date: When the report was made.
     """

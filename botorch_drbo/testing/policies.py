@@ -175,7 +175,7 @@ class PolicyContract:
         assert encode(again, "policy") == stored
 
     def test_pending_decisions_have_a_say(self, case: PolicyCase) -> None:
-        """What was best before is worth less when it is on its way."""
+        """The best decision has a lower value once it is pending."""
         history, space = problem()
         recipe = case.against(case.taken[0])
         model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)

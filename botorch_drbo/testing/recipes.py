@@ -147,7 +147,7 @@ class RecipeContract:
     def test_proposals_and_recommendations_are_well_formed(
         self, case: RecipeCase, kind: dict[str, Any]
     ) -> None:
-        """Shapes, dtype, bounds, weights; one outcome and float32 too."""
+        """Shapes, dtype, bounds, weights; also for one outcome and for float32."""
         history, space = problem(**kind)
         recipe = case.recipe
         check_proposal(recipe.propose(history, space), 1, space)
