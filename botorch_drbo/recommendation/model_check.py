@@ -195,9 +195,9 @@ class ModelCheck:
         others = torch.cat([self.outcomes[:row], self.outcomes[row + 1 :]])
         low, high = (shown(end.item()) for end in others.aminmax())
         return (
-            f"{self.row_name} {self.dwarfing} ({shown(self.outcomes[row].item())}) dwarfs all "
-            f"others ({low} to {high}). If it is a mistake, take it back: the model "
-            "and its intervals follow it."
+            f"{self.row_name} {self.dwarfing} ({shown(self.outcomes[row].item())}) "
+            f"dwarfs all others ({low} to {high}). If it is a mistake, correct or "
+            "withdraw it: the model and its intervals follow it."
         )
 
     @property

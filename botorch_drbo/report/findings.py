@@ -19,6 +19,7 @@ from botorch_drbo.recommendation.importance import Importance, importance
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.recommendation.slices import Slice, slice_through
 from botorch_drbo.report.policies import policies
+from botorch_drbo.report.reach import movement
 from botorch_drbo.space import NamedRecommendation
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Findings:
         source: Where the data are from.
         limits: The measured constraints in words; empty where nobody said them.
         lines: The line of each trial in the source; None for a table in Python.
+        moved_by: From a radius to how far the contexts move; None where the radius is
+            in no units of the contexts.
         date: When the report was made.
     """
 
@@ -66,6 +69,7 @@ class Findings:
     source: str
     limits: Sequence[str]
     lines: Sequence[int] | None
+    moved_by: Callable[[float], str] | None
     date: datetime
 
     @classmethod
@@ -103,7 +107,7 @@ class Findings:
         if not isinstance(optimizer, NamedOptimizer):
             raise InputDataError(
                 f"A report needs a NamedOptimizer, got {type(optimizer).__name__}: it "
-                "calls everything by its name. Make one of a Space of named variables."
+                "names every variable. Make one from a Space of named variables."
             )
         tensors = optimizer.tensors
         found = tensors.recommend(context_set=context_set, radius=radius, level=level)
@@ -160,8 +164,15 @@ class Findings:
             source=source,
             limits=limits,
             lines=lines,
+            moved_by=movement(optimizer, radius),
             date=datetime.now(),
         )
+
+    def reach(self, times: float) -> str | None:
+        """How far the contexts move at a multiple of the radius, if it has units."""
+        if self.best.stability is None or self.moved_by is None:
+            return None
+        return self.moved_by(times * self.best.stability.radius)
 
     @property
     def row_name(self) -> str:

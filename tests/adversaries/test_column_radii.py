@@ -439,7 +439,7 @@ def test_the_recipes_that_take_it_are_named() -> None:
     ("radius", "words"),
     [
         ({}, "empty"),
-        ({"tmp": 6}, "names `tmp`, which is no context.*Did you mean `temp`"),
+        ({"tmp": 6}, "names `tmp`, which is not a context.*Did you mean `temp`"),
         ({"stock": 6}, "no context"),
         ({"temp": -1}, "not negative"),
         ({"temp": float("nan")}, "finite"),

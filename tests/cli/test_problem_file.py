@@ -150,7 +150,7 @@ def test_a_file_is_not_overwritten_without_being_asked(data: Path) -> None:
     path.write_text("mine")
     code, shown, error = call("init", data)
     assert (code, shown, path.read_text()) == (2, "", "mine")
-    assert "is there already. Say --overwrite" in error
+    assert "already exists. Use --overwrite" in error
     assert call("init", data, "--out", data.parent / "other.toml")[0] == 0
     assert path.read_text() == "mine"
     assert call("init", data, "--overwrite")[0] == 0 and "decisions" in problem(data)

@@ -273,7 +273,7 @@ def test_a_logarithm_shifts_by_a_factor() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"shifts": {"tmp": 6}}, "names `tmp`, which is no context.*Did you mean"),
+        ({"shifts": {"tmp": 6}}, "names `tmp`, which is not a context.*Did you mean"),
         ({"shifts": {"a": {"stock": 6}}}, "no context"),
         ({"shifts": {"a": {"weather": 1}}}, "is a category.*ContextSet"),
         ({"shifts": {"a": {}}}, "names no column"),
