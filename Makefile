@@ -95,9 +95,10 @@ attacks: $(STAMP)  ## random problems and damaged files, many of each (25 minute
 	BOTORCH_DRBO_ATTACKS=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/attacks tests/optimizer/test_damage.py tests/optimizer/test_all_problems.py
 
-mutants: $(STAMP)  ## 200 small faults, one at a time: how many do the tests notice (hours)
-	$(BIN)/python -m tests.mutation --sample 200 --seed 1 --out build/mutants.jsonl
-	$(BIN)/python -m tests.mutation --report build/mutants.jsonl
+mutants: $(STAMP)  ## 200 small faults, one at a time: how many do the tests notice (an hour)
+	$(BIN)/python -m tests.mutation --record --jobs $(JOBS)
+	$(BIN)/python -m tests.mutation --sample 200 --seed 1 --jobs $(JOBS)
+	$(BIN)/python -m tests.mutation --report
 
 soak: $(STAMP)  ## 1,000 asks and tells with a model: memory, time of an ask
 	$(BIN)/python -m tests.attacks.soak --rounds 1000
@@ -106,4 +107,4 @@ coverage: $(STAMP)  ## lines and branches that the tests without the slow ones r
 	$(PYTEST) -m 'not slow' --cov=botorch_drbo --cov-branch --cov-report=term
 
 clean:  ## remove what was built; .venv stays
-	rm -rf build dist docs/tutorials docs/api/classes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/tutorials docs/api/classes docs/api/recipes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis

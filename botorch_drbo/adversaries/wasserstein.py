@@ -48,7 +48,7 @@ class WassersteinBall(Adversary):
             ``"spread"`` for the default; or a dictionary with a radius for each column
             that may move, in its own units: for a category the share of cases in which
             it may change, for a logarithmic variable a factor. Columns without names
-            are ``c1, c2, ...``. ``"sd"`` is a radius by column too, one standard
+            are ``c1, c2, ...``. ``"sd"`` is a radius by column as well, one standard
             deviation of the contexts seen in each.
         num_candidates: Sobol contexts in the context bounds to which probability may
             move, beside the contexts of the distribution itself. Where a column does

@@ -1,4 +1,4 @@
-"""What the commands answer: text for people, JSON documents for scripts."""
+"""The output of the commands: text for people, JSON documents for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a model can be believed: what it says of outcomes it has not seen."""
+"""How far a model can be trusted: its predictions of held-out outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the answer rests on: the model's record, the columns that matter, the data."""
+"""The basis of the answer: the model check, the columns that matter, the data."""
 
 from __future__ import annotations
 

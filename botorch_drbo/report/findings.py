@@ -194,7 +194,7 @@ def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendati
 
 
 def _or_why(compute: Callable[[], _Found]) -> _Found | str:
-    """What is computed, or the words of a recipe that has no such answer."""
+    """A result, or the message of a recipe that cannot compute it."""
     try:
         return compute()
     except UnsupportedError as error:

@@ -1,4 +1,4 @@
-"""The page: a title, sections, and a style that is part of it."""
+"""The page: a title, sections, and an embedded style."""
 
 from __future__ import annotations
 

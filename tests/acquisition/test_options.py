@@ -64,7 +64,7 @@ def test_the_statement_is_what_the_base_takes(base):
 
 @pytest.mark.parametrize(("kind", "options"), MEMBERS)
 def test_help_says_where_the_options_are(kind, options):
-    place = f"``{options.__name__}``, which is in ``{options.__module__}``"
+    place = f"``{options.__module__}.{options.__name__}``"
     assert place in " ".join(kind.__doc__.split())
 
 

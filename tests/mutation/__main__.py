@@ -1,27 +1,27 @@
-"""Mutation testing: how many small faults do the tests of a module notice?
+"""Mutation testing: how many small faults do the tests notice?
 
-    python -m tests.mutation --sample 200 --seed 1 --out build/mutants.jsonl
-    python -m tests.mutation --report build/mutants.jsonl
+    python -m tests.mutation --record
+    python -m tests.mutation --sample 200 --seed 1
+    python -m tests.mutation --report
 
-A mutant is one module with one fault (``mutants.py``); no file is changed. It runs in a
-process of its own, forked from one that has imported torch and BoTorch already, so that
-a mutant takes as long as the tests that it needs. It runs the tests of its module
-(``test_<module>*.py``), then the other tests of its package, slow ones left out, and
-stops at the first that fails. Killed: a test fails, or the process dies. Survived: all
-pass. Undecided: the limit of ``--limit`` seconds of processor time came first. The same
-command goes on with a sample that was stopped.
+``--record`` runs the tests, slow ones left out, and keeps which test executes which
+line (``record.py``); it needs pytest-cov. A mutant is one module with one fault
+(``mutants.py``); no file is changed. It runs in a process of its own, forked from one
+that has imported torch and BoTorch already (``forked.py``), and runs the tests that
+execute the line of the fault, the fastest first, up to the first that fails. Killed: a
+test fails that passes without the fault, or takes ten times as long, or the process
+dies. Survived: all pass, or no test executes the line. Undecided: the tests take more
+than ``--limit`` seconds of processor time. The same command goes on with a sample that
+was stopped; record again after a change.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.abc
-import importlib.util
 import json
 import os
 import random
-import resource
 import sys
 import time
 from collections import Counter
@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.mutation.forked import Outcome, run
 from tests.mutation.mutants import Mutant, mutant, num_mutants
+from tests.mutation.record import LIBRARY, ROOT, Recorded, read, record
 
-ROOT = Path(__file__).parents[2]
-LIBRARY = ROOT / "botorch_drbo"
 PACKAGES = (
     "acquisition",
     "adversaries",
@@ -60,90 +60,30 @@ BEFORE_THE_FORKS = (
 )
 
 
-class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module from another source."""
-
-    def __init__(self, path: str, source: str) -> None:
-        self.name = ".".join(["botorch_drbo", *Path(path).with_suffix("").parts])
-        self.name = self.name.removesuffix(".__init__")
-        self.path, self.source = path, source
-
-    def find_spec(self, fullname, path=None, target=None):
-        if fullname != self.name:
-            return None
-        return importlib.util.spec_from_file_location(
-            fullname, LIBRARY / self.path, loader=self
-        )
-
-    def exec_module(self, module) -> None:
-        code = compile(self.source, str(LIBRARY / self.path), "exec")
-        exec(code, module.__dict__)  # what an import does
-
-    def create_module(self, spec):
-        return None
-
-
-def files_for(path: str) -> list[str]:
-    """The tests of a module first, then the others of its package."""
-    package, module = Path(path).parts[0], Path(path).stem
-    folder = ROOT / "tests" / package
-    own = sorted(folder.glob(f"test_{module.strip('_')}*.py"))
-    others = [file for file in sorted(folder.glob("test_*.py")) if file not in own]
-
-    def mentions(file: Path) -> int:
-        return file.read_text().count(module)
-
-    others.sort(key=lambda file: (-mentions(file), file.stat().st_size))
-    return [str(file.relative_to(ROOT)) for file in (*own, *others)]
-
-
-def run(fault: Mutant, source: str, limit: int) -> dict[str, object]:
-    """Fork, import the mutant, run its tests."""
-    start = time.perf_counter()
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        sys.meta_path.insert(0, Mutated(fault.path, source))
-        import pytest
-
-        class First:
-            def pytest_runtest_logreport(self, report):
-                if report.failed:
-                    os.write(writer, report.nodeid.encode()[:300])
-
-            def pytest_collectreport(self, report):
-                if report.failed:
-                    os.write(writer, f"import of {report.nodeid}".encode()[:300])
-
-        options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
-        options += ["-p", "no:randomly", "--hypothesis-seed=0"]
-        # One file after the other: the first often decides, and imports take long.
-        for file in files_for(fault.path):
-            code = int(pytest.main([*options, file], plugins=[First()]))
-            if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-                os._exit(1)
-        os._exit(0)
-    os.close(writer)
-    _, status = os.waitpid(child, 0)
-    by = os.read(reader, 1000).decode(errors="replace")
-    os.close(reader)
-    if os.WIFSIGNALED(status):
-        out_of_time = os.WTERMSIG(status) in (9, 24)  # SIGKILL, SIGXCPU
-        outcome = "undecided" if out_of_time else "killed"
-        by = by or f"signal {os.WTERMSIG(status)}"
-    else:
-        outcome = "survived" if os.WEXITSTATUS(status) == 0 else "killed"
-    return {
-        **asdict(fault),
-        "outcome": outcome,
-        "by": by,
-        "seconds": round(time.perf_counter() - start, 1),
-    }
+def work(
+    faults: Sequence[tuple[Mutant, str]], recorded: Recorded, out: Path, limit: int
+) -> None:
+    """Run tests on one mutant after the other, and append what came of each."""
+    sound: set[str] = set()
+    for fault, source in faults:
+        start = time.perf_counter()
+        tests = recorded.tests_of(fault.path, fault.lines)
+        while True:
+            seconds = recorded.seconds
+            outcome, by = run(fault.path, source, tests, seconds, limit)
+            # A test that fails without the fault, too, decides nothing.
+            if outcome is not Outcome.KILLED or by not in tests or by in sound:
+                break
+            plain = (LIBRARY / fault.path).read_text()
+            if run(fault.path, plain, [by], seconds, limit)[0] is Outcome.SURVIVED:
+                sound.add(by)
+                break
+            tests.remove(by)
+        row = {**asdict(fault), "outcome": outcome.name.lower(), "by": by}
+        row |= {"tests": len(tests), "seconds": round(time.perf_counter() - start, 1)}
+        with out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(row["outcome"], f"{fault.path}:{fault.line}", fault.what, by, flush=True)
 
 
 def sample(packages: Sequence[str], num: int, seed: int) -> list[tuple[Mutant, str]]:
@@ -154,8 +94,8 @@ def sample(packages: Sequence[str], num: int, seed: int) -> list[tuple[Mutant, s
         for file in sorted((LIBRARY / package).rglob("*.py"))
     }
     every = [(p, k) for p, text in sources.items() for k in range(num_mutants(text))]
-    chosen = random.Random(seed).sample(every, min(num, len(every)))
-    return [mutant(path, sources[path], number) for path, number in chosen]
+    random.Random(seed).shuffle(every)  # a larger sample begins with the smaller one
+    return [mutant(path, sources[path], number) for path, number in every[:num]]
 
 
 def report(file: Path) -> str:
@@ -187,37 +127,43 @@ def report(file: Path) -> str:
 
 
 def main() -> None:
-    """Parse the arguments, and run or report."""
+    """Parse the arguments, and record, run or report."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--tests", nargs="+", default=["tests"], help="to record")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
     parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--package", action="append", choices=PACKAGES)
     parser.add_argument("--limit", type=int, default=120, help="processor seconds each")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants.jsonl")
-    parser.add_argument("--report", type=Path)
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
+    out = arguments.folder / "mutants.jsonl"
+    if arguments.record:
+        sys.exit(record(arguments.folder, arguments.tests, arguments.jobs))
     if arguments.report:
-        print(report(arguments.report))
+        print(report(out))
         return
-    for name in BEFORE_THE_FORKS:
-        importlib.import_module(name)
-    assert "botorch_drbo" not in sys.modules  # each mutant imports its own
     os.chdir(ROOT)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     done = set()
-    if arguments.out.exists():
-        for line in arguments.out.read_text().splitlines():
+    if out.exists():
+        for line in out.read_text().splitlines():
             row = json.loads(line)
             done.add((row["path"], row["number"]))
     packages = arguments.package or PACKAGES
-    for fault, source in sample(packages, arguments.sample, arguments.seed):
-        if (fault.path, fault.number) in done:
-            continue
-        row = run(fault, source, arguments.limit)
-        with arguments.out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(row["outcome"], f"{fault.path}:{fault.line}", fault.what, row["by"])
-        sys.stdout.flush()
+    faults = sample(packages, arguments.sample, arguments.seed)
+    faults = [each for each in faults if (each[0].path, each[0].number) not in done]
+    recorded = read(arguments.folder, [fault.path for fault, _ in faults])
+    for name in BEFORE_THE_FORKS:
+        importlib.import_module(name)
+    assert "botorch_drbo" not in sys.modules  # each mutant imports its own
+    for job in range(arguments.jobs):
+        if os.fork() == 0:
+            work(faults[job :: arguments.jobs], recorded, out, arguments.limit)
+            os._exit(0)
+    for _ in range(arguments.jobs):
+        os.wait()
 
 
 if __name__ == "__main__":

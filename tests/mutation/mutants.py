@@ -62,12 +62,14 @@ class Mutant:
         line: Where the fault is.
         what: The change, in words.
         number: Which of the faults of the file.
+        lines: Of its statement, without the statements inside.
     """
 
     path: str
     line: int
     what: str
     number: int
+    lines: tuple[int, ...]
 
 
 def num_mutants(source: str) -> int:
@@ -85,9 +87,24 @@ def mutant(path: str, source: str, number: int) -> tuple[Mutant, str]:
     """
     tree = ast.parse(source)
     node = _nodes(tree)[_sites(tree)[number]]
-    line = getattr(node, "lineno", 0)
+    line, lines = getattr(node, "lineno", 0), _lines(tree, node)
     what = _change(node)
-    return Mutant(path, line, what, number), ast.unparse(tree)
+    return Mutant(path, line, what, number, lines), ast.unparse(tree)
+
+
+def _lines(tree: ast.Module, node: ast.AST) -> tuple[int, ...]:
+    """Lines of the innermost statement around a node, without those inside it."""
+    around = [
+        statement
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.stmt) and node in ast.walk(statement)
+    ]
+    innermost = around[-1]  # ast.walk goes from the outside to the inside
+    lines = set(range(innermost.lineno, (innermost.end_lineno or 0) + 1))
+    for inside in ast.walk(innermost):
+        if isinstance(inside, ast.stmt) and inside is not innermost:
+            lines -= set(range(inside.lineno, (inside.end_lineno or 0) + 1))
+    return tuple(sorted(lines))
 
 
 def _sites(tree: ast.Module) -> list[int]:

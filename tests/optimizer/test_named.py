@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from botorch_drbo import (
     RobustOptimizer,
     Space,
 )
+from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.space.table import to_tensor
 
@@ -86,7 +88,9 @@ def test_a_run_speaks_in_tables_and_survives_resume(tmp_path: Path) -> None:
     assert best.worst_case_value <= best.expected_value
     assert best.contexts.worst_case_weight.sum() == pytest.approx(1.0)
     assert str(best).startswith("decision            price = ")
-    assert "worst-case profit" in str(best)
+    assert "worst-case profit" in str(best) and "a bound" not in str(best)
+    bound = replace(best, worst_case_status=SolverStatus.LOWER_BOUND)
+    assert "(a bound: the solver did not converge)" in str(bound)
 
 
 def test_the_resumed_run_asks_what_the_first_would_have_asked(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Space
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.problem.feasible import feasible, sample
-from botorch_drbo.space.table import to_frame, to_tensor
+from botorch_drbo.space.table import to_frame, to_outcomes, to_tensor
 
 DECISIONS = {
     "price": (10.0, 90.0),
@@ -133,6 +133,30 @@ def test_what_makes_no_space_is_refused(make: Any, words: str) -> None:
 def test_a_table_that_does_not_fit_is_refused(table: Any, words: str) -> None:
     with pytest.raises(InputDataError, match=words):
         to_tensor(table, Space(DECISIONS, CONTEXTS).contexts, "c")
+
+
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 4, 2), (2, 4, 3)])
+def test_a_tensor_without_a_column_for_each_variable_is_refused(shape: tuple) -> None:
+    with pytest.raises(BotorchTensorDimensionError, match=r"2 columns.*got shape"):
+        to_tensor(torch.zeros(shape), Space(DECISIONS, CONTEXTS).contexts, "c")
+
+
+def test_a_tensor_of_one_row_needs_no_second_dimension() -> None:
+    contexts = Space(DECISIONS, CONTEXTS).contexts
+    row = torch.tensor([40.0, 2.0])
+    assert to_tensor(row, contexts, "c").tolist() == [[40.0, 2.0]]
+    assert to_tensor(row.unsqueeze(0), contexts, "c").tolist() == [[40.0, 2.0]]
+
+
+def test_outcomes_are_numbers_a_column_a_tensor_or_nothing() -> None:
+    assert to_outcomes(None, "profit") is None
+    tensor = torch.tensor([[1.0], [2.0]])
+    assert to_outcomes(tensor, "profit") is tensor
+    for given in ([1, 2.5], {"profit": [1, 2.5], "cost": [0, 0]}):
+        found = to_outcomes(given, "profit")
+        assert found is not None and found.tolist() == [1.0, 2.5]
+    with pytest.raises(InputDataError, match="no column `profit`, got"):
+        to_outcomes({"cost": [0]}, "profit")
 
 
 def test_columns_of_a_table_have_one_length() -> None:
