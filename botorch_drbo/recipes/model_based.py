@@ -360,6 +360,7 @@ class ModelBasedRecipe(Recipe):
         if reached is False:
             warn_of_the_surest(feasible, self.feasibility)
         rivals, origin = rivals_of(x, observed, chance, candidates)
+        ball = problem.ball(contexts.points)
         return Recommendation(
             x=x,
             objective=value.item(),
@@ -374,6 +375,7 @@ class ModelBasedRecipe(Recipe):
             stability=against_rivals(
                 problem, listed or contexts, joint, x, rivals, origin, seed=seed
             ),
+            radius=ball.radius.item() if ball.has_radius else None,
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),

@@ -106,7 +106,7 @@ def _lead(found: Findings) -> str:
     row = row_words(best.x.to_dict("records")[0])
     moved = found.reach(1.0)
     shift = "as badly as the recipe allows for"
-    if best.stability is not None:
+    if found.has_radius:
         shift = "as far as was taken to be possible"
     if moved:
         shift = f"(on average by {moved})"

@@ -44,7 +44,7 @@ class Findings:
         profile: Its worst case by radius, or why there is none.
         steps: Where the profile is known: multiples of the radius, or shares of the
             weight if the recipe has no radius.
-        has_radius: Whether it has one.
+        radius: That one; zero if there is none.
         policies: For each context column the decision by its value, or why not.
         slices: One for each decision variable.
         importance: Which columns matter.
@@ -61,7 +61,7 @@ class Findings:
     best: NamedRecommendation
     profile: RobustnessProfile | str
     steps: tuple[float, ...]
-    has_radius: bool
+    radius: float
     policies: dict[str, pd.DataFrame] | str
     slices: list[Slice]
     importance: Importance
@@ -129,7 +129,7 @@ class Findings:
             )
             for column in range(space.d_x)
         ]
-        own = 0.0 if found.stability is None else found.stability.radius
+        own = found.radius or 0.0
         steps = MULTIPLES if own > 0.0 else SHARES
         # Total variation counts weight twice: where it leaves and where it goes.
         radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
@@ -156,7 +156,7 @@ class Findings:
             best=best,
             profile=profile,
             steps=steps,
-            has_radius=own > 0.0,
+            radius=own,
             policies=_or_why(lambda: policies(optimizer, reference, **given)),
             slices=slices if tensors.maximize else [s.mirrored() for s in slices],
             importance=importance(model, space, reference),
@@ -168,11 +168,16 @@ class Findings:
             date=datetime.now(),
         )
 
+    @property
+    def has_radius(self) -> bool:
+        """Whether the recipe has a radius above zero."""
+        return self.radius > 0.0
+
     def reach(self, times: float) -> str | None:
         """How far the contexts move at a multiple of the radius, if it has units."""
-        if self.best.stability is None or self.moved_by is None:
+        if not self.has_radius or self.moved_by is None:
             return None
-        return self.moved_by(times * self.best.stability.radius)
+        return self.moved_by(times * self.radius)
 
     @property
     def row_name(self) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.report import policies, write_report
@@ -252,6 +253,18 @@ def test_a_picture_of_a_category_has_no_line_and_no_band(mixed: Findings) -> Non
         True,
     }
     assert "measured limits (" not in text
+
+
+def test_a_decision_without_a_rival_has_its_radius_all_the_same() -> None:
+    opt = one_context(1, "wdrbo_exact", radius=0.1)
+    X, C = torch.rand(2, 6, 1, generator=torch.Generator().manual_seed(3)).double()
+    opt.tell(X, C, X, constraints=-1.0 - X, closes_pending=False)  # none meets it
+    with pytest.warns(BotorchWarning, match="No decision was found"):
+        found = Findings.of(opt, q=1)
+    assert found.best.stability is None and found.radius == pytest.approx(0.1)
+    text = check_sound(page(found)).text
+    assert "has no radius" not in text
+    assert "if the contexts shift (on average by 0.1 of c)" in text
 
 
 def test_a_radius_by_column_is_said_in_its_units() -> None:
