@@ -110,7 +110,9 @@ def test_what_is_no_object_of_the_class_is_not_registered(
     ):
         with pytest.raises(InputDataError, match=f"The class {some.__name__}.*object"):
             register(some)
-        with pytest.raises(InputDataError, match=f"subclass of {kind.__name__}, got a func"):
+        with pytest.raises(
+            InputDataError, match=f"subclass of {kind.__name__}, got a func"
+        ):
             register(lambda: None)
     with pytest.raises(InputDataError, match="by a string, got 3"):
         known[3] = next(iter(known.values()))

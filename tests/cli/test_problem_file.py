@@ -159,7 +159,11 @@ def test_a_file_is_not_overwritten_without_being_asked(data: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
-        ("a,b,gain\n1,2,3\n2,3,4\n", [], "looks like that of an outcome. Write --outcome"),
+        (
+            "a,b,gain\n1,2,3\n2,3,4\n",
+            [],
+            "looks like that of an outcome. Write --outcome",
+        ),
         ("a,b,yield\n1,3,3\n2,5,4\n", [], "do you choose, and which do you meet"),
         (FARM, ["--outcome", "yeild"], "Did you mean `yield`"),
         (FARM, ["--contexts", "rian"], "Did you mean `rain`"),
