@@ -73,7 +73,7 @@ def radius_section(found: Findings) -> Markup:
     head = ["radius, times" if found.has_radius else "share of cases"]
     head += [*units, f"worst-case {best.outcome}"]
     meaning = (
-        f"Radius 1 is the recipe's own. Searched was {best.searched}."
+        f"Radius 1 is that of the recommendation. Searched was {best.searched}."
         if found.has_radius
         else ""
     )
