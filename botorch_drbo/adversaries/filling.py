@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from math import ceil, log2, prod
+from math import prod
 
 import torch
 from torch import Tensor
@@ -14,7 +14,6 @@ from botorch_drbo.sampling import sobol
 _MAX_CORNER_DIMENSIONS = 6
 _MAX_LISTED = 4096  # combinations of values that are all looked at
 _MAX_COMBINED = 64  # the same, each with a sample of the other columns
-_FEW_COMBINED = 8  # up to so many have the whole sample, more share as many contexts
 
 
 def filling(box: Tensor, values: Values, seed: int) -> Tensor:
@@ -23,8 +22,7 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     A Sobol set and the corners of the continuous columns, with each combination of the
     listed values of the other columns (a full factorial design). Where these are too
     many, the column with the most values takes the values nearest to Sobol points
-    instead, then the next one. With more than eight combinations the sample of each is
-    smaller, so that their number does not multiply the cost of a worst case.
+    instead, then the next one.
     """
     d_c = box.shape[-1]
     # Full factorial of the listed values, times a Sobol set of the other columns.
@@ -34,12 +32,14 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     ):
         del listed[max(listed, key=lambda j: len(listed[j]))]
     continuous = [j for j in range(d_c) if j not in listed]
-    unit = torch.empty(1, 0)
-    if continuous:
-        halvings = ceil(log2(max(1.0, prod(map(len, listed.values())) / _FEW_COMBINED)))
-        num = 2 ** (6 + min(len(continuous), 3) - halvings)
-        unit = sobol(num, len(continuous), seed)
-    if 0 < len(continuous) <= _MAX_CORNER_DIMENSIONS:
+    unit = (
+        sobol(64 * 2 ** min(len(continuous), 3), len(continuous), seed)
+        if continuous
+        else None
+    )
+    if unit is None:
+        unit = torch.empty(1, 0)
+    elif len(continuous) <= _MAX_CORNER_DIMENSIONS:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=len(continuous))))
         unit = torch.cat([unit, corners.to(unit)])
     points = torch.lerp(box[0, continuous], box[1, continuous], unit.to(box))  # m x f

@@ -575,19 +575,6 @@ def test_all_combinations_of_few_values_are_looked_at() -> None:
     assert len(filling(box, many, seed=0)) < 1000  # 4,900 are too many
 
 
-@pytest.mark.parametrize("num", [8, 9, 30, 64])
-def test_many_values_share_as_many_contexts_as_eight(num: int) -> None:
-    box = torch.tensor([[0.0, 2.0], [num - 1.0, 4.0]]).double()
-    points = filling(box, {0: tuple(map(float, range(num)))}, seed=0)
-    each = [points[points[:, 0] == value, 1] for value in range(num)]
-    assert sum(map(len, each)) == len(points) <= 8 * 128 + 2 * num
-    for column in each:  # all alike, both ends, no gap
-        assert torch.equal(column, each[0])
-        ordered = column.sort().values
-        assert ordered[0] == 2.0 and ordered[-1] == 4.0
-        assert len(column) >= 18 and ordered.diff().max() < 0.3
-
-
 def test_a_box_without_spread_in_one_column_is_searched_in_the_other() -> None:
     box = torch.tensor([[1.0, 0.0], [1.0, 1.0]]).double()
     sampled = filling(box, {}, seed=0)[:, 1].sort().values
