@@ -66,8 +66,8 @@ class Evaluations:
             )
         if (self.num is None) is (self.total is None):
             raise InputDataError(
-                "Say either `num`, how many evaluations end in this call, or `total`, "
-                "how many trials the run shall have at its end."
+                "Give either `num`, how many evaluations end in this call, or `total`, "
+                "how many trials the run has at its end."
             )
         for name in ("num", "total", "parallel"):
             if (value := getattr(self, name)) is not None:

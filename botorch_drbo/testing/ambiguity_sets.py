@@ -47,6 +47,7 @@ class AmbiguitySetContract:
     radius, other units of the scores, gradients, dtypes, batches, bad input, storing.
 
     Example:
+        >>> from botorch_drbo.testing import AmbiguitySetCase, AmbiguitySetContract
         >>> from botorch_drbo.ambiguity import KullbackLeibler
         >>> class TestMySets(AmbiguitySetContract):
         ...     cases = [

@@ -51,6 +51,7 @@ class PolicyCase:
             decision need not lower the value beside it.
 
     Example:
+        >>> from botorch_drbo.testing import PolicyCase
         >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> case = PolicyCase("careful", ConfidenceBound(beta=1.0))
         >>> sorted(case.adversaries)[:4]
@@ -104,6 +105,7 @@ class PolicyContract:
     decisions, storing, refusals in words, options that are explained.
 
     Example:
+        >>> from botorch_drbo.testing import PolicyCase, PolicyContract
         >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> class TestMyPolicies(PolicyContract):
         ...     cases = [PolicyCase("confidence_bound", ConfidenceBound())]

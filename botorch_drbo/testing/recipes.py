@@ -35,6 +35,7 @@ class RecipeCase:
             as they are given.
 
     Example:
+        >>> from botorch_drbo.testing import RecipeCase
         >>> from botorch_drbo.recipes import make_recipe
         >>> options = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
         >>> RecipeCase("mine", make_recipe("wdrbo", **options)).recipe.name
@@ -114,6 +115,7 @@ class RecipeContract:
     storing, degenerate data, bad arguments and options.
 
     Example:
+        >>> from botorch_drbo.testing import RecipeCase, RecipeContract
         >>> class TestMyRecipes(RecipeContract):
         ...     cases: list[RecipeCase] = []  # your cases
     """
