@@ -185,10 +185,11 @@ def test_contexts_are_listed_where_each_unknown_column_is_discrete() -> None:
 
 
 @pytest.mark.parametrize(("num", "listed"), [(4096, True), (4097, False)])
-def test_long_lists_of_contexts_are_none(num: int, listed: bool) -> None:
+def test_long_lists_are_none(num: int, listed: bool) -> None:
     box = rows([0.0], [num - 1.0])
-    space = SearchSpace(SPACE.bounds, box, context_categories={0: num})
+    space = SearchSpace(box, box, categories={0: num}, context_categories={0: num})
     assert (space.listed_contexts is not None) == listed
+    assert (all_decisions(space) is not None) == listed
 
 
 def test_all_decisions_are_those_that_are_feasible() -> None:
