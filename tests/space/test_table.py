@@ -11,7 +11,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo import Category, Integer, Space
+from botorch_drbo import Category, Integer, LinearConstraint, Ordinal, Space
 from botorch_drbo.space.table import as_columns, to_frame, to_tensor
 
 SPACE = Space(
@@ -131,3 +131,16 @@ def test_an_index_of_a_category_is_a_whole_number_of_the_list() -> None:
 def test_a_space_prints_its_names() -> None:
     words = "Space(decisions=['stock', 'price'], contexts=['demand', 'weather'], "
     assert repr(SPACE) == words + "outcome='outcome')"
+
+
+def test_an_ordinal_is_itself_up_to_a_millionth_of_its_smallest_step() -> None:
+    grams = {"grams": Ordinal([0.001, 0.002, 0.5])}
+    row = torch.tensor([[0.002 + 5e-10]], dtype=torch.double)
+    assert to_tensor(row, grams, "x").tolist() == [[0.002]]
+    for between in (0.0015, 0.002 + 2e-9):
+        with pytest.raises(InputDataError, match="one of"):
+            to_tensor({"grams": [0.5, between]}, grams, "x")
+
+
+def test_both_sides_of_a_constraint_may_be_equal() -> None:
+    assert LinearConstraint({"price": 1}, lower=2.0, upper=2.0).lower == 2.0
