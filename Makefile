@@ -107,4 +107,4 @@ coverage: $(STAMP)  ## lines and branches that the tests without the slow ones r
 	$(PYTEST) -m 'not slow' --cov=botorch_drbo --cov-branch --cov-report=term
 
 clean:  ## remove what was built; .venv stays
-	rm -rf build dist docs/tutorials docs/api/classes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/tutorials docs/api/classes docs/api/recipes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis

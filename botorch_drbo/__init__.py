@@ -1,6 +1,6 @@
 """Distributionally robust Bayesian optimisation for BoTorch.
 
-Choose decisions whose outcome also depends on a context that nobody controls.
+It chooses decisions whose outcome also depends on a context that nobody controls.
 """
 
 from importlib import import_module
@@ -39,7 +39,7 @@ _HOMES |= dict.fromkeys(("NamedOptimizer", "RobustOptimizer"), "optimizer")
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first asked for.
+    """Import a name when it is first used.
 
     So `import botorch_drbo.acquisition` brings neither optimiser nor algorithms, and
     `import botorch_drbo` nothing at all.

@@ -1,4 +1,4 @@
-"""Old names: where each leads to now, and the warning that says so."""
+"""Old names, their successors, and the deprecation warning."""
 
 from __future__ import annotations
 
@@ -104,6 +104,6 @@ def renamed_attribute(old: str, new: str) -> property:
 
 
 def _warn(old: str, new: str, *, depth: int) -> None:
-    """Warn at the line that reads the name, so many calls above the caller."""
+    """Warn at the user's line that reads the name."""
     message = f"`{old}` is deprecated: use `{new}`."
     warnings.warn(message, DeprecationWarning, stacklevel=2 + depth)

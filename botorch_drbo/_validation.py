@@ -257,7 +257,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 
 class Registry(UserDict[str, _Entry]):
-    r"""Objects by name; what is no object of the right class is refused.
+    r"""Objects by name; an object of another class is an error.
 
     Args:
         kind: The class of the objects.

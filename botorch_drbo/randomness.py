@@ -1,4 +1,4 @@
-"""Seeds that are derived, never shared: the caller's generators are left alone.
+"""Derived seeds: the state of the caller's generators does not change.
 
 The same holds for torch's default dtype, in which Sobol points, priors and constraints
 are made before they are brought to the dtype of the data.

@@ -18,7 +18,6 @@ from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
     gallery,
     inventories,
     name_links,
-    recipe_page,
     root_pages,
     table_breaks,
     versions_page,
@@ -65,7 +64,6 @@ bibtex_default_style = "alpha"
 bibtex_reference_style = "author_year"
 
 
-(DOCS / "api" / "recipes.md").write_text(recipe_page.page())
 versions_page.PAGE.write_text(versions_page.page())
 api_pages.write()
 root_pages.write()

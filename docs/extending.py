@@ -28,6 +28,33 @@ from botorch_drbo.recipes import RECIPES, RobustRecipe
 
 # [set]
 @final
+class Contamination(AmbiguitySet):
+    """All q = (1 - radius) p + radius r: a share of the days may be anything."""
+
+    knows_positions: ClassVar[bool] = False  # the distance ignores where contexts lie
+    finite_at_zero: ClassVar[bool] = True  # a little radius does a little harm
+    keeps_support: ClassVar[bool] = False  # contexts of weight zero may get mass
+    reaches_unseen: ClassVar[bool] = True  # and so may contexts outside the list
+    holds_reference = True  # p is in the set at every radius
+
+    def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        share = radius.clamp_max(1.0)  # ... x 1
+        lowest, where = values.min(-1, keepdim=True)
+        point = torch.zeros_like(values).scatter(-1, where, 1.0)
+        loss = (weights * (values - lowest)).sum(-1)  # of the value, by unit of radius
+        return Solution(
+            weights=(1 - share) * weights + share * point,
+            multiplier=torch.where(radius.squeeze(-1) < 1, loss, 0.0),
+        )
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        p, q = check_distributions(p, q)
+        kept = torch.where(p > 0, q / p, torch.inf).amin(-1)
+        return (1 - kept).clamp_min(0.0)
+
+
+# [second set]
+@final
 class Hellinger(AmbiguitySet):
     """All q with sum_i (sqrt(q_i) - sqrt(p_i))^2 <= radius, a number from 0 to 2.
 

@@ -1,6 +1,12 @@
 """What is in extending.py, put to the tests that the library's own classes pass."""
 
-from extending import CautiousMean, Hellinger, HellingerBall, MeanLessDeviation
+from extending import (
+    CautiousMean,
+    Contamination,
+    Hellinger,
+    HellingerBall,
+    MeanLessDeviation,
+)
 
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.testing import (
@@ -21,7 +27,10 @@ SHORT = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
 
 
 class TestSets(AmbiguitySetContract):
-    cases = (AmbiguitySetCase("hellinger", lambda radius, n: Hellinger(radius)),)
+    cases = (
+        AmbiguitySetCase("contamination", lambda radius, n: Contamination(radius)),
+        AmbiguitySetCase("hellinger", lambda radius, n: Hellinger(radius)),
+    )
 
 
 class TestAcquisitionFunctions(AcquisitionContract):

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from scipy.optimize import linprog
 
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries import ADVERSARIES
@@ -68,8 +69,21 @@ def registered():
             registry.pop(key)
 
 
-class TestHellinger(AmbiguitySetContract):
-    cases = [AmbiguitySetCase("hellinger", lambda radius, n: yours.Hellinger(radius))]
+class TestSets(AmbiguitySetContract):
+    cases = [
+        AmbiguitySetCase("contamination", lambda r, n: yours.Contamination(r)),
+        AmbiguitySetCase("hellinger", lambda r, n: yours.Hellinger(r)),
+    ]
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.3, 1.0, 1.5])
+def test_contamination_is_a_linear_program(radius: float) -> None:
+    f = torch.tensor([2.0, -1.0, 0.5, 4.0], dtype=torch.double)
+    p = torch.tensor([0.5, 0.0, 0.3, 0.2], dtype=torch.double)
+    bounds = [(a, 1) for a in ((1 - min(radius, 1.0)) * p).tolist()]
+    lowest = linprog(f.tolist(), A_eq=[[1.0] * 4], b_eq=[1.0], bounds=bounds)
+    found = yours.Contamination(radius).worst_case(f, p)
+    assert found.value.item() == pytest.approx(lowest.fun)
 
 
 class TestHellingerBall(AdversaryContract):

@@ -234,7 +234,7 @@ acqf, plain = robust_ucb(model, C), robust_ucb(model, C, radius=0.0)
 # ## $L(x)$, made visible
 #
 # Take two decisions and draw their upper confidence bound over all contexts. The
-# straight line is the tangent at the context where the curve is steepest: its slope is
+# thick line is the tangent at the context where the curve is steepest: its slope is
 # $L(x)$. If the contexts of the future move by $\varepsilon$ on average, then the
 # expected score can fall by at most $\varepsilon L(x)$: much for the steep curve, less
 # for the flatter one.
@@ -257,10 +257,11 @@ for i, x in enumerate(pair):
     ax.plot(
         at + reach,
         height + slope * reach,
-        color=COLOURS[i],
+        color="0.8",
         linewidth=6,
-        alpha=0.4,
         solid_capstyle="butt",
+        zorder=0,
+        label="tangent where it is steepest" if i == 1 else None,
     )
     ax.plot(at, height, "o", color=COLOURS[i], markersize=6)
 ax.plot(
@@ -274,7 +275,7 @@ ax.plot(
 )
 ax.set_xlabel("temperature c")
 ax.set_ylabel("upper confidence bound of f(x, c)")
-ax.legend(frameon=False)
+ax.legend(frameon=False, loc="upper left")
 ax.margins(x=0)
 plt.show()
 

@@ -305,7 +305,16 @@ multiples = torch.logspace(-2, 4, 9 if SMOKE_TEST else 41).double()
 fig, ax = plt.subplots(figsize=(6.6, 4.0), layout="constrained")
 for i, (name, ambiguity) in enumerate(SETS.items()):
     value = ambiguity.worst_case(f, p, radius=multiples * ambiguity.radius).value
-    ax.plot(multiples, value, color=COLOURS[i], linestyle=DASHES[i], label=name)
+    ax.plot(
+        multiples,
+        value,
+        color=COLOURS[i],
+        linestyle=DASHES[i],
+        marker="os^Dv*X"[i],
+        markersize=4,
+        markevery=(2 + i % 3, 3),
+        label=name,
+    )
 for floor, text in (
     (f.min(), "worst temperature of all"),
     (f[seen].min(), "worst temperature seen"),

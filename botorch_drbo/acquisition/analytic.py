@@ -1,4 +1,4 @@
-"""What is computed from a model's posterior over contexts shares: it, and pending."""
+"""The base of acquisition functions on a posterior over contexts; pending decisions."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     @abstractmethod
     def _prepare(self, joint: Tensor | None) -> None:
-        """Compute what else follows from the model.
+        """Compute what depends on the model beside the posterior.
 
         Args:
             joint: Pending decisions, each with the contexts that stand for its own,
@@ -151,7 +151,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return max(_NEGLIGIBLE * scale, torch.finfo(dtype).tiny)
 
     def _refresh(self) -> None:
-        """Compute again what was made of numbers that have changed since."""
+        """Recompute what depends on tensors that have changed."""
         if not self._made_of.same():
             self._condition(self.X_pending)
 
@@ -220,15 +220,15 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return found
 
     def _paid_by_all(self, X: Tensor) -> Tensor:
-        """What each decision of a call ``b x 1 x d_x`` pays for all of them."""
+        """The part of the cost of ``b x 1 x d_x`` decisions that all of them share."""
         return X.new_zeros(())
 
     def _repulsion(self, X: Tensor) -> Tensor:
-        """What keeps ``b x d_x`` decisions from pending ones: ``b``, or ``b x S``."""
+        """The penalty for being near a pending decision: ``b``, or ``b x S``."""
         return X.new_zeros(())
 
     def _over_models(self, values: Tensor) -> Tensor:
-        """One value of those of each model of an ensemble, ``b x S`` to ``b``."""
+        """Combine the values of an ensemble's models, ``b x S`` to ``b``."""
         return values.mean(-1)
 
     def _one_after_another(self, X: Tensor) -> Tensor:
@@ -267,5 +267,5 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         """
 
     def _ranking(self, X: Tensor) -> Tensor:
-        """Cheaper numbers in nearly the same order, without a graph."""
+        """A cheaper score with nearly the same ranking, without a graph."""
         return self.values(X)

@@ -1,4 +1,4 @@
-"""What all confidence-bound acquisition functions share: score, view, repulsion."""
+"""The base of all confidence-bound acquisition functions: score, view, repulsion."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
         beta: The squared width of the confidence bound, BoTorch's convention.
         context_set: The reference distribution of the context.
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta or misspecification, or a context set that is
@@ -210,7 +211,8 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
 
     @property
     def _has_no_width(self) -> bool:
-        """Whether the bound is known to be the mean, without a look at the device."""
+        """Whether the bound is known to be the mean, without reading from the
+        device."""
         return bool(
             _device.on_cpu(self.beta) and not self.beta and not self.misspecification
         )
@@ -245,7 +247,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         return self.beta.sqrt() + enlargement.to(self.beta)
 
     def _find_precision(self) -> Tensor:
-        """What the model says of its noise: a scalar, or one for each model, ``S``."""
+        """The noise precision of the model: a scalar, or one for each model, ``S``."""
         precision = noise_precision(self.model)  # m, or S of an ensemble
         if not self.ensemble:
             precision = precision[_used_outputs(self.posterior_transform)].sum()
@@ -264,7 +266,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
 
 
 def _used_outputs(transform: PosteriorTransform | None) -> Tensor | slice:
-    """The outputs that a linear transform looks at."""
+    """The outputs that a linear transform uses."""
     if transform is None:
         return slice(None)
     if isinstance(transform, ScalarizedPosteriorTransform):

@@ -46,7 +46,8 @@ class qDistributionallyRobustUCB(PathwiseBatchAcquisitionFunction):
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` scores and the weights to ``...``.
         X_pending: Decisions ``m x d_x`` that are being evaluated.
-        options: The options of every average over paths; see ``PathOptions``.
+        options: The options of every average over paths:
+            ``botorch_drbo.acquisition.options.PathOptions``.
 
     Raises:
         InputDataError: A negative beta, a wrong context set or objective, or a

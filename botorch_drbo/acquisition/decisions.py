@@ -1,4 +1,4 @@
-"""What every acquisition function of decisions alone shares: columns, and pending."""
+"""The base of acquisition functions over decisions: columns, pending decisions."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
             cls.__signature__ = with_options(cls)
 
     def __call__(self, X: Tensor) -> Tensor:
-        """Evaluate outside inference mode too: what is cached on the way stays."""
+        """Evaluate outside inference mode, because cached tensors are used again."""
         if not torch.is_inference_mode_enabled():
             return super().__call__(X)
         with torch.inference_mode(False), torch.no_grad():
@@ -192,7 +192,7 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
             )
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Moves reach everything; casts leave alone what belongs to the model."""
+        """Move all tensors to a device; do not change the dtype of the model."""
 
         def moved(tensor: Tensor) -> Tensor:
             return tensor.to(fn(tensor.new_empty(0)).device)

@@ -1,4 +1,4 @@
-r"""EDRBO: a confidence bound of an ensemble, less what its models disagree about."""
+r"""EDRBO: a confidence bound of an ensemble minus the disagreement of its models."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         penalty: The weight :math:`\kappa` of the disagreement.
         penalty_over: "decision" for one penalty per decision, "batch" for the largest
             among all decisions of a call.
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, penalty or misspecification, another word for
@@ -149,7 +150,7 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         for part in (mean, variance.clamp_min(self.min_variance).sqrt()):
             of_model = part @ weights  # b x S
             squared = squared + (of_model - of_model.mean(-1, keepdim=True)).square()
-        # Models that agree have no slope to disagree by.
+        # Where models agree the deviation has no slope.
         return squared.clamp_min(self.min_variance).sqrt().amax(-1)
 
     def _paid_by_all(self, X: Tensor) -> Tensor:

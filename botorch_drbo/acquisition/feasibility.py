@@ -135,7 +135,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Look at the contexts through each constraint's posterior."""
+        """Prepare the posterior of each constraint at the contexts."""
         with torch.inference_mode(False):  # it is kept
             contexts = self.context_set.points
             self._views = [

@@ -38,7 +38,8 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: The ambiguity set and the weights ``a`` and ``b``.
         step: ``h``, in units of the radius.
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, a step that is not positive, a wrong

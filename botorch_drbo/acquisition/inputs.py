@@ -1,4 +1,4 @@
-"""Checks of what every acquisition function over contexts is made of."""
+"""Checks of the arguments that all acquisition functions over contexts have."""
 
 from __future__ import annotations
 

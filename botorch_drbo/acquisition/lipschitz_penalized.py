@@ -55,7 +55,9 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
     expected regret*: without the gradient, an optimiser stops before the maximum,
     nearer to the plain expectation (newsvendor, 30 rounds, Adam: 2.35 without the
     gradient, 4.36 with it). If both start from the same points and use L-BFGS-B, there
-    is no difference (20 rounds: 2.42 and 2.44).
+    is no difference (20 rounds: 2.42 and 2.44). Where the steepest context changes the
+    value has a kink: BoTorch may warn that a line search failed there, and what it
+    found is valid.
 
     With ``misspecification`` the score is that of ``EnlargedConfidenceUCB``, and its
     slope enters the penalty: WDRBO for a model that may be wrong.
@@ -73,7 +75,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
             support=...)`` with the points of the context set, or 128 points that
             represent a larger set; with one context column and an RBF kernel in it, one
             step on a grid of 384.
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, misspecification or radius, bounds
@@ -86,6 +89,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         >>> from botorch.models import SingleTaskGP
         >>> from botorch_drbo import ContextSet
         >>> from botorch_drbo.acquisition import LipschitzPenalizedUCB
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)  # of each column
         >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
         >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
         >>> acqf = LipschitzPenalizedUCB(
@@ -93,10 +97,12 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         ...     beta=2.25,
         ...     context_set=ContextSet.empirical(Z[:, 1:]),
         ...     radius=0.1,
-        ...     context_bounds=torch.tensor([[0.0], [1.0]], dtype=torch.double),
+        ...     context_bounds=unit,
         ... )
-        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
-        torch.Size([5])
+        >>> from botorch.optim import optimize_acqf
+        >>> x, _ = optimize_acqf(acqf, bounds=unit, q=1, num_restarts=2, raw_samples=16)
+        >>> x.shape
+        torch.Size([1, 1])
 
     [Micheli2025wdrbo]_, eq. 13. There beta multiplies sigma itself (their 1.5 is
     ``beta=2.25`` here), and their code treats ``L`` as a constant in the gradient.
@@ -152,7 +158,8 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         self.lipschitz = without_inference_tensors(lipschitz)
 
     def _search(self, bounds: Tensor, scales: Tensor | None) -> LipschitzConstant:
-        """By default; one step on a fine grid does where slopes have no kinks."""
+        """The default search; one step on a fine grid suffices if slopes have no
+        kinks."""
         options = {}
         if self.observed.smooth and bounds.shape[-1] == 1:
             options = {"num_sobol": _FINE_GRID, "num_starts": 1, "num_ascent_steps": 1}
@@ -168,7 +175,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         return self._penalized(X, self._steepest)
 
     def _ranking(self, X: Tensor) -> Tensor:
-        """From above: without a climb, and from a coarser set of contexts."""
+        """An upper estimate, without a climb and from a coarser set of contexts."""
         candidates = slice(self.context_set.num_points, None, COARSER)
 
         def steepest(here: LocalMoments) -> Tensor:

@@ -66,7 +66,8 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
         X_pending: Decisions ``m x d_x`` that are being evaluated.
-        options: The options of every average over paths; see ``PathOptions``.
+        options: The options of every average over paths:
+            ``botorch_drbo.acquisition.options.PathOptions``.
 
     Raises:
         InputDataError: No decisions tried or bad entries, a wrong context set or

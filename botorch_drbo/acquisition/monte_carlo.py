@@ -66,7 +66,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             ``ModelEnsemble``, whose members have an equal share of the paths.
         context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
         objective: Collapses ``... x n`` values and the weights to ``...``.
-        options: The options of every average over paths; see ``PathOptions``.
+        options: The options of every average over paths:
+            ``botorch_drbo.acquisition.options.PathOptions``.
 
     Raises:
         InputDataError: A wrong context set or objective, or a count below one.
@@ -136,7 +137,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Compute what a utility needs of the model beside the paths."""
+        """Compute what a utility needs beside the paths."""
 
     def _condition(self, pending: Tensor | None) -> None:
         # Constants for the optimiser: the best pending utility on each path.
@@ -172,7 +173,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return self._over_paths(self._utilities(X).amax(-1))
 
     def _over_paths(self, best: Tensor) -> Tensor:
-        """From what each path makes of the batches, ``S x b``, to their values."""
+        """From the utility of the batches on each path, ``S x b``, to their values."""
         if self._pending_utility is not None:
             best = torch.maximum(best, self._expand_like(self._pending_utility, best))
         return best.mean(0)
@@ -184,7 +185,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         return known.to(best).reshape(len(known), *missing, *known.shape[1:])
 
     def _utilities(self, X: Tensor) -> Tensor:
-        """What each decision is worth on each path: ``b x q x d_x`` to ``S x b x q``.
+        """The utility of each decision on each path: ``b x q x d_x`` to ``S x b x q``.
 
         In blocks of decisions and paths, whose values at all contexts fit the budget.
         """

@@ -1,4 +1,4 @@
-"""What the acquisition functions of one family have in common: names and types."""
+"""The common options of each family of acquisition functions, with their types."""
 
 from __future__ import annotations
 

@@ -81,8 +81,11 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         ...     objective=UncertaintyObjective.gen(TotalVariation(0.5)),
         ...     seed=0,
         ... )
-        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
-        torch.Size([5])
+        >>> from botorch.optim import optimize_acqf
+        >>> box = torch.tensor([[0.0], [1.0]], dtype=torch.double)  # of decisions alone
+        >>> x, _ = optimize_acqf(acqf, bounds=box, q=1, num_restarts=2, raw_samples=16)
+        >>> x.shape
+        torch.Size([1, 1])
 
     TS-BOCU [Tay2024bocu]_. There a path is a draw from the joint posterior at all pairs
     of a finite set; here it is a function, so that the decision may be continuous.

@@ -43,7 +43,8 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
             to which the adversary may move probability as well. For each decision only
             the one with the lowest score counts, so they are only for sets that ignore
             distances between contexts (``knows_positions`` is false).
-        options: The options of every confidence bound; see ``ConfidenceBoundOptions``.
+        options: The options of every confidence bound:
+            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta, a wrong context set or objective, or outside
@@ -67,8 +68,11 @@ class DistributionallyRobustUCB(RobustAcquisitionFunction):
         ...     context_set=ContextSet.empirical(Z[:, 1:]),
         ...     objective=UncertaintyObjective(FullSimplex()),
         ... )
-        >>> acqf(torch.rand(5, 1, 1, dtype=torch.double)).shape
-        torch.Size([5])
+        >>> from botorch.optim import optimize_acqf
+        >>> box = torch.tensor([[0.0], [1.0]], dtype=torch.double)  # of decisions alone
+        >>> x, _ = optimize_acqf(acqf, bounds=box, q=1, num_restarts=2, raw_samples=16)
+        >>> x.shape
+        torch.Size([1, 1])
 
     [Kirschner2020drbo]_; the confidence bound is that of [Srinivas2010gpucb]_.
     """

@@ -1,8 +1,8 @@
-r"""Which contexts, and how their distribution may change.
+r"""Adversaries: the expected contexts, and how their distribution may change.
 
 An adversary turns what was observed into the two problems of a round: the one whose
 worst case the search maximises over a list of contexts, and the one whose worst case a
-recommendation promises, over the whole box where the set reaches it.
+recommendation reports, over the whole box where the set reaches it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The distance between contexts that a Wasserstein ball is made of."""
+"""The distance between contexts that defines a Wasserstein ball."""
 
 from __future__ import annotations
 

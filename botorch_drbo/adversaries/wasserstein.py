@@ -46,10 +46,10 @@ class WassersteinBall(Adversary):
         radius: A number, a schedule in the number of contexts seen, or a rule in the
             contexts themselves, in units of the context box scaled to ``[0, 1]^d_c``;
             ``"spread"`` for the default; or a dictionary with a radius for each column
-            that may move, in its own units: of a category the share of the weight that
-            may change it, of a logarithmic variable a factor. Columns without names are
-            ``c1, c2, ...``. ``"sd"`` is a radius by column too, one standard deviation
-            of the contexts seen in each.
+            that may move, in its own units: for a category the share of cases in which
+            it may change, for a logarithmic variable a factor. Columns without names
+            are ``c1, c2, ...``. ``"sd"`` is a radius by column as well, one standard
+            deviation of the contexts seen in each.
         num_candidates: Sobol contexts in the context bounds to which probability may
             move, beside the contexts of the distribution itself. Where a column does
             not move there are at least eight for each of its values.

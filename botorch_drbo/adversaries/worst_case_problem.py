@@ -1,4 +1,4 @@
-"""The worst case of a recommendation as a problem: what it is a minimum over."""
+"""The worst case of a recommendation: over which contexts and which set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between a set and its solver: numbers without a graph in, a graph around them."""
+"""The link between a set and its solver: detached inputs, differentiable results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def in_float64(
     weights: Tensor,
     radius: Tensor,
 ) -> _Found:
-    r"""Let a solver see the problem in float64, without a graph.
+    r"""Call a solver in float64, without a graph.
 
     Args:
         solve: From scores ``... x n``, weights ``... x n`` that sum to one and radii
@@ -162,7 +162,7 @@ def _reference_gradient(solution: Solution, name: str) -> Tensor:
 
 
 def _direction(solution: Solution) -> Tensor:
-    """The direction, of a solution that was asked for with one."""
+    """The direction of a solution that must have one."""
     if solution.direction is None:
         raise RuntimeError("`solve_with_direction` returned no `direction`.")
     return solution.direction

@@ -1,4 +1,4 @@
-"""Scores in order: the one step that the sorted sets spend their time on."""
+"""Sorting of scores, which takes most of the time of the sets that sort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores brought to one scale before a solver sees them."""
+"""Scores are scaled to a range of one before they are solved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rare cases, looked for first, so that the usual one does not pay for them."""
+"""Checks for rare cases, so that the usual case does not pay for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from botorch_drbo import _device
 
 
 def may_hold(condition: Tensor) -> bool:
-    """Whether a condition holds anywhere; on a GPU, where asking waits, always."""
+    """Whether a condition holds anywhere; True on a GPU, where the check would wait."""
     return not _device.on_cpu(condition) or bool(condition.any())
 
 

@@ -1,4 +1,4 @@
-"""What every ambiguity set promises, and the gradients that all of them share."""
+"""The base class of ambiguity sets, with their gradients."""
 
 from __future__ import annotations
 
@@ -297,10 +297,11 @@ class AmbiguitySet(Module, ABC):
             )
 
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Append what the adversary may use beside the contexts; nothing, usually.
+        """Append the atoms that the adversary may use beside the contexts; usually
+        none.
 
-        The solver sees these atoms like all others. They are left out of the weights
-        that the user gets.
+        The solver treats these atoms like all others. The weights returned to the user
+        do not contain them.
         """
         return values, weights
 

@@ -1,4 +1,4 @@
-"""The minimax approximation: the mean of a lower and an upper line."""
+"""The minimax approximation: the mean of a lower and an upper linear bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A set whose radius is to be chosen, and what makes one for any contexts."""
+"""A set whose radius is to be chosen, or a function that makes one for contexts."""
 
 from __future__ import annotations
 

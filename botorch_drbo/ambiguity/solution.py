@@ -1,4 +1,4 @@
-"""What a worst-case problem is answered with: inside by a solver, outside by a set."""
+"""The result of a worst-case problem: of a solver, and of a set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What contexts that are on no list yet are worth to the adversary."""
+"""The value to the adversary of contexts that are not on the list."""
 
 from __future__ import annotations
 

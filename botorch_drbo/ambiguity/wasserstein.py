@@ -47,8 +47,8 @@ class Wasserstein(AmbiguitySet):
         v = \max_{\lambda \ge 0}
             -\lambda \epsilon + \sum_i p_i \min_j (f_j + \lambda C_{ij}),
 
-    concave and piecewise linear in ``lambda``. It is maximised by Kelley's
-    cutting-plane method [Kelley1960cuttingplane]_. In one dimension two cuts are
+    concave and piecewise linear in ``lambda``. It is maximised by the
+    cutting-plane method of [Kelley1960cuttingplane]_. In one dimension two cuts are
     enough, one on either side of the maximum: each step goes to their intersection,
     until it lies on the graph. The two assignments, mixed so that they cost exactly
     ``epsilon``, then form a worst-case plan, and primal and dual values agree. Once

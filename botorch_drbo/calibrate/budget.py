@@ -1,4 +1,4 @@
-"""A radius from a budget: as much robustness as so much of the expectation buys."""
+"""A radius from a budget: the largest whose cost in expectation is acceptable."""
 
 from __future__ import annotations
 

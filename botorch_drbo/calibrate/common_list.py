@@ -1,4 +1,4 @@
-"""Several distributions on one list of contexts, and the set that measures them."""
+"""Several distributions on one list of contexts, and the set whose distance is used."""
 
 from __future__ import annotations
 

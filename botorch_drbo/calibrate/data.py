@@ -126,7 +126,7 @@ def from_data(
 
 
 def _check_repeats(ball: AmbiguitySet, estimate: Tensor, t: int) -> None:
-    """Refuse a list of contexts that another sample would hardly meet again."""
+    """Refuse contexts that another sample would rarely contain again."""
     if ball.knows_positions:
         return
     unseen = estimate[estimate * t <= 1.0 + _COUNT_ROUNDING].sum().item()

@@ -1,4 +1,4 @@
-"""A radius from scenarios: the smallest ball that holds what one fears."""
+"""A radius from scenarios: the smallest ball that contains them."""
 
 from __future__ import annotations
 

@@ -11,14 +11,12 @@ import pandas as pd
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.cli.answers import (
-    by_lines,
     in_digits_of,
     movement,
     of_check,
     of_comparison,
     of_recommendation,
     rounding_of,
-    text_by_lines,
     with_decisions_in_digits,
 )
 from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
@@ -118,12 +116,13 @@ def recommend(
     this_round = problem.this_round(forecast, radius, known)
     best = opt.recommend(**this_round, level=LEVEL if level is None else level)
     if best.model_check is not None:
-        best = replace(best, model_check=by_lines(best.model_check, problem.lines))
+        check = best.model_check.by_lines(problem.lines)
+        best = replace(best, model_check=check)
     file, space = problem.file, problem.space
     answer(
         of_recommendation(best, file, space),
         as_json=options.json,
-        text=lambda: say(text_by_lines(in_digits_of(best, file, space))),
+        text=lambda: say(str(in_digits_of(best, file, space))),
     )
 
 
@@ -134,10 +133,8 @@ def check(options: Options, forecast: Path | None) -> None:
     problem.check_outcomes()
     asked = problem.this_round(forecast, None, None)
     found = opt.check(context_set=asked["context_set"])
-    found = by_lines(found, problem.lines)
-    answer(
-        of_check(found), as_json=options.json, text=lambda: say(text_by_lines(found))
-    )
+    found = found.by_lines(problem.lines)
+    answer(of_check(found), as_json=options.json, text=lambda: say(str(found)))
 
 
 def compare(
@@ -322,6 +319,7 @@ def report(
         source=options.data.name,
         limits=problem.description.limits,
         rounded=rounding_of(problem.file, problem.space),
+        lines=problem.lines,
     )
     answer(
         {"report": str(path)},

@@ -1,8 +1,7 @@
-"""What the commands answer: text for people, JSON documents for scripts."""
+"""The output of the commands: text for people, JSON documents for scripts."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -88,16 +87,6 @@ def of_recommendation(
         "answer_holds": holds,
         "contexts": list(_rows(best.contexts)),
     }
-
-
-def by_lines(check: ModelCheck, lines: Sequence[int]) -> ModelCheck:
-    """The same with the lines of a file in place of the numbers of trials."""
-    return replace(check, trials=tuple(lines[trial] for trial in check.trials))
-
-
-def text_by_lines(answer: ModelCheck | NamedRecommendation) -> str:
-    """An answer whose trials have the numbers of lines, as people read it."""
-    return re.sub(r"\btrial (?=\d)", "line ", str(answer))
 
 
 def of_check(check: ModelCheck) -> dict[str, Json]:

@@ -367,7 +367,7 @@ def _listed(name: str, kind: str) -> Variable:
 
 
 def _as_observed(name: str, observed: Mapping[int, str]) -> Variable:
-    """The kind of a column of which nothing is said but what it holds."""
+    """The kind of a column, judged by its values alone."""
     words = {line: word for line, word in observed.items() if word}
     numbers = {line: as_number(word) for line, word in words.items()}
     names = [line for line, number in numbers.items() if number is None]

@@ -1,4 +1,4 @@
-"""How a command is made: lists of words, options that all have, errors in its words."""
+"""The base of the commands: lists of words, common options, errors in shell words."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def _errors() -> Iterator[None]:
 
 
 def _note(message: Warning | str, category: type[Warning], *location: object) -> None:
-    """Show a warning, of which a user of a command needs no line of code."""
+    """Show a warning without the line of code, which a user of a command does not
+    need."""
     say(f"Note: {in_shell(str(message))}", "yellow", error=True)
 
 

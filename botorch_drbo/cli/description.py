@@ -1,4 +1,4 @@
-"""What a problem is, wherever it was said: on the command line or in a file."""
+"""The description of a problem, from the command line or from a file."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]:
 
 
 def _in_words(name: str, variable: Variable) -> str:
-    """What was taken from a column, and how to say otherwise."""
+    """What was read from a column, and how to state something else."""
     if isinstance(variable, Category):
         return (
             f"one of {', '.join(variable.choices)}, as in the file; {name}=A,B,C says "

@@ -1,4 +1,4 @@
-"""What every command is told of the problem, as it is typed."""
+"""The options by which every command is told about the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A CSV file and what was said of it as a problem that can be optimised."""
+"""A CSV file and its description as a problem that can be optimised."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Problem:
 
 
 def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]:
-    """What was said of a file, on the command line or in another one; notes."""
+    """The description of a file, from the command line or from a second file; notes."""
     words = {
         "--decisions": options.decisions,
         "--contexts": options.contexts,

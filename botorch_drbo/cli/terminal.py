@@ -1,4 +1,4 @@
-"""What the commands say. A name or a cell of a file is never markup of the terminal."""
+"""Printing. A name or a cell of a file is never read as markup of the terminal."""
 
 from __future__ import annotations
 

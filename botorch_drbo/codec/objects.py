@@ -141,7 +141,7 @@ def decode_arguments(data: object, kind: type, name: str = "value") -> dict[str,
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Say what could not be restored."""
+    """Add to an error what could not be restored."""
     try:
         yield
     except (BotorchError, RecursionError) as error:
@@ -292,7 +292,7 @@ def make(kind: Callable[..., _T], arguments: Mapping[str, Any]) -> _T:
 
 
 def _check_rounded(value: object, arguments: Mapping[str, Any], tag: object) -> None:
-    """Refuse what is no such object's: rounding apart it keeps what it was given."""
+    """Refuse an argument that differs from what the object stores, up to rounding."""
     for name, given in arguments.items():
         kept = getattr(value, name, None)
         if not isinstance(given, Tensor) or not isinstance(kept, Tensor):

@@ -1,4 +1,4 @@
-"""What versions 0.1.0 and 0.2.0 stored, each kind of object in a format of its own."""
+"""The formats of versions 0.1.0 and 0.2.0, one for each kind of object."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _kinds() -> Iterator[type]:
 
 
 def _is_importable(kind: type) -> bool:
-    """Whether its module and its name lead to it: not to a later definition."""
+    """Whether its module and name lead to this class, not to a later definition."""
     found: object = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)

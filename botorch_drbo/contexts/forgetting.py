@@ -1,4 +1,4 @@
-"""Old observations count for less: weights by age, and what they are worth together."""
+"""Lower weights for old observations, and the effective sample size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call in a worker: whatever happens in it comes back as plain data."""
+"""One call in a worker; its result or its error is returned as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls under way, by whatever executor; a call whose worker died is made again."""
+"""Running calls on any executor; a call whose worker died is submitted again."""
 
 from __future__ import annotations
 

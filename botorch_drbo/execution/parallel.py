@@ -1,4 +1,4 @@
-"""One function of many things, here or elsewhere; each outcome as it comes."""
+"""One function of many arguments, in parallel; results in the order of completion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from botorch_drbo.execution.attempt import Outcome, attempt
 from botorch_drbo.execution.engine import Engine, Executor
 
 Key = TypeVar("Key", bound=Hashable)
-_AHEAD = 2  # calls that an executor holds for each that it makes: none of them waits
+_AHEAD = 2  # calls submitted for each one that runs, so that no worker waits
 
 
 def in_parallel(

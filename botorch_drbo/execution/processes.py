@@ -146,7 +146,7 @@ def _serve(connection: Connection, payload: bytes) -> None:
 
 
 def _end_with_parent() -> None:
-    """Nobody waits for a result when the run has been killed."""
+    """End this process when the run that started it has been killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

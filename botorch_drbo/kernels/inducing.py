@@ -1,4 +1,4 @@
-"""Kernels of rank ``m``, made of another kernel at inducing points."""
+"""Kernels of rank ``m`` from another kernel at inducing points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every objective promises."""
+"""The base class of objectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robust satisficing: reach a target, and miss it as slowly as possible."""
+"""Robust satisficing: reach a target, with the smallest shortfall under a shift."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class RobustSatisficing(Objective):
         safe = torch.where(finite, shift, 1.0)
         value = self.ambiguity_set.worst_case(values, weights, radius=safe).value
         slope = (value - self.target) / safe.to(value)
-        # The target is never missed; but NaN is no such promise.
+        # The target is never missed, unless a score is NaN.
         slope = torch.where((shift == torch.inf) & ~value.isnan(), 0.0, slope)
         if (shift <= 0).any():  # it is missed without any shift, or just met
             with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Checksums by which a stored run shows that it is what was stored."""
+"""Checksums that show whether a stored run is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recommendations of several methods are expected to earn, under shifts."""
+"""The expected outcomes of several methods' recommendations under shifts."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def _checked_shift(
 
 
 def _by_name(shifts: Shifts) -> dict[str, Shift]:
-    """Each shift under its name; one that is given alone is called by what it does."""
+    """Each shift under its name; a single shift is named after its columns."""
     if not isinstance(shifts, Mapping):
         raise InputDataError(
             "`shifts` must be a dictionary from names to shifts, or one shift such as "

@@ -1,4 +1,4 @@
-"""What a run was made with: its recipe, its boxes, its seed; as objects and as JSON."""
+"""The configuration of a run (recipe, boxes, seed) as objects and as JSON."""
 
 from __future__ import annotations
 

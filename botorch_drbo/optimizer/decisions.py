@@ -1,4 +1,4 @@
-"""What to decide after what was recorded: a function of the run and of nothing else."""
+"""The next decision and the recommendation, as functions of the recorded run alone."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def which_may_meet(
 
 
 def _check_reference(run: Run, this_round: Round) -> None:
-    """Contexts that were chosen say nothing about those that the world shows."""
+    """Chosen contexts tell nothing about the distribution of the observed ones."""
     own = getattr(run.configuration.algorithm, "reference", None)
     if own is None and this_round.context_set is None and not run.ledger.standing.seen:
         raise InputDataError(

@@ -1,4 +1,4 @@
-"""Under which versions a run was made, on which the last digits of a decision hang."""
+"""The versions of a run, on which the last digits of a decision depend."""
 
 from __future__ import annotations
 

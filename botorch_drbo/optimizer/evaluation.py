@@ -1,4 +1,4 @@
-"""A user's function of one decision: what it is called with, and what it returns."""
+"""A user's function of one decision: its arguments and its results."""
 
 from __future__ import annotations
 

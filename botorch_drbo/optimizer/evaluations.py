@@ -1,4 +1,4 @@
-"""The loop of ``run``: ask, have it evaluated elsewhere, tell; several at once."""
+"""The loop of ``run``: ask, submit the evaluation, tell; several at once."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class _Loop:
                     self.given.callback(told)
 
     def _submit(self) -> None:
-        """Have the next decision evaluated: one that waits, or else a new one."""
+        """Submit the next decision: a pending one, or else a new one."""
         if self.waiting:
             number = self.waiting[0]
         else:
@@ -170,7 +170,7 @@ class _Loop:
         self.waiting.popleft()
 
     def _tell(self, number: int) -> Trial:
-        """Tell what came of an evaluation."""
+        """Tell the result of an evaluation."""
         trial = self.run.ledger.trials[number]
         outcome = self.engine.ready[number]
         event, failure = self._event(trial, outcome)
@@ -224,7 +224,7 @@ class _Loop:
         running = self.engine.running
         for number, outcome in list(self.engine.ready.items()):
             if isinstance(outcome, Returned):
-                # The error that ends the run may be one of telling: it is on its way.
+                # The error that ends the run may come from `tell`.
                 with suppress(BotorchError):
                     self._tell(number)
         left = sorted({*running, *self.engine.ready, *self.waiting})

@@ -1,4 +1,4 @@
-"""What can happen to a run, and the checks that each event passes, new or stored."""
+"""The events of a run, and the checks of each, whether new or stored."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Tell:
         )
 
     def _check_together(self) -> None:
-        """What was told belongs together."""
+        """Check that the arguments of one ``tell`` fit each other."""
         for name in ("closes_pending", "failed"):
             check_flag(getattr(self, name), name)
         if self.failed and self.y is not None:

@@ -1,4 +1,4 @@
-"""The decisions that are made before there is a model to make them."""
+"""The decisions of the initial design, before there is a model."""
 
 from __future__ import annotations
 

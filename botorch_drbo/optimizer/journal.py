@@ -1,14 +1,14 @@
 r"""A run on disk: one JSON line per event, on the disk before the call returns.
 
 The first line is a header with the format, its version and the whole configuration.
-Every further line is one event with its number. Nothing else is ever written, so that
-what a run knows can be read, checked and rebuilt from the file alone. Floats are
-written with the shortest decimal that reads back as the same float64.
+Every further line is one event with its number. Nothing else is ever written, so a run
+can be read, checked and rebuilt from the file alone. Floats are written with the
+shortest decimal that reads back as the same float64.
 
-Each line ends in a checksum of itself and of all lines before it, so that a changed
-bit, a lost line or a line of another run is seen (whole lines that are missing at the
-very end are not). A journal of version 1 has no checksums; the lines with which it is
-continued have, and they cover the lines before them too.
+Each line ends in a checksum of itself and of all lines before it. It detects a changed
+bit, a lost line and a line of another run, but not whole lines that are missing at the
+very end. A journal of version 1 has no checksums; the lines appended to it have, and
+these cover the earlier lines as well.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ class Journal:
         return records
 
     def _is_torn(self, tail: bytes) -> bool:
-        """Whether what lacks a line end is a line whose writing was stopped midway.
+        """Whether a line without an end was cut off while it was written.
 
         Such a line is cut before its checksum is complete. Else it is a whole line, or
         a damaged one.

@@ -1,4 +1,4 @@
-"""Who asked for what, and what became of it: the bookkeeping of an optimizer."""
+"""The bookkeeping of an optimizer: what was asked, and what happened to it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Ledger:
     @property
     def standing(self) -> Standing:
         """Where the run stands after all changes."""
-        # An interrupt may have left a change half folded: then all are folded anew.
+        # An interrupt may have left a change half applied: then all are applied again.
         folded, self._folded = self._folded, None
         if folded is None:
             folded, self._standing = 0, Standing()

@@ -53,6 +53,8 @@ class NamedOptimizer:
     Methods return DataFrames. They accept DataFrames, dictionaries of columns (or of
     one row), or tensors with the columns in order, where a category is its index. The
     method of the same name of ``RobustOptimizer`` documents what each method does.
+    After some rounds ``print(recommend())`` shows the decision to implement, with
+    intervals.
 
     Args:
         algorithm: The name of a recipe, see ``botorch_drbo.recipes.RECIPES``, or

@@ -125,7 +125,7 @@ class RobustOptimizer:
         ...     x = opt.ask()  # 1 x 1
         ...     c = torch.rand(1, 1, dtype=torch.double)  # the world
         ...     opt.tell(x, c, -(x - c).square())
-        >>> opt.recommend().x.shape
+        >>> opt.recommend().x.shape  # `print(opt.recommend())` shows the whole answer
         torch.Size([1])
     """
 

@@ -1,4 +1,4 @@
-"""The record of a run: each event is checked, written down, and only then counts."""
+"""The record of a run: each event is checked and written before it takes effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run stands: its trials, sorted by what is still to happen to them."""
+"""The state of a run: its trials, sorted by what they still lack."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ class Standing:
     def _add(self, trial: Trial) -> None:
         number, stands = trial.number, trial.status != "withdrawn"
         if stands and trial.c is not None and trial.chosen_context is None:
-            self.seen[number] = None  # of one that was chosen the world says nothing
+            # a chosen context tells nothing about the distribution
+            self.seen[number] = None
         else:
             self.seen.pop(number, None)
         if trial.is_open:
@@ -113,7 +114,7 @@ class Standing:
             )
 
     def _drop(self, trial: Trial) -> None:
-        """Forget what a trial was; its place among the contexts seen it keeps."""
+        """Forget a trial, but keep its place among the contexts seen."""
         number = trial.number
         self._open.pop(number, None)
         self.failed.pop(number, None)

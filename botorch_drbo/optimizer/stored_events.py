@@ -1,4 +1,4 @@
-"""Events as plain JSON types and back: types are checked here, values where all are.
+"""Events as plain JSON types and back. Types are checked here, values in ``events``.
 
 A new kind of event is one more entry of ``_KINDS``, and its lines in ``write_event``
 and ``read_event``.

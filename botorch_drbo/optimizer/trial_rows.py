@@ -1,4 +1,4 @@
-"""The trials of a table of what was tried, as they are told."""
+"""The rows of a table as trials that are told."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _WITHOUT_OUTCOME = ("pending", "failed", "withdrawn")
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is known of a row; neighbours of which the same is known are told together.
+    """What is known of a row; neighbours with the same kind are told together.
 
     Attributes:
-        has_contexts: Whether the world has shown its context.
+        has_contexts: Whether its context was observed.
         has_outcome: Whether it has one.
         is_measured: Whether its limits were measured.
         failed: Whether it will never have an outcome.
@@ -160,7 +160,7 @@ def _statuses(df: pd.DataFrame, space: Space, column: str | None) -> list[str]:
 def _check_failed(
     df: pd.DataFrame, space: Space, limits: Limits, words: Sequence[str]
 ) -> None:
-    """What was measured of a failed row belongs to a context."""
+    """Check that measured limits of a failed row have a context."""
     filled = _filled(df, [*space.contexts, *limits])
     for i, word in enumerate(words):
         empty = next((name for name in space.contexts if not filled[name][i]), None)

@@ -1,4 +1,4 @@
-"""Tables and tensors alike, column by column, as a picture takes them."""
+"""Columns of tables and of tensors for plots."""
 
 from __future__ import annotations
 

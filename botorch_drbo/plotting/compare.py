@@ -1,4 +1,4 @@
-"""What several methods are expected to earn, world by world."""
+"""The expected outcomes of several methods, distribution by distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes against what the model says of them from all others."""
+"""Outcomes against their predictions from all other rows."""
 
 from __future__ import annotations
 

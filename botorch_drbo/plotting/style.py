@@ -1,4 +1,4 @@
-"""Colours, dashes and markers that stay apart; axes and arrays to draw with."""
+"""Colours, dashes and markers that can be told apart; axes and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a decision would lose: the worst case beside the reference."""
+"""The worst case of a decision beside the reference distribution."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def current_bound(
 
 
 def _largest_gain(model: SingleTaskGP) -> float:
-    """Of as many inputs as the model has, anywhere in the unit cube."""
+    """The largest gain of as many inputs as the model has, in the unit cube."""
     t, d = cast(tuple[Tensor, ...], model.train_inputs)[0].shape[-2:]
     points = sobol(_NUM_POINTS, d, 0)
     like = cast(Tensor, model.train_targets)

@@ -1,4 +1,4 @@
-"""The expectation, less a Lipschitz penalty for a shifted distribution."""
+"""The expectation minus a Lipschitz penalty for a shifted distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input transforms whose every result depends on one column alone."""
+"""Input transforms in which each result depends on one column alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model believes of an expectation over contexts, which it models jointly."""
+"""The joint posterior of expectations over contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cache was made of, to find out whether it has changed since."""
+"""The tensors on which a cache depends, and whether they have changed."""
 
 from __future__ import annotations
 

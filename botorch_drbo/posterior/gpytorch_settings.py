@@ -1,4 +1,4 @@
-"""What of GPyTorch's has to be put right: second derivatives, and tiny variances."""
+"""GPyTorch settings for second derivatives and tiny variances."""
 
 from __future__ import annotations
 

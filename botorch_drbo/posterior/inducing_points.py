@@ -1,4 +1,4 @@
-"""The same Gaussian process, with what its rows say summed up at a few points."""
+"""A Gaussian process whose training rows are replaced by inducing points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model whose inputs are known in some columns, whatever it is asked for there."""
+"""A model with some input columns fixed to known values."""
 
 from __future__ import annotations
 

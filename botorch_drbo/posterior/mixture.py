@@ -1,4 +1,4 @@
-"""What is believed of a number: a mixture of Gaussians, one for each model."""
+"""The distribution of a predicted number: a mixture of Gaussians, one by model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to be known about a BoTorch model before anything is computed."""
+"""Properties of a BoTorch model that decide how its posterior is computed."""
 
 from __future__ import annotations
 

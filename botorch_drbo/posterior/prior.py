@@ -1,4 +1,4 @@
-"""How large a model's outcomes are before it has seen any: its scale, in units of y."""
+"""The prior scale of a model's outcomes, in units of y."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditioning on the training data: the one place that factors their covariance."""
+"""Conditioning on the training data; their covariance is factorised here only."""
 
 from __future__ import annotations
 

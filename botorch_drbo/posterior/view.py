@@ -373,7 +373,7 @@ class MarginalPosterior(ABC):
 
     @abstractmethod
     def _over(self, contexts: Tensor) -> View:
-        """The view of contexts that nobody else holds."""
+        """The view of contexts that are not shared."""
 
     @abstractmethod
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:

@@ -95,15 +95,15 @@ def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> T
         if j in space.context_categories:
             if value > 1.0:
                 raise InputDataError(
-                    f"`{name}` of `{column}` must be at most 1, got {value:g}: of a "
-                    "category it is the share of the weight that may change it, 0.1 "
+                    f"`{name}` of `{column}` must be at most 1, got {value:g}: for a "
+                    "category it is the share of cases in which it may change, 0.1 "
                     "for a tenth."
                 )
             found[j] = value
         elif j in space.context_logarithms:
             if value < 1.0:
                 raise InputDataError(
-                    f"`{name}` of `{column}` must be at least 1, got {value:g}: of a "
+                    f"`{name}` of `{column}` must be at least 1, got {value:g}: for a "
                     "logarithmic variable it is a factor, 1.2 for a fifth more."
                 )
             found[j] = math.log(value) / widths[j]
@@ -134,9 +134,8 @@ def in_words(widths: Sequence[float], space: SearchSpace) -> str:
         if widths[j] == 0.0 or j in space.known_columns:
             continue
         if j in space.context_categories:
-            parts.append(
-                f"another {column} for {min(widths[j], 1.0):.3g} of the weight"
-            )
+            share = 100.0 * min(widths[j], 1.0)
+            parts.append(f"another {column} in {share:.3g}% of cases")
         elif j in space.context_logarithms:
             parts.append(f"a factor {math.exp(widths[j] * sides[j]):.3g} of {column}")
         else:

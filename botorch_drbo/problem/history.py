@@ -1,4 +1,4 @@
-"""What has been observed: decisions, contexts, outcomes, measured constraints."""
+"""The observations: decisions, contexts, outcomes, measured constraints."""
 
 from __future__ import annotations
 

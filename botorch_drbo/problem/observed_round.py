@@ -1,4 +1,4 @@
-"""What a recipe answers about: observations, boxes, seed."""
+"""The state of a round for a recipe: observations, boxes, seed."""
 
 from __future__ import annotations
 

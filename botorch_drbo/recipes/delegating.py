@@ -1,4 +1,4 @@
-"""Recipes that propose in a way of their own and are judged by another recipe."""
+"""Recipes with their own proposals and the recommendations of another recipe."""
 
 from __future__ import annotations
 

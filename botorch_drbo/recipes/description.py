@@ -1,4 +1,4 @@
-"""What a recipe is, for people: one sentence, a formula, its source."""
+"""The description of a recipe: one sentence, a formula, its source."""
 
 from __future__ import annotations
 

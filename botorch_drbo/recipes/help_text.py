@@ -1,4 +1,4 @@
-"""What ``help`` shows of a recipe: its formula, its options, a loop to copy."""
+"""The text of ``help`` for a recipe: its formula, its options, a loop to copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prior of a model of decisions, read off, put to other data, and measured."""
+"""The prior of a model of decisions: read, conditioned on other data, and measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which surrogate a recipe models outcomes by: three options, of which one is given."""
+"""The surrogate of a recipe: three options, of which one is given."""
 
 from __future__ import annotations
 

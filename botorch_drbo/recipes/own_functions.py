@@ -1,4 +1,4 @@
-"""Options that are functions of the user's own: a journal knows their names alone."""
+"""Options that are the user's own functions; a journal stores only their names."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def recalled(options: Mapping[str, Any], given: OwnFunctions) -> dict[str, Any]:
 
 
 def _name(function: Callable[..., object]) -> str:
-    """By what name a journal knows a function."""
+    """The name under which a journal stores a function."""
     if isinstance(function, partial):
         return _name(function.func)
     return getattr(function, "__qualname__", type(function).__name__)

@@ -253,7 +253,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
                 f"{2 * state.length}."
             )
         survivors = state.survivors
-        if prior is None:  # nothing is known, so nothing is known better
+        if prior is None:  # no outcome is known yet
             return survivors[:1]
         # Executed decisions need not be survivors: such rows are only observed.
         taken = torch.cat([state.observed, state.pending])

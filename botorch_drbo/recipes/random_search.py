@@ -1,4 +1,4 @@
-"""Decisions drawn at random: what every method has to beat."""
+"""Decisions drawn at random: the baseline."""
 
 from __future__ import annotations
 

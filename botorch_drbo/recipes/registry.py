@@ -1,4 +1,4 @@
-"""Recipes by name: the one place where a string becomes an object."""
+"""Recipes by name."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ class RegretBalancing(ModelBasedRecipe):
             for i in self._broken(plays, sums, bounds, out):
                 out[i] = len(played)
         seen = (tuple(plays), tuple(sums), tuple(bounds), tuple(out))
-        # Decisions of the design that are still out are nobody's turn.
+        # Pending decisions of the initial design belong to no base.
         nobody = min(num_pending, max(design - len(rewards), 0))
         ahead = min(num_pending - nobody, self.horizon - len(played)) + 1
         upcoming = [bounds.index(min(bounds))] * nobody
@@ -358,7 +358,7 @@ class RegretBalancing(ModelBasedRecipe):
         bounds: Sequence[float],
         out: Sequence[int | None],
     ) -> list[int]:
-        """The active bases whose rewards show that they broke their promise."""
+        """The active bases whose rewards contradict their regret bound."""
         count = len(plays)
         tried = [i for i in range(count) if out[i] is None and plays[i] > 0]
         spread = {

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -150,23 +150,48 @@ def best_feasible(
         The decision ``d_x``, its value, and its robust probability over the box. Where
         no decision is found to reach the level, the one with the largest probability.
     """
-    known, upper_bound = rows, rows.new_ones(len(rows))
-    for num in count():  # each round rules a row out, or is the last one
-        if effort is not None and num < _MAX_ROUNDS:
-            known = _searched(acqf, chance, space, rows, effort)
-            upper_bound = rows.new_ones(len(known))
-        values = score(acqf, known)
-        probability = chance.probability(known).minimum(upper_bound)
-        reached = probability >= chance.level
-        best = torch.where(reached, values, -torch.inf).argmax()
-        if not reached.any():
-            best = probability.argmax()
-        contexts, robust = chance.robust_probability(known[best])
-        if not reached[best] or robust.value >= chance.level:
+    known = _searched(acqf, chance, space, rows, effort)
+    upper_bound = rows.new_ones(len(known.rows))
+    for num in count(1):  # each round rules a row out, or is the last one
+        probability = known.probability.minimum(upper_bound)
+        values = torch.where(probability >= chance.level, known.values, -torch.inf)
+        reached = bool(values.isfinite().any())
+        best = values.argmax() if reached else probability.argmax()
+        contexts, robust = chance.robust_probability(known.rows[best])
+        if not reached or robust.value >= chance.level:
             break
         upper_bound[best] = robust.value
         chance = chance.with_contexts(contexts)
-    return known[best], values[best], robust.value.item()
+        if effort is not None and num < _MAX_ROUNDS:
+            known = _searched(acqf, chance, space, rows, effort)
+            upper_bound = rows.new_ones(len(known.rows))
+        else:
+            known = known._replace(probability=chance.probability(known.rows))
+    x = known.rows[best]
+    value = values[best] if reached else score(acqf, x.unsqueeze(0))[0]
+    return x, value, robust.value.item()
+
+
+class _Judged(NamedTuple):
+    """Decisions, ``m x d_x``, and what they are worth."""
+
+    rows: Tensor
+    values: Tensor  # m; minus infinity where the level is not reached on the list
+    probability: Tensor  # m
+
+    @classmethod
+    def of(
+        cls, acqf: AcquisitionFunction, chance: ChanceConstraint, rows: Tensor
+    ) -> _Judged:
+        probability = chance.probability(rows)
+        values = torch.full_like(probability, -torch.inf)
+        reached = probability >= chance.level
+        if reached.any():
+            values[reached] = score(acqf, rows[reached])
+        return cls(rows, values, probability)
+
+    def joined(self, other: _Judged) -> _Judged:
+        return _Judged(*map(torch.cat, zip(self, other, strict=True)))
 
 
 def _searched(
@@ -174,36 +199,39 @@ def _searched(
     chance: ChanceConstraint,
     space: SearchSpace,
     rows: Tensor,
-    effort: Effort,
-) -> Tensor:
+    effort: Effort | None,
+) -> _Judged:
     """The rows, a sample, and what ascents find from the best of them."""
+    if effort is None:
+        return _Judged.of(acqf, chance, rows)
 
     def climbed(
         function: AcquisitionFunction, within: SearchSpace, known: Tensor, rank: Tensor
-    ) -> Tensor:
-        """Ascents from the hills of a list, ``m x d_x``, of finite rank, ``m``."""
+    ) -> _Judged:
+        """The ends of ascents from the hills of a list of finite rank, ``m``."""
         cube = InUnitCube(function, space.bounds)
         unit = cube.to_cube(known)
         top = hills(unit, rank, effort.num_restarts)
         top = top[rank[top].isfinite()]
-        return climb(
+        ends = climb(
             cube,
             within,
             unit[top].unsqueeze(-2),
             raw_samples=effort.raw_samples,
             max_iterations=effort.max_iterations,
         )
+        return _Judged.of(acqf, chance, ends)
 
     rows = torch.cat([rows, sample(space, effort.raw_samples, effort.seed)])
-    probability = chance.probability(rows)
-    if not (probability >= chance.aim).any():
-        surest = climbed(chance.feasibility, space, rows, probability)
-        rows = torch.cat([rows, surest])
-        probability = torch.cat([probability, chance.probability(surest)])
-    reached = probability >= chance.aim
+    known = _Judged.of(acqf, chance, rows)
+    if not (known.probability >= chance.aim).any():
+        known = known.joined(
+            climbed(chance.feasibility, space, known.rows, known.probability)
+        )
+    reached = known.probability >= chance.aim
     if not reached.any():
-        return rows
+        return known
     constraints = (*space.nonlinear_inequality_constraints, chance.excess)
     within = replace(space, nonlinear_inequality_constraints=constraints)
-    rank = torch.where(reached, score(acqf, rows), -torch.inf)
-    return torch.cat([rows, climbed(acqf, within, rows, rank)])
+    rank = torch.where(reached, known.values, -torch.inf)
+    return known.joined(climbed(acqf, within, known.rows, rank))

@@ -1,4 +1,4 @@
-"""What several decisions are expected to earn, as things are and under shifts."""
+"""The expected outcomes of several decisions, without and with shifts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a laboratory evaluates a decision."""
+"""The context in which a laboratory evaluates a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says of one decision, as a function of the context."""
+"""The posterior moments of one decision, as functions of the context."""
 
 from __future__ import annotations
 

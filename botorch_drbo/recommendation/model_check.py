@@ -1,7 +1,8 @@
-"""How far a model can be believed: what it says of outcomes it has not seen."""
+"""How far a model can be trusted: its predictions of held-out outcomes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -58,6 +59,7 @@ class ModelCheck:
             occurred.
         unseen_columns: The same of each context column alone.
         context_names: Names of these columns.
+        row_name: What a number of ``trials`` is: ``"trial"``, or ``"line"`` of a file.
     """
 
     trials: tuple[int, ...]
@@ -71,6 +73,7 @@ class ModelCheck:
     unseen: float
     unseen_columns: tuple[float, ...]
     context_names: tuple[str, ...]
+    row_name: str = "trial"
 
     @classmethod
     def of(
@@ -192,9 +195,9 @@ class ModelCheck:
         others = torch.cat([self.outcomes[:row], self.outcomes[row + 1 :]])
         low, high = (shown(end.item()) for end in others.aminmax())
         return (
-            f"trial {self.dwarfing} ({shown(self.outcomes[row].item())}) dwarfs all "
-            f"others ({low} to {high}). If it is a mistake, take it back: the model "
-            "and its intervals follow it."
+            f"{self.row_name} {self.dwarfing} ({shown(self.outcomes[row].item())}) "
+            f"dwarfs all others ({low} to {high}). If it is a mistake, take it back: "
+            "the model and its intervals follow it."
         )
 
     @property
@@ -202,6 +205,15 @@ class ModelCheck:
         """The three trials with the largest standardised errors, the largest first."""
         order = self.standardised.abs().argsort(descending=True, stable=True)
         return tuple(self.trials[i] for i in order[:_NUM_WORST].tolist())
+
+    def by_lines(self, lines: Sequence[int]) -> ModelCheck:
+        """The same check with rows named by the lines of a file.
+
+        Args:
+            lines: The line of each trial, by its number.
+        """
+        trials = tuple(lines[trial] for trial in self.trials)
+        return replace(self, trials=trials, row_name="line")
 
     def mirrored(self) -> ModelCheck:
         """The same check of minus the outcome."""
@@ -223,7 +235,9 @@ class ModelCheck:
         misses = f"{self.num_outside} of {t} outside their 95%"
         parts = [f"{t} outcomes", self._explains(), misses]
         if self.dwarfing is not None:
-            parts.append(f"trial {self.dwarfing} dwarfs all others: see `check`")
+            parts.append(
+                f"{self.row_name} {self.dwarfing} dwarfs all others: see `check`"
+            )
         return "; ".join(parts)
 
     def __str__(self) -> str:
@@ -272,7 +286,7 @@ class ModelCheck:
         if self.refitted is None:
             source = "with the hyper-parameters of the fit to all"
         if self.dwarfing is not None:
-            source = f"{source}, without trial {self.dwarfing}"
+            source = f"{source}, without {self.row_name} {self.dwarfing}"
         return f"{widened(self.widening) or 'as the model says'}, {source}"
 
     def _row(self, trial: int) -> str:
@@ -280,7 +294,7 @@ class ModelCheck:
         values = (self.outcomes, self.predicted, self.lower, self.upper)
         outcome, predicted, lower, upper = (shown(v[i].item()) for v in values)
         return (
-            f"trial {trial}: {outcome}, from the others {predicted} "
+            f"{self.row_name} {trial}: {outcome}, from the others {predicted} "
             f"(95%: {lower} to {upper})"
         )
 

@@ -1,4 +1,4 @@
-"""How sure a model is of what a recommendation promises."""
+"""The uncertainty of the values that a recommendation reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recommended decision, and what is promised of it."""
+"""A recommended decision with its predicted values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recommendation in a few lines that a person can read."""
+"""A recommendation as a few lines of text."""
 
 from __future__ import annotations
 

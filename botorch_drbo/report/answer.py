@@ -1,4 +1,4 @@
-"""What to do: the recommended decision, what it promises, and what to try next."""
+"""What to do: the recommended decision, its predicted values, and the next trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was assumed, and how the page was made."""
+"""The assumptions, and how the page was made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the answer rests on: the model's record, the columns that matter, the data."""
+"""The basis of the answer: the model check, the columns that matter, the data."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def model_section(found: Findings) -> Markup:
     words = (
         "Each dot is one row: what happened against what the model says of it from all "
         "other rows, with its 95% interval. Dots on the line are predicted exactly; "
-        "numbers name the trials that surprise most."
+        f"numbers name the {found.row_name}s that surprise most."
     )
     drawn = figure(lambda ax: _drawn_check(check, ax, outcome), words)
-    surprising = [_surprise(check, trial) for trial in check.worst]
-    head = ["trial", outcome, "predicted", "95% from", "95% to"]
+    surprising = [_surprise(check, row) for row in check.worst]
+    head = [found.row_name, outcome, "predicted", "95% from", "95% to"]
     return joined(
         paragraphs(verdict(check)),
         drawn,
         tag(
             "p",
-            "The rows that surprise most (trial 0 is the first one of the data). "
-            "Look whether they are right:",
+            f"The rows that surprise most{_first(found)}. Check whether they are "
+            "right:",
         ),
         table(head, surprising),
         disclosed("The check in full", tag("pre", str(check))),
@@ -116,21 +116,21 @@ def history_section(found: Findings) -> Markup:
     word = "highest" if maximize else "lowest"
     last = optimizer.table().tail(_LAST)
     rows = [
-        [number, *row]
+        [found.row(int(number)), *row]
         for number, row in zip(last.index, last.to_numpy().tolist(), strict=True)
     ]
     text = (
-        f"The {word} {outcome} so far is {shown(float(size))}, in trial {at} "
-        f"({row_words(top)}). One outcome has noise and a context of its own, so that "
-        "the best one seen need not be the best decision."
+        f"The {word} {outcome} so far is {shown(float(size))}, in {found.row_name} "
+        f"{found.row(int(at))} ({row_words(top)}). One outcome has noise and a context "
+        "of its own, so the best one seen need not be the best decision."
     )
-    words = f"The {outcome} of each trial, in the order of the data."
+    words = f"Each {outcome}, in the order of the data."
     return joined(
         tag("p", text),
         figure(lambda ax: plot_history(optimizer, ax), words),
         disclosed(
-            f"The last {len(rows)} trials",
-            table(["trial", *(str(name) for name in last.columns)], rows),
+            f"The last {len(rows)} rows",
+            table([found.row_name, *(str(name) for name in last.columns)], rows),
         ),
     )
 
@@ -140,10 +140,15 @@ def _drawn_check(check: ModelCheck, ax, outcome: str) -> None:
     ax.set_title("")  # the page says it
 
 
-def _surprise(check: ModelCheck, trial: int) -> list[object]:
-    i = check.trials.index(trial)
+def _first(found: Findings) -> str:
+    """What the numbers of trials begin with; those of lines need no word."""
+    return "" if found.lines is not None else " (trial 0 is the first one of the data)"
+
+
+def _surprise(check: ModelCheck, row: int) -> list[object]:
+    i = check.trials.index(row)
     columns = (check.outcomes, check.predicted, check.lower, check.upper)
-    return [trial, *(column[i].item() for column in columns)]
+    return [row, *(column[i].item() for column in columns)]
 
 
 def _role(name: str, found: Findings) -> str:

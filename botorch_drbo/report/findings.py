@@ -50,6 +50,7 @@ class Findings:
         next_decisions: What to try next, or why nothing is proposed.
         source: Where the data are from.
         limits: The measured constraints in words; empty where nobody said them.
+        lines: The line of each trial in the source; None for a table in Python.
         date: When the report was made.
     """
 
@@ -64,6 +65,7 @@ class Findings:
     next_decisions: pd.DataFrame | str
     source: str
     limits: Sequence[str]
+    lines: Sequence[int] | None
     date: datetime
 
     @classmethod
@@ -78,6 +80,7 @@ class Findings:
         source: str = "",
         limits: Sequence[str] = (),
         rounded: Rounded | None = None,
+        lines: Sequence[int] | None = None,
     ) -> Findings:
         r"""Ask an optimizer; nothing is recorded.
 
@@ -91,6 +94,8 @@ class Findings:
             limits: The measured constraints in words.
             rounded: From decisions, and those that they have to differ from, to the
                 words that stand for them; None for four significant digits.
+            lines: The line of each trial in the source, by which rows are named; None
+                for the numbers of the trials.
 
         Raises:
             InputDataError: There is no outcome yet, or an argument is wrong.
@@ -135,6 +140,8 @@ class Findings:
             )
         )
         best = NamedRecommendation.of(found, optimizer.named_space)
+        if lines is not None and best.model_check is not None:
+            best = replace(best, model_check=best.model_check.by_lines(lines))
         proposed = _or_why(lambda: optimizer.preview(q, **given))
         if rounded is not None:
             best = with_words(best, rounded)
@@ -152,8 +159,18 @@ class Findings:
             next_decisions=proposed,
             source=source,
             limits=limits,
+            lines=lines,
             date=datetime.now(),
         )
+
+    @property
+    def row_name(self) -> str:
+        """What the number of a row is: that of a trial, or of a line."""
+        return "trial" if self.lines is None else "line"
+
+    def row(self, trial: int) -> int:
+        """The number by which the row of a trial is named."""
+        return trial if self.lines is None else self.lines[trial]
 
 
 def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendation:
@@ -166,7 +183,7 @@ def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendati
 
 
 def _or_why(compute: Callable[[], _Found]) -> _Found | str:
-    """What is computed, or the words of a recipe that has no such answer."""
+    """A result, or the message of a recipe that cannot compute it."""
     try:
         return compute()
     except UnsupportedError as error:

@@ -1,4 +1,4 @@
-"""HTML that is well formed, and in which no text of the user is markup."""
+"""Well-formed HTML in which the user's text is always escaped."""
 
 from __future__ import annotations
 

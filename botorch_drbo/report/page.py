@@ -1,4 +1,4 @@
-"""The page: a title, sections, and a style that is part of it."""
+"""The page: a title, sections, and an embedded style."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ def write_report(
     source: str = "",
     limits: Sequence[str] = (),
     rounded: Rounded | None = None,
+    lines: Sequence[int] | None = None,
 ) -> None:
     r"""Write one HTML page with the decision, its intervals, and checks of the model.
 
@@ -67,6 +68,8 @@ def write_report(
         rounded: How decisions are formatted: a function that takes a table of decisions
             and a table of those from which they must differ, and returns a table of
             strings. None for four significant digits.
+        lines: The line of each trial in the source, by its number. Rows are then named
+            by their lines, otherwise by the numbers of the trials.
 
     Raises:
         InputDataError: There is no outcome yet, the optimizer has no named variables,
@@ -97,6 +100,7 @@ def write_report(
         source=source,
         limits=limits,
         rounded=rounded,
+        lines=lines,
     )
     Path(path).write_text(page(found), encoding="utf-8")
 

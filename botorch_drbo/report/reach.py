@@ -24,7 +24,7 @@ def reach(
         times: The multiple.
 
     Returns:
-        For example "6 of temp or another weather for 0.1 of the weight"; None where
+        For example "6 of temp or another weather in 10% of cases"; None where
         the radius is in no units of the contexts, or given by column.
     """
     adversary = optimizer.algorithm.adversary

@@ -1,4 +1,4 @@
-"""How far a model can be believed, in sentences for a reader who decides."""
+"""How far a model can be trusted, in sentences for decision makers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _CONTEXTS_PER_BLOCK = 512
 
 
 class _ContextSide(NamedTuple):
-    """All that depends on the contexts alone, or on those that speak for all."""
+    """All that depends on the contexts alone, or on a representative few."""
 
     inputs: Tensor  # n x k, transformed
     features: tuple[Tensor, Tensor]  # P x m x n
@@ -372,7 +372,7 @@ class PosteriorPaths(Module):
         return type(self.mean_module) in (ConstantMean, ZeroMean)
 
     def _thinned_side(self, contexts: Tensor) -> _ContextSide:
-        """The side of a few contexts that speak for all, where there are such."""
+        """The side of a few representative contexts, where there are such."""
         side = self._context_side(contexts)
         parts = cast(Sequence[SplitComponent], self.components)
         separable = all(part.separable for part in parts)

@@ -1,4 +1,4 @@
-"""Which models sample paths can be drawn of."""
+"""The models for which sample paths can be drawn."""
 
 from __future__ import annotations
 

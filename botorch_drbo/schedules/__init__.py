@@ -1,4 +1,4 @@
-r"""Numbers that change as data come in: radii and betas.
+r"""Numbers that change with the amount of data: radii and betas.
 
 A schedule maps the step ``t = 1, 2, ...`` to a number. Schedules are frozen
 dataclasses: they compare by value and go through JSON, so that a run can be resumed

@@ -1,4 +1,4 @@
-"""What rules and schedules are, how they are stored, and the one that never changes."""
+"""The base classes of rules and schedules, how they are stored, and the constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Betas that theory asks for and that depend on the number of outcomes alone."""
+"""The betas of the theorems that depend on the number of outcomes alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The radius that WDRBO proves, with the constant that it leaves open."""
+"""The radius of WDRBO's Lemma 7, with its unknown constant as an argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may give as the radius of an ambiguity set."""
+"""The forms in which a user may state the radius of an ambiguity set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A radius that knows how far the contexts lie apart."""
+"""A radius in proportion to the spread of the contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next decision keeps apart from the decisions that are pending."""
+"""A minimum distance of the next decision from pending decisions."""
 
 from __future__ import annotations
 

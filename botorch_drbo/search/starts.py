@@ -1,4 +1,4 @@
-"""Starts of the ascents of an acquisition function: local maxima of a sample.
+"""Starting points of the ascents: local maxima of the acquisition function on a sample.
 
 They are ranked by height and prominence, the 0-dimensional persistence of the
 superlevel sets on the graph of nearest neighbours [Edelsbrunner2002persistence]_.

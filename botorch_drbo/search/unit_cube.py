@@ -1,4 +1,4 @@
-"""An acquisition function as an optimiser with absolute tolerances wants to see it."""
+"""An acquisition function scaled for optimisers with absolute tolerances."""
 
 from __future__ import annotations
 

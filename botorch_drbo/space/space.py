@@ -1,4 +1,4 @@
-"""A problem as its user knows it: named decisions and contexts, and what is allowed."""
+"""Named decisions and contexts, and the constraints of the decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between tables in the user's words and the tensors of a model; and nowhere else."""
+"""Conversion between the user's tables and the model's tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of variables: what values they take, and how a model sees them."""
+"""The kinds of variables: their values, and their encoding for a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a surrogate is, and what it is fitted to."""
+"""The base class of surrogates, and the data to which they are fitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Surrogates by name, and what else may stand for one."""
+"""Surrogates by name, and what may be given in place of a name."""
 
 from __future__ import annotations
 

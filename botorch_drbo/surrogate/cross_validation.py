@@ -1,4 +1,4 @@
-"""Every outcome as predicted by a model that was fitted without it and some others."""
+"""Predictions of each outcome by a model that was fitted without its fold."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
     for k in range(NUM_FOLDS):
         left_out = fold == k
         with warnings.catch_warnings():
-            # Outcomes that are equal in some folds alone are no news.
+            # That outcomes are equal in some of the folds needs no warning.
             warnings.simplefilter("ignore", InputDataWarning)
             model = surrogate.fit(data.of_rows(~left_out))
         of_fold = data.of_rows(left_out)
@@ -97,7 +97,7 @@ def folds(data: ModelData) -> Tensor:
 
 
 def _predicted(model: Model, data: ModelData) -> GaussianMixture:
-    """What a model says of outcomes that it was not told, noise included."""
+    """Predictions of held-out outcomes, noise included."""
     with torch.no_grad(), any_variance():
         posterior = cast(
             GPyTorchPosterior,

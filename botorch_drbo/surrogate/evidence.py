@@ -1,4 +1,4 @@
-"""How likely hyper-parameters are, given data: one number, and its gradient."""
+"""The posterior density of hyper-parameters, with its gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model of the outcome, fitted from scratch to what has been observed."""
+"""The model of the outcome, fitted from scratch to the observations."""
 
 from __future__ import annotations
 
@@ -100,6 +100,6 @@ def each_with_known_context(models: Model, space: SearchSpace) -> ModelListGP:
 
 
 def _of_space(model: Model, space: SearchSpace) -> Model:
-    """A model of ``[x, c]`` that knows of perturbations and known columns."""
+    """A model of ``[x, c]`` with perturbations and known columns."""
     perturbed = with_perturbation(model) if space.perturbation else model
     return with_known_context(perturbed, space)

@@ -1,4 +1,4 @@
-"""How hyper-parameters are fitted: in their logarithms, where a step has one size."""
+"""The fit of hyper-parameters, in their logarithms."""
 
 from __future__ import annotations
 

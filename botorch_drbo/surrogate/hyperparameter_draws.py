@@ -1,4 +1,4 @@
-"""Draws of the hyper-parameters of one model, in place of the likeliest ones."""
+"""Posterior draws of the hyper-parameters of one model, in place of the maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many outcomes: hyper-parameters from some, and what all say at inducing points."""
+"""Many outcomes: hyper-parameters from some of them, inducing points for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every outcome as predicted from all others: in closed form, nothing is refitted."""
+"""Leave-one-out predictions in closed form, without refitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model sees decisions and contexts: numbers in a unit cube, categories apart."""
+"""The inputs of a model: numbers in a unit cube, categories separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes of rows that are nearly the same: what they say about the noise."""
+"""The noise, estimated from outcomes of rows that are nearly the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which units a model sees the outcomes: those in which they are of order one."""
+"""The units in which outcomes are modelled, so that they are of order one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def level_and_unit(Y: Tensor, noun: str = "outcomes") -> tuple[Tensor, Tensor]:
     low, high = (info.tiny / info.eps) ** 0.5, (info.max * info.eps) ** 0.5
     if not low <= size.item() <= high:
         raise InputDataError(
-            # No value with its sign: of a run that minimises they are turned.
+            # Without the sign, which is reversed in a run that minimises.
             f"The {noun} differ by {spread.item()} and are up to {largest.item()} in "
             f"size: their variance is not a number of {Y.dtype}. Measure them in "
             f"another unit, in which they differ by {low:.0e} to {high:.0e}, and look "

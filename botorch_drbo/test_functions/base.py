@@ -1,4 +1,4 @@
-r"""What every test function knows: f(x, c), its domain, the truth, and its optimum."""
+r"""The base of test functions: f(x, c), its domain, the true law, and its optimum."""
 
 from __future__ import annotations
 

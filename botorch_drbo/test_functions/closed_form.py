@@ -1,4 +1,4 @@
-r"""Test functions of one formula: the formula, and what a paper makes of it."""
+r"""Test functions of one formula, with the settings of the papers."""
 
 from __future__ import annotations
 

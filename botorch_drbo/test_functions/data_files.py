@@ -1,4 +1,4 @@
-r"""Data files that are not part of the package: where they are and what is in them."""
+r"""Data files that are not part of the package: their places and their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What the papers make of the formulas: boxes, laws of the contexts, optima.
+r"""The settings of the papers: boxes, laws of the contexts, optima.
 
 ``PROBLEMS`` has name, then preset (the paper), then problem; the first preset is the
 default. Contexts of a normal law lie around .5. Where two papers differ, it is in the

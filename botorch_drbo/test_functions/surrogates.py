@@ -1,4 +1,4 @@
-r"""Test functions that are the mean of a GP fitted to somebody's runs or measurements.
+r"""Test functions that are the mean of a GP fitted to published data.
 
 The data are not ours to share. The first found is used: ``path``, the folder in the
 variable ``BOTORCH_DRBO_DATA``, ``../shared/data`` beside a checkout. A stored optimum

@@ -1,4 +1,4 @@
-"""What BoTorch asks of an acquisition function, as tests that any of ours runs."""
+"""Tests of the requirements of BoTorch for acquisition functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One acquisition function of a contract, and the small problem it is put to."""
+"""One acquisition function for the contract tests, and a small problem."""
 
 from __future__ import annotations
 

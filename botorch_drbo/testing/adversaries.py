@@ -1,4 +1,4 @@
-"""What every adversary promises, as tests that any adversary can be put to."""
+"""Contract tests for adversaries."""
 
 from __future__ import annotations
 

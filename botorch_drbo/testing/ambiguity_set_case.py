@@ -1,4 +1,4 @@
-"""One ambiguity set of a contract, and the random problems it is put to."""
+"""One ambiguity set for the contract tests, and random problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every ambiguity set promises, as tests that any set can be put to."""
+"""Contract tests for ambiguity sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from typing import ClassVar
 
 import pytest
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -189,15 +193,24 @@ class AmbiguitySetContract:
         ).all()
 
     def test_first_order_gradients(self, case: AmbiguitySetCase) -> None:
-        """Gradients of value and sensitivity are finite differences."""
+        """Gradients of value and sensitivity are finite differences.
+
+        Without a ``reference_gradient`` that in the weights is an error, not a zero.
+        """
         values, weights = instance(1, 7)
         ambiguity = case.make(0.13, 7)
+        radius = torch.full((4, 1), 0.13, dtype=torch.double)
+        in_weights = ambiguity.solve(values, weights, radius).reference_gradient
 
         def value(f: Tensor, p: Tensor) -> Tensor:
             # The derivative in p is taken along the simplex.
             return ambiguity.worst_case(f, p / p.sum(-1, keepdim=True)).value
 
-        inputs = (values.requires_grad_(), weights.requires_grad_())
+        values.requires_grad_()
+        if in_weights is None:
+            with pytest.raises(UnsupportedError, match="no `reference_gradient`"):
+                value(values, weights.clone().requires_grad_())
+        inputs = (values, weights.requires_grad_(in_weights is not None))
         eps = case.step
         assert torch.autograd.gradcheck(
             value, inputs, eps=eps, **case.close(1e-3, 1e-5)

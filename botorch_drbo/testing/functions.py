@@ -1,4 +1,4 @@
-"""What every test function promises, as tests that any of them can be put to."""
+"""Contract tests for test functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of the contracts, with hyper-parameters that nobody fitted."""
+"""Models for the contract tests, with fixed hyper-parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every policy promises against every adversary that it takes."""
+"""Contract tests for policies against every adversary that they take."""
 
 from __future__ import annotations
 

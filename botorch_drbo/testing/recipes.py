@@ -1,4 +1,4 @@
-"""What every recipe promises, as tests that any of them can be put to."""
+"""Contract tests for recipes."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class RecipeContract:
         history, space = problem()
         recipe = case.recipe
         alone = recipe.propose(history, space, seed=1)
-        # The very decision that it would take is on its way already, and one beside.
+        # The decision that it would propose is pending, and another one.
         pending = torch.cat([alone, history.X[:1]])
         x = recipe.propose(history, space, q=3, X_pending=pending, seed=1)
         check_proposal(x, 3, space)

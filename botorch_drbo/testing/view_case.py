@@ -1,4 +1,4 @@
-"""One posterior view of a contract, and what autograd through the model says of it."""
+"""One posterior view for the contract tests, and the same by autograd."""
 
 from __future__ import annotations
 

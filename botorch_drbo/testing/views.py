@@ -1,4 +1,4 @@
-"""What every view of a posterior promises, as tests that any of them can be put to."""
+"""Contract tests for posterior views."""
 
 from __future__ import annotations
 

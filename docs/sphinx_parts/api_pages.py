@@ -1,13 +1,13 @@
-"""A page for each public class, and a table of the names of each package.
+"""A page for each public class and recipe, and a table of the names of each package.
 
 The pages of `docs/api/` say what a package is for, and name it in a directive::
 
     .. public-names:: botorch_drbo.ambiguity
 
 which becomes a table of everything in its ``__all__``, the functions in full, and a
-link to one page per class. A class page ends with the places that use the class: the
-guide, the formulas of the papers, the tutorials. They are found in the texts, so they
-need no care.
+link to one page per class. The page of a class or a recipe ends with the places that
+use it: the guide, the formulas of the papers, the tutorials. They are found in the
+texts, so they need no care.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
+from botorch_drbo.recipes import RECIPES
 from docs.sphinx_parts import recipe_page
 
 PACKAGE = "botorch_drbo"
@@ -90,10 +91,15 @@ def listed() -> dict[str, tuple[str, ...]]:
 
 
 def write() -> None:
-    """Write the pages of all classes into `docs/api/classes/`, ignored by git."""
-    folder = DOCS / "api" / "classes"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    """Write the pages of classes and recipes into `docs/api/`, ignored by git."""
+    folder, recipes = DOCS / "api" / "classes", DOCS / "api" / "recipes"
+    for written in (folder, recipes):
+        shutil.rmtree(written, ignore_errors=True)
+        written.mkdir()
+    (DOCS / "api" / "recipes.md").write_text(recipe_page.page())
+    for name in RECIPES:
+        places = "\n".join(used("botorch_drbo.recipes", name))
+        (recipes / f"{name}.rst").write_text(recipe_page.recipe_page(name) + places)
     for module, names in listed().items():
         for name in names:
             kind = getattr(importlib.import_module(module), name)
@@ -120,7 +126,7 @@ def class_page(module: str, name: str, kind: type) -> str:
         options.append(f"   :exclude-members: {_NOT[name]}")
     described = [name, "=" * len(name), ""]
     described += [f".. autoclass:: {module}.{name}", *options, ""]
-    return "\n".join([*described, *_used(module, name)])
+    return "\n".join([*described, *used(module, name)])
 
 
 def _page(module: str, name: str) -> str:
@@ -188,8 +194,16 @@ def _table(rows: list[tuple[str, str]]) -> list[str]:
     return [*lines, ""]
 
 
-def _used(module: str, name: str) -> list[str]:
-    """Where a class is explained and used: guides, formulas, tutorials."""
+def used(module: str, name: str) -> list[str]:
+    r"""Where a class or a recipe is explained and used.
+
+    Args:
+        module: The package that users import it from.
+        name: Its name there.
+
+    Returns:
+        Lines of reStructuredText: guides, formulas of the papers, tutorials.
+    """
     short = module.removeprefix(f"{PACKAGE}.")
     guides = [GUIDES[short]]
     guides += [page for page in _mentions(name) if page not in guides]
@@ -211,7 +225,9 @@ def _code_of_guides() -> dict[str, str]:
 
 
 def _count(name: str, text: str) -> int:
-    return len(re.findall(rf"\b{name}\b", text))
+    """How often a text names it; a recipe, which may be a word, only in quotes."""
+    word = rf"[`\"]{name}[`\"]" if name in RECIPES else rf"\b{name}\b"
+    return len(re.findall(word, text))
 
 
 def _mentions(name: str) -> list[str]:

@@ -135,11 +135,10 @@ class LinkNames(SphinxPostTransform):
             self._check(name, literal)
 
     def _recipe(self, name: str) -> nodes.reference | None:
-        if name not in RECIPES or self.env.docname == "api/recipes":
+        page = f"api/recipes/{name}"
+        if name not in RECIPES or self.env.docname == page:
             return None
-        labels = self.env.domains.standard_domain.anonlabels
-        page, anchor = labels[name.replace("_", "-")]
-        return self._reference(page, anchor, f"the recipe {name}")
+        return self._reference(page, "", f"the recipe {name}")
 
     def _own(self, name: str, is_call: bool) -> nodes.reference | None:
         full = self._full_name(name, is_call)
@@ -158,7 +157,7 @@ class LinkNames(SphinxPostTransform):
             return f"{_OPTIMIZER}.{last}"
         if not head and name.islower() and not (is_call or "_" in name):
             return None  # a word: an option, an argument, a column
-        if self.env.docname == "api/recipes" and name.islower():
+        if self.env.docname.startswith("api/recipes") and name.islower():
             return None  # options
         if known.get(name):
             return known[name]

@@ -1,4 +1,4 @@
-"""The page of the recipes, written from the table and the docstrings of the parts."""
+"""The pages of the recipes, written from the table and the docstrings of the parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _INTRODUCTION = """# Recipes
 A recipe is a complete method. Most recipes combine an *adversary* (which contexts are
 expected, and how their distribution may change) and a *policy* (how the next decision
 is found). Each row of the table has the name and the settings of a published method.
-`help(RECIPES["wdrbo_exact"])` shows the same text as this page. To choose one, see
+Each recipe has a page of its own with its formula, its options and a loop;
+`help(RECIPES["wdrbo_exact"])` shows the same text. To choose one, see
 {doc}`../methods`; to write your own, {doc}`../extending`.
 
 ```python
@@ -57,10 +58,10 @@ _CITATION = re.compile(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_")
 
 
 def page() -> str:
-    r"""The page in MyST Markdown.
+    r"""The page of all recipes, in MyST Markdown.
 
     Returns:
-        A table of all recipes, then what ``help`` shows of each.
+        A table of the recipes, then the functions and classes of the package.
     """
     lines = ["| recipe | adversary | policy | |", "|---|---|---|---|"]
     for name, recipe in RECIPES.items():
@@ -68,17 +69,23 @@ def page() -> str:
         if isinstance(recipe, RobustRecipe):
             adversary = f"`{part_name('adversary', recipe.adversary)}`"
             policy = f"`{part_name('policy', recipe.policy)}`"
-        link = f"[`{name}`](#{name.replace('_', '-')})"
         said = _summary(recipe).replace("``", "`")
-        lines.append(f"| {link} | {adversary} | {policy} | {said} |")
-    sections = [_section(name, recipe) for name, recipe in RECIPES.items()]
-    return "\n".join([_INTRODUCTION, *lines, "", *sections, _CLASSES])
+        lines.append(f"| `{name}` | {adversary} | {policy} | {said} |")
+    tree = ["```{toctree}", ":hidden:", "", *(f"recipes/{n}" for n in RECIPES), "```"]
+    return "\n".join([_INTRODUCTION, *lines, "", *tree, "", _CLASSES])
 
 
-def _section(name: str, recipe: Recipe) -> str:
-    """What ``help(RECIPES[name])`` says."""
-    body = _CITATION.sub(r":cite:t:`\1`", recipe.describe())
-    return f"({name.replace('_', '-')})=\n## {name}\n\n```{{eval-rst}}\n{body}\n```\n"
+def recipe_page(name: str) -> str:
+    r"""The page of one recipe, in reStructuredText.
+
+    Args:
+        name: Its key in ``RECIPES``.
+
+    Returns:
+        What ``help(RECIPES[name])`` says.
+    """
+    body = _CITATION.sub(r":cite:t:`\1`", RECIPES[name].describe())
+    return f"{name}\n{'=' * len(name)}\n\n{body}\n\n"
 
 
 def _summary(recipe: Recipe) -> str:

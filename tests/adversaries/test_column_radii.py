@@ -224,7 +224,7 @@ def test_a_radius_by_column_is_said_in_its_units() -> None:
     best = opt.recommend()
     assert best.searched == (
         "the posterior mean under distributions within 6 of temp or another weather "
-        "for 0.1 of the weight (Wasserstein) on any context"
+        "in 10% of cases (Wasserstein) on any context"
     )
     assert "times that radius" in str(best)
     assert " 1 " not in best.searched  # the radius of the ball is no one's concern
@@ -232,8 +232,8 @@ def test_a_radius_by_column_is_said_in_its_units() -> None:
     assert "within 3 of temp (Wasserstein)" in other.searched
     plain = opt.recommend(radius=0.1)
     assert (
-        "within radius 0.1 (Wasserstein: 5 of temp or another weather for 0.1 of the "
-        "weight)" in plain.searched
+        "within radius 0.1 (Wasserstein: 5 of temp or another weather in 10% of "
+        "cases)" in plain.searched
     )
 
 

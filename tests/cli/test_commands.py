@@ -322,7 +322,7 @@ def test_a_radius_by_column_in_the_units_of_the_file(data: Path) -> None:
     words = ["wdrbo_exact" if w == "dro" else w for w in COLUMNS]
     code, shown = call("recommend", data, *words, "--radius", "weather=0.1")
     assert code == 0, shown
-    assert "within another weather for 0.1 of the weight (Wasserstein)" in shown
+    assert "within another weather in 10% of cases (Wasserstein)" in shown
     code, shown = call("suggest", data, *words, "--radius", "sd", "--dry-run")
     assert code == 0, shown
     code, shown = call("suggest", data, *words, "--radius", "0.2", "--dry-run")

@@ -60,6 +60,16 @@ def test_limits_are_named_as_they_were_typed(data: Path) -> None:
     assert "The measured limits (runoff &lt;= 9) are met with probability" in text
 
 
+def test_rows_are_named_by_their_lines(data: Path) -> None:
+    rows = "".join(f"{i},{20 + 7 * i},sun,{2 + i % 2}\n" for i in range(5))
+    data.write_text(CSV.splitlines()[0] + "\n\n" + rows)  # the first row is line 3
+    done = CliRunner().invoke(app, ["report", str(data), *COLUMNS, "-q", "1"])
+    assert done.exit_code == 0, done.output
+    text = data.with_suffix(".html").read_text(encoding="utf-8")
+    assert "The highest yield so far is 3, in line 4 (" in text
+    assert "trial" not in text.partition("</style>")[2]
+
+
 def test_a_file_without_an_outcome_is_refused(data: Path) -> None:
     data.write_text(CSV.splitlines()[0] + "\n")
     done = CliRunner().invoke(app, ["report", str(data), *COLUMNS])

@@ -60,6 +60,22 @@ def test_a_class_page_has_members_guides_formulas_and_tutorials() -> None:
     assert any(inherited in line for line in lines)
 
 
+def test_the_index_lists_the_page_of_every_package() -> None:
+    index = (ROOT / "docs/api.md").read_text()
+    pages = {p.stem for p in (ROOT / "docs/api").glob("*.md")} | {"recipes"}
+    assert set(re.findall(r"\[\]\(api/(\w+)\.md\): \w", index)) == pages
+    assert set(re.findall(r"^api/(\w+)$", index, re.MULTILINE)) == pages
+
+
+def test_a_recipe_page_ends_with_where_it_is_used() -> None:
+    used = "\n".join(api_pages.used("botorch_drbo.recipes", "random"))
+    assert ":doc:`/methods`" in used
+    assert ":doc:`/install`" not in used  # the word alone is not the recipe
+    assert ":ref:`papers-bocu`" in "\n".join(
+        api_pages.used("botorch_drbo.recipes", "ts_bocu")
+    )
+
+
 @pytest.mark.parametrize("name", sorted(set(inventories.names().values())))
 def test_names_of_other_projects_exist(name: str) -> None:
     assert inventories.found(name) is not None
@@ -112,6 +128,12 @@ def test_code_in_tables_breaks_at_punctuation_and_stays_what_it_is_elsewhere() -
         f'{code}<table class="docutils x"><td>gp_ucb <span class="pre">{broken}</span>'
         f"</td></table>{code}"
     )
+
+
+def test_code_ends_without_an_empty_line() -> None:
+    page = "<pre>>>> 1\n\n2\n</pre><pre>3\n\n</pre>"
+    wanted = "<pre>>>> 1\n\n2\n</pre><pre>3\n</pre>"
+    assert table_breaks.without_empty_ends(page) == wanted
 
 
 @pytest.mark.parametrize(

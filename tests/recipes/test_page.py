@@ -1,4 +1,4 @@
-"""`help` of a recipe, and the page of the recipes, which has the same text."""
+"""`help` of a recipe, and the page of the recipe, which has the same text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from botorch_drbo.recipes import RECIPES, Recipe, RobustRecipe, make_recipe
 from botorch_drbo.recipes.help_text import help_text, option_meanings
-from docs.sphinx_parts.recipe_page import page
+from docs.sphinx_parts.recipe_page import page, recipe_page
 
 
 def examples_of(text: str) -> doctest.DocTest:
@@ -83,10 +83,10 @@ def test_an_option_that_nobody_explains_is_shown_with_its_value() -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_page_has_the_same_text(name: str) -> None:
-    section = page().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     text = RECIPES[name].describe()
     linked = re.sub(r"\[([A-Z][A-Za-z]*\d{4}[a-z]*)\]_", r":cite:t:`\1`", text)
-    assert len(text) > 500 and linked in section
+    assert len(text) > 500 and linked in recipe_page(name)
+    assert f"| `{name}` |" in page() and f"\nrecipes/{name}\n" in page()
 
 
 def test_its_examples_run() -> None:

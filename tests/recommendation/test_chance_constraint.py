@@ -204,6 +204,33 @@ class _FirstColumn(AcquisitionFunction):
         return -X[..., 0, 0]
 
 
+class _Counted(_FirstColumn):
+    """How many decisions were scored without a graph."""
+
+    num = 0
+
+    def forward(self, X: Tensor) -> Tensor:
+        self.num += 0 if torch.is_grad_enabled() else len(X)
+        return super().forward(X)
+
+
+def test_a_search_scores_each_decision_once() -> None:
+    Z = uniform(12, 2, seed=3)
+    # Surely positive where the first column exceeds one half.
+    model = known_model(Z, 4 * Z[:, :1] - 2.0, lengthscale=1.0, noise=1e-4)
+    space = SearchSpace(UNIT, UNIT)
+    problem = WorstCaseProblem.of(ContextSet(UNIT), TotalVariation(0.1), space)
+    constraint = ChanceConstraint(ModelListGP(model), problem, UNIT, level=0.9, seed=0)
+    effort = Effort(num_restarts=2, raw_samples=64, max_iterations=9, seed=0)
+    acqf = _Counted(model)
+    x, value, _ = best_feasible(acqf, constraint, space, Z[:0, :1], effort)
+    assert value.item() == -x.item()
+    drawn = sample(space, 64, 0)
+    num_reached = int((constraint.probability(drawn) >= 0.9).sum())
+    assert 16 < num_reached < 48
+    assert num_reached <= acqf.num <= num_reached + 4  # two starts, two ends
+
+
 def test_each_decision_that_fails_over_the_box_makes_room_for_the_next() -> None:
     """Seven decisions fail in a context of their own that is not on the list."""
     points, contexts = torch.arange(1, 8).double() / 10, torch.linspace(0, 1, 41)

@@ -226,6 +226,22 @@ def test_measured_limits_are_said() -> None:
     assert "not named here; they have" in check_sound(page(Findings.of(opt, q=1))).text
 
 
+def test_rows_are_named_by_the_lines_of_the_file() -> None:
+    opt = one_context(6, "erbo")
+    found = Findings.of(opt, q=1, lines=[3, 4, 6, 7, 8, 9])
+    check = found.best.model_check
+    assert check is not None
+    assert check.worst == tuple([3, 4, 6, 7, 8, 9][t] for t in opt.check().worst)
+    text = check_sound(page(found)).text
+    best = [3, 4, 6, 7, 8, 9][opt.history["profit"].argmax()]
+    assert f", in line {best} (" in text
+    assert f"line {check.worst[0]}: " in text  # of the check in full
+    assert "The last 6 rows line x c" in text
+    assert "trial" not in text
+    plain = check_sound(page(Findings.of(opt, q=1))).text
+    assert "trial 0 is the first one" in plain and "line 3" not in plain
+
+
 def test_a_picture_of_a_category_has_no_line_and_no_band(mixed: Findings) -> None:
     text = check_sound(page(mixed)).text
     space = mixed.optimizer.named_space.decisions
@@ -252,7 +268,7 @@ def test_how_far_a_multiple_of_the_radius_reaches() -> None:
     opt = farm(table(0), algorithm="wdrbo_exact")
     own = Stability(0.1, None, 0.4, None, 0)
     # The bounds of temp are 24 apart, categories one.
-    words = "another weather for 0.2 of the weight or 4.8 of temp"
+    words = "another weather in 20% of cases or 4.8 of temp"
     assert reach(opt, own, 2.0) == words
     assert reach(opt, replace(own, by_column=True), 2.0) is None
     assert reach(farm(table(0)), own, 2.0) is None

@@ -265,7 +265,7 @@ def _ignorance(table: pd.DataFrame) -> Iterator[str | Table]:
     yield "Screening on half A, common data, 30 outcomes: mean losses."
     yield Table(["", "nothing shifts", "mean moves 2 sd, badly", "sum"], rows)
     if found.settled is None or found.shifted is None:
-        yield f"Chosen: *{found.chosen}*. So nothing is confirmed, and nothing ships."
+        yield f"Chosen: *{found.chosen}*. Nothing is confirmed, so nothing is shipped."
         return
     yield (
         f"Chosen: *{found.chosen}*. On half B, less *robust*: "

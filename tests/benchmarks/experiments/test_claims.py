@@ -23,6 +23,7 @@ from benchmarks.experiments.claims.learn import (
     tasks_of,
 )
 from benchmarks.experiments.claims.play import LOSSES, REPORT, play
+from benchmarks.experiments.claims.report import make_report
 from benchmarks.experiments.claims.rules import OPTIONS, RULES, Scores, recommend
 from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
 from benchmarks.run.config import ConfigError
@@ -326,6 +327,17 @@ def test_an_option_is_chosen_on_one_half_and_ships_by_the_other():
     assert found.chosen == "home" and not found.ships
     losses["home"] = ((5.0, 5.0), (9.0, 9.5))  # it loses more under the shift
     assert not screening(options_table(losses)).ships
+
+
+def test_an_option_that_half_b_cannot_judge_is_not_confirmed():
+    losses = dict.fromkeys(("robust", *OPTIONS), ((9.0, 9.0), (9.0, 9.0)))
+    losses["home"] = ((5.0, 5.0), (5.0, 5.0))
+    rows = options_table(losses)
+    half = rows["case"].map(half_of)
+    for few in (rows[half == "A"], rows[(half == "A") | (rows["seed"] == 0)]):
+        found = screening(few)
+        assert found.chosen == "home" and found.settled is None and not found.ships
+        assert "Nothing is confirmed" in str(make_report(few))
 
 
 def test_runs_are_paired_go_on_and_are_reported(tmp_path):
