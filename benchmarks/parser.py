@@ -110,6 +110,10 @@ def make_parser() -> argparse.ArgumentParser:
         "--repeats", type=int, default=5, help="medians are taken over these"
     )
     speed.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
+    speed.add_argument(
+        "--most", type=int, help="rows: leave out what has more outcomes than this"
+    )
+    speed.add_argument("--surrogate", help="rows, with --most: with this one alone")
 
     accuracy = kinds.add_parser(
         "accuracy", help="the product path against model.posterior"
