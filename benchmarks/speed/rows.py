@@ -1,4 +1,4 @@
-"""Thousands of rows: their cost in factorisations, and what inducing points lose."""
+"""Thousands of rows: their cost in factorisations, the error of inducing points."""
 
 from __future__ import annotations
 

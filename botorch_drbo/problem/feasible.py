@@ -88,8 +88,12 @@ def _rows(space: SearchSpace, bounds: Tensor, num: int, seed: int) -> Tensor:
         if draws >= _MOST_DRAWS:
             break
         draws = min(8 * draws, _MOST_DRAWS)
-    if not space.nonlinear_inequality_constraints and bounds.shape[-1] == d_x:
-        rows = torch.cat([rows, _walk(space, num, seed)])
+    if not space.nonlinear_inequality_constraints:
+        walked = _walk(space, num, seed)
+        if len(walked) and bounds.shape[-1] > d_x:
+            C = sobol_in_box(len(walked), bounds[:, d_x:], seed)
+            walked = torch.cat([walked, space.snap_contexts(C)], dim=-1)
+        rows = torch.cat([rows, walked]) if len(walked) else rows
     if not len(rows):
         raise InputDataError(
             f"None of {_MOST_DRAWS:,} decisions that fill the bounds satisfies the "

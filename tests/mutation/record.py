@@ -32,13 +32,14 @@ def record(folder: Path, tests: Sequence[str], processes: int) -> int:
         folder: Gets ``coverage.sqlite`` (``coverage report --data-file=``) and
             ``durations.json``.
         tests: Files, folders or tests; slow ones are left out.
-        processes: Of pytest-xdist.
+        processes: Of pytest-xdist, if there is more than one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["COVERAGE_FILE"] = str(folder / "coverage.sqlite")
     durations = Durations()
-    options = ["-q", "-m", "not slow", "-n", str(processes), "--dist", "worksteal"]
-    options += ["-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    if processes > 1:  # with `-n 0` pytest-cov would forget the names of the tests
+        options += ["-n", str(processes), "--dist", "worksteal"]
     options += ["--cov=botorch_drbo", "--cov-branch", "--cov-context=test"]
     code = pytest.main([*options, "--cov-report=", *tests], plugins=[durations])
     (folder / "durations.json").write_text(json.dumps(durations.seconds, indent=0))
@@ -87,11 +88,16 @@ def read(folder: Path, paths: Iterable[str]) -> Recorded:
     Args:
         folder: Where it did.
         paths: Modules, relative to the library's folder.
+
+    Raises:
+        ValueError: Nothing was recorded, or without the names of tests.
     """
     from coverage import CoverageData
 
     data = CoverageData(basename=str(folder / "coverage.sqlite"))
     data.read()
+    if not data.measured_contexts() - {""}:
+        raise ValueError(f"{folder} names no test: record again")
     contexts = {
         path: data.contexts_by_lineno(str(LIBRARY / path)) for path in set(paths)
     }

@@ -52,6 +52,16 @@ def test_categories_of_contexts_are_columns_behind_the_decisions() -> None:
     assert SPACE.joint_categories == {1: 4, 3: 3}
 
 
+def test_a_box_has_neither_values_nor_constraints() -> None:
+    box = rows([0.0, 0.0], [1.0, 1.0])
+    line = (torch.tensor([0]), torch.tensor([1.0]).double(), 0.5)
+    assert SearchSpace(box, box).is_box
+    assert not SearchSpace(box, box, discrete={0: (0.0, 1.0)}).is_box
+    assert not SearchSpace(box, box, inequality_constraints=(line,)).is_box
+    functions = (lambda X: X[:, 0],)
+    assert not SearchSpace(box, box, nonlinear_inequality_constraints=functions).is_box
+
+
 def test_known_columns_take_their_value_only() -> None:
     known = replace(SPACE, known_context=torch.tensor([1.0, torch.nan]).double())
     assert known.context_values == {0: (1.0,)}

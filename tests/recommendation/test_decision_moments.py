@@ -8,7 +8,6 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.recommendation import decision_moments
 from botorch_drbo.recommendation.decision_moments import mean_at
 
 
@@ -25,8 +24,7 @@ def gp(seed: int) -> SingleTaskGP:
 def test_means_and_their_slopes_are_those_of_the_posterior(kind, monkeypatch):
     members = [gp(0), gp(1)][: 1 if kind == "one" else 2]
     model = members[0] if kind == "one" else ModelEnsemble(members)
-    monkeypatch.setattr(decision_moments, "MEANS_ALONE_FROM", 0)
-    monkeypatch.setattr(decision_moments, "moments_at", None)  # not this way
+    monkeypatch.setattr("botorch_drbo.posterior.view.MEANS_ALONE_FROM", 0)
     x = torch.tensor([0.3, 1.2]).double()
     contexts = torch.rand(6, 1).double().requires_grad_()
     found = mean_at(model, x)(contexts)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Space
 from botorch_drbo.codec import decode, encode
-from botorch_drbo.problem.feasible import feasible, sample
+from botorch_drbo.problem.feasible import feasible, joint_sample, sample
 from botorch_drbo.space.table import to_frame, to_outcomes, to_tensor
 
 DECISIONS = {
@@ -68,6 +68,13 @@ def test_a_thin_wedge_of_linear_constraints_is_sampled() -> None:
     assert X.shape == (64, 3) and (X.sum(-1) <= 0.021).all()
     assert len(X.unique(dim=0)) > 32
     assert torch.equal(X, sample(space, 64, seed=0))
+    both = joint_sample(space, 64, seed=0)  # where contexts are chosen, too
+    assert both.shape == (64, 4) and feasible(space, both[:, :3]).all()
+    for rows in (both[:, :3], both[:, 3:]):
+        assert len(rows.unique(dim=0)) > 32
+    torch.testing.assert_close(
+        both[:, 3].mean(), both.new_tensor(0.5), rtol=0.1, atol=0
+    )
 
 
 def test_a_space_survives_json_but_for_its_functions() -> None:
