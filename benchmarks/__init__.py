@@ -1,4 +1,4 @@
-"""The benchmark suite, in rooms.
+"""The benchmark suite.
 
 ``run`` goes from a config to results: what runs, the paired worlds, processes and
 machines, storage, reports. ``experiments`` are the experiments that are more than a

@@ -1,4 +1,4 @@
-"""The command line of the benchmarks; all the work is done elsewhere."""
+"""The command line of the benchmarks."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import argparse
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks.run.config import (
@@ -167,7 +168,10 @@ def speed(options: argparse.Namespace) -> int:
     elif options.name == "iterations":
         from benchmarks.speed.iterations import run_iteration_speed as run
     elif options.name == "rows":
-        from benchmarks.speed.rows import run_row_speed as run
+        from benchmarks.speed.rows import run_row_speed
+
+        most, surrogate = options.most, options.surrogate
+        run = partial(run_row_speed, most=most, surrogate=surrogate)
     else:
         from benchmarks.speed.asks import run_surrogate_speed as run
     out = RESULTS / SPEED[options.name] if options.out is None else options.out

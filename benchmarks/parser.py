@@ -1,4 +1,4 @@
-"""The words of the benchmarks' command line.
+"""The arguments of the benchmarks' command line.
 
 argparse, not typer: ``--algorithms wdrbo erbo gp_ucb`` takes several values after one
 flag.
@@ -110,6 +110,10 @@ def make_parser() -> argparse.ArgumentParser:
         "--repeats", type=int, default=5, help="medians are taken over these"
     )
     speed.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
+    speed.add_argument(
+        "--most", type=int, help="rows: leave out what has more outcomes than this"
+    )
+    speed.add_argument("--surrogate", help="rows, with --most: with this one alone")
 
     accuracy = kinds.add_parser(
         "accuracy", help="the product path against model.posterior"
@@ -138,7 +142,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     constraints = kinds.add_parser(
-        "constraints", help="outcome constraints: ambiguity heeded, and ignored"
+        "constraints", help="outcome constraints: ambiguity considered, and ignored"
     )
     constraints.set_defaults(command=commands.constraints)
     constraints.add_argument("--seeds", type=int, default=5, help="how many: 0, 1, ...")
@@ -253,7 +257,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     tournament = kinds.add_parser(
         "tournament",
-        help="which method to take when the world misbehaves after the data",
+        help="which method to take when the contexts shift after the data",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     tournament.set_defaults(command=commands.tournament)
@@ -297,7 +301,7 @@ def _add_claims(kinds: argparse._SubParsersAction) -> None:
     claims = kinds.add_parser(
         "claims",
         help="five claims about methods, written down before the runs; the same "
-        "command goes on with what a killed one has left",
+        "command continues a killed one",
     )
     claims.set_defaults(command=commands.claims)
     claims.add_argument("--learners", nargs="+", default=[], help="who asks (all)")

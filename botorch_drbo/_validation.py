@@ -83,7 +83,7 @@ def check_bounds(
     if wrong:
         raise InputDataError(
             f"`{name}` must have its lower bounds below its upper bounds; columns "
-            f"{wrong} have not: {bounds[:, wrong].tolist()}."
+            f"{wrong} do not: {bounds[:, wrong].tolist()}."
         )
     return bounds
 
@@ -285,12 +285,12 @@ class Registry(UserDict[str, _Entry]):
             raise InputDataError(f"A {kind} is registered by a string, got {name!r}.")
         if isinstance(entry, type):
             raise InputDataError(
-                f"Under {name!r} was registered the class {entry.__name__}. Register "
-                f"an object of it, with its defaults: `{entry.__name__}()`."
+                f"The class {entry.__name__} was registered as {name!r}. Register an "
+                f"object of it, with its defaults: `{entry.__name__}()`."
             )
         if not isinstance(entry, self._kind):
             raise InputDataError(
-                f"Under {name!r} must be registered an object of a class below {kind}, "
+                f"{name!r} must be registered with an object of a subclass of {kind}, "
                 f"got a {type(entry).__name__}."
             )
         super().__setitem__(name, entry)

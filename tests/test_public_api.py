@@ -325,15 +325,24 @@ def unbound_names(docstring: str) -> list[str]:
     return sorted(unbound)
 
 
-@pytest.mark.parametrize(
-    "package", [p for p in PUBLIC_PACKAGES if p != "botorch_drbo.testing"]
-)
+def shown_by_help(name: str, thing: object) -> Iterator[tuple[str, object]]:
+    """What ``help`` shows of a public name: of a class its methods as well."""
+    yield name, thing
+    for kind in inspect.getmro(thing) if inspect.isclass(thing) else ():
+        if kind.__module__.startswith("botorch_drbo"):
+            for method, value in vars(kind).items():
+                if not method.startswith("_"):
+                    yield f"{name}.{method}", value
+
+
+@pytest.mark.parametrize("package", PUBLIC_PACKAGES)
 def test_an_example_of_help_runs_where_it_is_pasted(package: str) -> None:
     """With all of its imports; doctest alone sees those of the module as well."""
     found = {
-        name: unbound_names(inspect.cleandoc(value.__doc__ or ""))
+        shown: unbound_names(inspect.cleandoc(documented.__doc__ or ""))
         for name in public_names(package)
         if callable(value := getattr(importlib.import_module(package), name))
         and (value.__module__ or "").startswith("botorch_drbo")
+        for shown, documented in shown_by_help(name, value)
     }
     assert {name: names for name, names in found.items() if names} == {}

@@ -108,9 +108,11 @@ def test_what_is_no_object_of_the_class_is_not_registered(
         lambda entry: known.setdefault("x", entry),
         lambda entry: known.__ior__({"x": entry}),
     ):
-        with pytest.raises(InputDataError, match=f"the class {some.__name__}.*object"):
+        with pytest.raises(InputDataError, match=f"The class {some.__name__}.*object"):
             register(some)
-        with pytest.raises(InputDataError, match=f"below {kind.__name__}, got a func"):
+        with pytest.raises(
+            InputDataError, match=f"subclass of {kind.__name__}, got a func"
+        ):
             register(lambda: None)
     with pytest.raises(InputDataError, match="by a string, got 3"):
         known[3] = next(iter(known.values()))

@@ -60,7 +60,7 @@ warnings.filterwarnings("ignore", message="Optimization failed")  # flat starts
 # %% [markdown]
 # ## Four shops, one evening
 #
-# A newspaper company has four alike shops. Every evening each gets an order of papers
+# A newspaper company has four similar shops. Every evening each gets an order of papers
 # (the *decision*); the next day shows each its own demand (the *context*) and its own
 # profit. So the company learns from four experiments a day. Orders and demands are
 # counted in thousands; [the first tutorial](01_newsvendor_in_five_minutes.ipynb) has
@@ -74,10 +74,10 @@ demands = shop.sample_contexts(Q * (ROUNDS + 2), seed=1).split(Q)  # one row per
 # %% [markdown]
 # ## The loop
 #
-# `ask(q=4)` gives four different orders. With `ts_bocu`
-# ([Thompson sampling](05_thompson_sampling_any_objective.ipynb)) each order is the best
-# one for a guess of its own, a sample path of the model: a batch spreads exactly
-# as much as the model is unsure.
+# `ask(q=4)` gives four different orders. With `ts_bocu` ([Thompson
+# sampling](05_thompson_sampling_any_objective.ipynb)) each order is the best one for a
+# different sample path of the model. A batch therefore spreads as much as the model is
+# uncertain.
 
 # %%
 company = RobustOptimizer(
@@ -100,7 +100,7 @@ for day in range(ROUNDS):
 #
 # Next evening the four orders go out as before. By noon we know how many people came to
 # two of the shops, but not yet what is in the tills. Tell the demands *without*
-# outcomes: they say something about the distribution of the context at once.
+# outcomes: they already improve the estimated distribution of the context.
 
 # %%
 orders, today = company.ask(q=Q), demands[ROUNDS]
@@ -110,8 +110,8 @@ print(f"contexts known: {seen}, outcomes known: {told}, on the way: {Q}")
 
 # %% [markdown]
 # A fifth shop opens and needs an order now. `ask` works while others are *pending*: it
-# knows the decisions that are out, and none of their contexts has to be guessed. Here
-# the new shop follows another guess than the four.
+# takes them into account, and none of their contexts has to be guessed. Here the new
+# shop follows another path than the four.
 
 # %%
 fifth = company.ask()
@@ -242,12 +242,12 @@ below.set_xlabel("order (copies)")
 plt.show()
 
 # %% [markdown]
-# Four orders that do not know of each other would all sit at the top of the curve
-# above. As a batch they spread: widely under the optimistic bound, less where only
-# improvements of the robust value count, or guesses that hardly differ any more. A
-# joint search can get stuck at a batch that no single step improves. A greedy start
-# avoids that. (The values of qLogNEI are logarithms, of thousands of coins: there is
-# hardly a tenth of a coin left to be gained on what was tried.)
+# Four orders chosen independently would all be at the top of the curve above. As a
+# batch they spread: widely under the optimistic bound, less where only improvements of
+# the robust value count, and little where the sample paths hardly differ any more. A
+# joint search can stop at a batch that no single step improves. A greedy start avoids
+# that. (The values of qLogNEI are logarithms, of thousands of coins: hardly a tenth of
+# a coin can still be gained on the orders tried.)
 #
 # Orders that are already out are passed as `X_pending`; they join the batch, but stay
 # where they are:
@@ -262,8 +262,8 @@ print("on their way:", [round(1000 * x) for x in out.flatten().tolist()])
 print("to be added: ", [round(1000 * x) for x in rest.flatten().tolist()])
 
 # %% [markdown]
-# (`RobustThompsonSampling` takes no `X_pending`, and says so: the next path is another
-# guess anyway.)
+# (`RobustThompsonSampling` takes no `X_pending` and raises an error: the next path is a
+# different one anyway.)
 #
 # ## Does it pay to choose jointly?
 #
@@ -290,13 +290,12 @@ print("to be added: ", [round(1000 * x) for x in rest.flatten().tolist()])
 #
 # **No: joint batches do not beat greedy ones here.** They are better in no column, and
 # most differences are within two standard errors. They took more than twice the time,
-# in which they find the greedy batch and search jointly twice, from it and from random
-# points. The joint search does what it should, its acquisition values are higher nearly
-# always, but by little, and that little does not show in the regret. The plainest
-# method of all, the hallucinated bound, came out ahead of joint qUCB, and was the
-# quickest but for random decisions. And look at the last row: at the end, the regret of
-# random decisions is within the errors of most others. This is one problem with 10
-# seeds, no verdict on all problems.
+# because they find the greedy batch and search jointly twice, from it and from random
+# points. The joint search works: its acquisition values are nearly always higher, but
+# only a little, and the regret does not show it. The simplest method, the hallucinated
+# bound, had less regret than joint qUCB, and was the fastest after random decisions. In
+# the last row, the final regret of random decisions is within the errors of most
+# others. This is one problem with 10 seeds; other problems may differ.
 #
 # ## What to remember
 #

@@ -17,10 +17,10 @@
 # *Intermediate, ten minutes: no mathematics but in the last section.*
 #
 # A robust method prepares for every distribution of the context that is *not too far*
-# from the one in the data. What "far" means is your choice, and it decides what you
-# are protected from. After this page you have seen what each set of the library fears,
-# on one example and at comparable strength. How large the radius should be is the
-# subject of [the next tutorial](03b_the_radius_in_your_units.ipynb).
+# from the one in the data. What "far" means is your choice, and it decides what you are
+# protected from. After this page you have seen the worst case of each set of the
+# library, on one example and at comparable strength. How large the radius should be is
+# the subject of [the next tutorial](03b_the_radius_in_your_units.ipynb).
 #
 # ## The answer first
 #
@@ -139,10 +139,10 @@ print(f"worst temperature among the 60 days {f[seen].min():.0f} coins")
 # choose the radii so that every adversary does the *same damage* to this plan: the
 # worst-case mean is four fifths of the mean.
 #
-# Two of the sets must be told what is near what. `Wasserstein` takes the cost of moving
-# a day from one temperature to another: here, the number of degrees.
-# `MaximumMeanDiscrepancy` takes a kernel: how alike two temperatures are, here a bell
-# curve three degrees wide.
+# Two of the sets need a notion of near. `Wasserstein` takes the cost of moving a day
+# from one temperature to another: here, the number of degrees. `MaximumMeanDiscrepancy`
+# takes a kernel: how similar two temperatures are, here a bell curve three degrees
+# wide.
 
 # %%
 cost = (degrees[:, None] - degrees).abs()  # 41 x 41, in degrees
@@ -196,20 +196,22 @@ plt.show()
 # scale. Every set costs the van the same, each in its own way.
 #
 # - **`TotalVariation`** takes some of the best days away and puts all of them on the
-#   single worst temperature. How far that is, and whether it was ever seen, does not
-#   matter to it.
+#   single worst temperature. The distance does not matter, nor whether that temperature
+#   was ever seen.
 # - **`KullbackLeibler`** makes every bad day more frequent and every good day rarer, by
-#   a factor that falls exponentially with the profit. What was never seen stays so.
+#   a factor that falls exponentially with the profit. A temperature that was never seen
+#   gets no weight.
 # - **`ModifiedChiSquared`** does the same with a factor that falls on a straight line.
 # - **`ChiSquared`** has the roles of the two distributions swapped. It never removes a
-#   temperature altogether, but it may invent one: the worst.
-# - **`ConditionalValueAtRisk`** drops the best days, and all that are left grow by one
-#   and the same factor. It is the mean over the worst part of the list.
-# - **`Wasserstein`** moves days where a short way does much damage: the hot ones go
-#   just above the failure of the cooler. Frost is too far.
-# - **`MaximumMeanDiscrepancy`** makes changes that the kernel hardly sees. Days of
-#   nearby temperatures are lumped together, because the kernel takes them for nearly
-#   the same, and some days go to where it hurts, a few at a time.
+#   temperature completely, but it may add an unseen one: the worst.
+# - **`ConditionalValueAtRisk`** drops the best days, and the weights of all others grow
+#   by the same factor. It is the mean over the worst part of the list.
+# - **`Wasserstein`** moves days for which a short distance does much damage: the hot
+#   ones move just above the temperature at which the cooler fails. Frost is too far
+#   away.
+# - **`MaximumMeanDiscrepancy`** makes changes that the kernel hardly distinguishes.
+#   Days of nearby temperatures are put together, because they are nearly the same for
+#   the kernel, and a few days move to each of several bad temperatures.
 #
 # The same in numbers: how many days (in %) moved at all, how far they had to move on
 # average over all days, and how many now lie on a temperature that was never seen.
@@ -294,10 +296,10 @@ plt.show()
 # *squared* distance: their radius counts like a variance, and the loss grows with its
 # square root. To halve the damage of a small radius, quarter it. For the other four a
 # small enough radius costs in proportion to it. How small that is differs. Total
-# variation stays on its tangent for a long time; MMD leaves it at once, because a
-# kernel that blurs lets a tiny radius do a lot, but not for long.
+# variation stays on its tangent for a long time. MMD leaves it at once: with a wide
+# kernel a tiny radius does much damage, but more radius adds little.
 #
-# And how low can it go? Below, the radius in multiples of the dot, on a logarithmic
+# How low can it fall? Below, the radius is in multiples of the dot, on a logarithmic
 # scale.
 
 # %%
@@ -331,7 +333,7 @@ plt.show()
 # %% [markdown]
 # The floor of the three sets that stay within the list is the worst day *in the list*.
 # For the others it is the worst day of all: from some radius on, the worst case is
-# frost every day. `ChiSquared` comes ever closer to that and never arrives.
+# frost every day. `ChiSquared` approaches that value and never reaches it.
 #
 # ## Does it change the decision?
 #
@@ -358,17 +360,17 @@ pd.DataFrame(
 
 # %% [markdown]
 # Every set advises fewer cones than the list does, and at equal damage they advise
-# nearly the same here. That is one example, with one decision; look at your own before
-# you rely on it.
+# nearly the same number here. This is one example with one decision; check it on your
+# own problem.
 #
 # ## Why each of them?
 #
 # - `Wasserstein`: its radius has the units of the context ("half a degree"). It reaches
 #   places never seen, but only near ones.
-# - `TotalVariation`: "up to so many percent of the days may be anything" asks for no
-#   notion of near. Often that is too much to fear.
-# - `KullbackLeibler`, `ModifiedChiSquared`: they reweight and invent nothing. A small
-#   radius means "the mean less so many standard deviations".
+# - `TotalVariation`: "up to so many percent of the days may be anything" needs no
+#   notion of near. Often it is too pessimistic.
+# - `KullbackLeibler`, `ModifiedChiSquared`: they reweight the list and add nothing. A
+#   small radius means "the mean less so many standard deviations".
 # - `ConditionalValueAtRisk`: one number to explain, the level; no distance to choose.
 # - `MaximumMeanDiscrepancy`: the radius that $t$ data need does not grow with the
 #   dimension, and it compares contexts as the model's kernel does. It is the slowest of
@@ -411,9 +413,9 @@ print(f"days above 33 degrees among the {ROUNDS} so far: {hot}")
 
 # %% [markdown]
 # What counts is the worst case in truth, next to the best possible one. The line "by
-# the model" is what the van believes; with so few hot days it has hardly met a broken
-# cooler. An ambiguity set guards against wrong *frequencies* of the contexts; what
-# happens in each of them, it takes from the model.
+# the model" is the van's prediction; with so few hot days it has hardly any data of a
+# broken cooler. An ambiguity set guards against wrong *frequencies* of the contexts.
+# The outcome in each of them still comes from the model.
 
 # %% [markdown]
 # ## The same in symbols

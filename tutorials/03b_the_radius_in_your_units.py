@@ -100,9 +100,9 @@ print(hut.recommend())
 # %% [markdown]
 # ## What each radius costs and saves
 #
-# A radius can also be given for one question. For each one: how many pairs the hut
-# should rent, what the model promises, and the true mean profit of 20,000 days in
-# winters that we, unlike the hut, can play.
+# A radius can also be given for one question. The table has, for each radius, how many
+# pairs the hut should rent, the profit that the model predicts, and the true mean
+# profit of 20,000 days in winters that we, unlike the hut, can simulate.
 
 # %%
 fresh = winter(20_000, generator)
@@ -256,18 +256,18 @@ for size in (10, 25, 100):  # divisors of the 1000 levels
 pd.DataFrame(rows).T.rename_axis("days in the list")
 
 # %% [markdown]
-# Without a radius the promise is broken about every other time. With it, it is kept
-# nearly always: the radius covers every way in which a list can be wrong, and a plan
-# suffers from some of them only. The law itself is inside less often than 95% when the
-# list is short, because a bootstrap cannot draw days that the list does not have.
+# Without a radius the true value is below the promise about every other time. With it,
+# it hardly ever is: the radius covers every way in which a list can be wrong, and only
+# some of them harm a plan. The law itself is inside less often than 95% when the list
+# is short, because a bootstrap cannot draw days that the list does not have.
 #
-# None of this covers a **change** of the world. If you fear one, say how large it may
-# be, as above, and take the larger radius.
+# None of this covers a **change** of the distribution. If you expect one, state how
+# large it may be, as above, and take the larger radius.
 #
 # ## The opposite question: how much change does a decision bear?
 #
-# Suppose somebody proposes 80 pairs. How does that compare with the recommendation, and
-# up to which change does the recommendation still earn 1,000 euros a day?
+# Suppose a colleague proposes 80 pairs. How does that compare with the recommendation,
+# and up to which change does the recommendation still earn 1,000 euros a day?
 
 # %%
 recommended = hut.recommend()

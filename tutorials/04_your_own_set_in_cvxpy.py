@@ -104,8 +104,8 @@ print(f"mean of the list {center:.1f} degrees, standard deviation {spread:.1f}")
 #
 # A set is a function. It gets the distribution `q`, which cvxpy may choose, and two
 # placeholders, the reference weights `p` and the `radius`; it returns a list of
-# constraints. That `q` is a distribution goes without saying. Everything else is
-# numbers.
+# constraints. That `q` is a distribution is added automatically. Everything else must
+# be numbers.
 
 # %%
 c = degrees.numpy()
@@ -159,20 +159,19 @@ plt.show()
 # %% [markdown]
 # The ellipsoid alone moves the mean and fattens both tails. The facts alone allow a
 # distribution that looks like nothing that was ever seen: a few temperatures take all
-# the days. Together they leave something that you can imagine, and it costs least.
+# the days. Together they leave a plausible distribution, and it costs least.
 #
 # ## The rule: DPP
 #
 # `worst_case` solves the same problem over and over: for each decision, each restart,
-# each step. Your text is translated into numbers for a solver only *once*. That works
-# if the placeholders `p` and `radius` enter along straight lines: then each new problem
-# only fills in new numbers. cvxpy calls this *disciplined parametrized programming*,
-# DPP. In practice:
+# each step. Your description is translated for a solver only *once*. That works if the
+# placeholders `p` and `radius` enter linearly: each new problem then only inserts new
+# numbers. cvxpy calls this *disciplined parametrized programming*, DPP. In practice:
 #
 # - `p` and `radius` may be added, and multiplied by numbers or by variables;
 # - they must not be squared, multiplied by each other, or divided by.
 #
-# It is about how you write a thing, not about what it is. These two are the same set:
+# The rule concerns the way the set is written, not the set. These two are the same set:
 
 
 # %%
@@ -350,10 +349,10 @@ for name, (built_in, problem_builder) in pairs.items():
 pd.DataFrame(rows).T.fillna("")
 
 # %% [markdown]
-# So: if a built-in set says what you mean, take it. (And each convex built-in set
-# brings its own description: `worst_case(..., solver="cvxpylayers")` uses that, to
-# check with.) The price of a description grows with what it adds: the plan of
-# `wasserstein` has 41 times 41 variables.
+# So use a built-in set if one fits. (And each convex built-in set brings its own
+# description: `worst_case(..., solver="cvxpylayers")` uses that, to check with.) The
+# price of a description grows with what it adds: the plan of `wasserstein` has 41 times
+# 41 variables.
 #
 # ## In an acquisition function
 #

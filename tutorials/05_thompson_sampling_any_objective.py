@@ -55,8 +55,8 @@ plt.rcParams.update({"figure.dpi": 110, "font.size": 9})
 # %% [markdown]
 # ## The problem: a plant, its acidity and its ammonia
 #
-# A grower chooses the pH of the water (the *decision*, 2.5 to 6.5). How much ammonia
-# the plant meets (the *context*, 0 to 30,000) is not in her hands. The outcome is the
+# A grower chooses the pH of the water (the *decision*, 2.5 to 6.5). She cannot choose
+# how much ammonia the plant receives (the *context*, 0 to 30,000). The outcome is the
 # leaf area, here in standard deviations from the mean.
 #
 # The surrogate of this problem was fitted to laboratory measurements by the authors of
@@ -169,16 +169,16 @@ plt.show()
 # %% [markdown]
 # The dots are the best decisions. The more the sensitivity counts, the further they
 # move from where the average is best, towards decisions that do not care about ammonia.
-# With WCS nothing else counts: it may well pick a plant that is steadily poor.
+# With WCS nothing else counts, so it may choose a plant that is poor at every level.
 #
 # ## Thompson sampling, one path at a time
 #
 # A Gaussian process that has seen a few outcomes stands for many functions, all of
-# which could be the truth. Thompson sampling draws *one* of them, a sample path,
-# believes it for a moment, and takes the decision that is best for it. Where the model
-# is unsure the paths disagree, so decisions spread; where it is sure they agree. There
-# is no bonus to tune, and nothing has to be derived for a new objective: a path is a
-# function, and an objective can be computed for any function.
+# which could be the truth. Thompson sampling draws *one* of them, a sample path, and
+# takes the decision that is best for it. Where the model is uncertain the paths differ,
+# so decisions spread; where it is certain they agree. There is no exploration parameter
+# to tune, and a new objective needs no derivation: a path is a function, and an
+# objective can be computed for any function.
 #
 # The paths below come from a model of five outcomes. Each curve is GEN of one path.
 
@@ -246,9 +246,9 @@ def grow(name: str) -> RobustOptimizer:
 runs = {name: grow(name) for name in options}
 
 # %% [markdown]
-# Now the exam, with the true function: the *regret* of a recommendation is what its
-# objective lacks to the best in the list. Each row is judged by its own objective, so
-# do not compare regrets between rows.
+# Now the comparison with the true function: the *regret* of a recommendation is the
+# difference between the best objective in the list and its own. Each row is judged by
+# its own objective, so do not compare regrets between rows.
 
 # %%
 rows = {}
@@ -275,8 +275,9 @@ axes[0].set_ylabel("pH asked (line: best)")
 plt.show()
 
 # %% [markdown]
-# Early decisions spread over the range, later ones gather, some objectives sooner than
-# others. This is one run of each with one seed: an illustration, no measurement.
+# Early decisions spread over the range, and later ones concentrate, for some objectives
+# sooner than for others. This is one run of each with one seed: an illustration, no
+# measurement.
 #
 # ## In your own loop
 #
@@ -303,8 +304,9 @@ for step, c in enumerate(ammonia.split(1)):
     Y = torch.cat([Y, problem.observe(x, c, step=step)])
 
 # %% [markdown]
-# The last decision of a Thompson loop is a guess, not advice. Advice is what is best
-# for the posterior mean: `DistributionallyRobustUCB` with `beta` 0.
+# The last decision of a Thompson loop is exploration, not a recommendation. To
+# recommend, maximise over the posterior mean: `DistributionallyRobustUCB` with `beta`
+# 0.
 
 # %%
 mean = DistributionallyRobustUCB(fit(X, C, Y), 0.0, contexts, good_enough)
@@ -328,7 +330,8 @@ print(
 #   any weighted sum of worst case and sensitivity.
 # - `ask(candidates=...)`, `recommend(candidates=...)`: a list in place of the range.
 # - `RobustThompsonSampling(model, contexts, objective)`: any objective, any loop.
-# - Decisions of a Thompson loop are guesses. For advice ask for `recommend`.
+# - Decisions of a Thompson loop explore. The decision to implement is that of
+#   `recommend`.
 # - All options: [acquisition functions](../docs/api/acquisition.md),
 #   [objectives](../docs/api/objectives.md) and
 #   [sample paths](../docs/api/sample_paths.md).

@@ -140,9 +140,10 @@ axes[0].legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# On the left is an interval with a proof, and it misses: the proof is for another
-# function. At the marks the model has seen the notches, and takes them for the whole
-# truth. On the right the interval holds, at a price that you see.
+# The interval on the left has a proof, but it does not contain the function, because
+# the proof assumes another kind of function. At the marks the model has seen the
+# notches, and it treats them as the whole function. The interval on the right contains
+# the function, and is much wider.
 #
 # More runs make it worse, not better:
 
@@ -160,9 +161,9 @@ pd.DataFrame(rows).set_index("outcomes").round(2)
 # The plain interval closes in on the wrong function. The enlarged one stops shrinking,
 # as it should: these outcomes cannot tell the truth from what lies $\epsilon$ beside
 # it. Its half-width is four times the depth of the notches, because it allows for the
-# worst error of that size, wherever it may be. (What is proven: it holds the part that
-# the kernel can represent; the truth is at most $\epsilon$ further off. Here it held
-# the truth, too.)
+# worst error of that size, wherever it may be. (It is proven that it contains the part
+# that the kernel can represent; the truth is at most $\epsilon$ away from that. Here it
+# also contained the truth.)
 #
 # ## The enlarged bound in your own loop
 #
@@ -192,10 +193,11 @@ for unit in (1, 100):
     print(f"noise fitted {noise_std:.2f}, width {width:.1f} standard deviations")
 
 # %% [markdown]
-# Look at the noise. It is really 0.1; the fit took the notches for noise and says more.
-# So a fitted model is already a little more careful than theory makes it, and this is
-# one reason why plain methods often get away with a wrong model. The width depends on
-# that number: a model that believes its outcomes to be nearly exact makes it huge.
+# Look at the noise. It is really 0.1; the fit attributes the notches to noise and
+# estimates more. So a fitted model is already a little more careful than theory makes
+# it, and this is one reason why plain methods often get away with a wrong model. The
+# width depends on that number: a model that believes its outcomes to be nearly exact
+# makes it huge.
 #
 # **Where does $\epsilon$ come from?** From you: the accuracy of a sensor, the distance
 # between a simulator and reality, a lack of fit that repeated runs show to be no noise.
@@ -262,9 +264,8 @@ for label, lost in regret.items():
 # The notches are there, but they do not keep plain `gp_ucb` from good settings. With
 # the true $\epsilon$, `ec_gp_ucb` explores nearly as much as random decisions; with a
 # tenth of it, less. The theory protects against the worst error of size $\epsilon$, and
-# where the error is milder the protection is paid for all the same. The paired
-# comparison, over seeds, sizes and kinds of error, is on the page
-# [benchmarks](../docs/benchmarks.md).
+# this costs as much where the error is milder. The paired comparison, over seeds, sizes
+# and kinds of error, is on the page [benchmarks](../docs/benchmarks.md).
 #
 # ## Explore plainly, judge carefully
 #

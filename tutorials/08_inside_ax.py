@@ -26,8 +26,8 @@
 # ## A greenhouse in winter
 #
 # Every evening you set the thermostat of a greenhouse. Heating costs money. If the
-# night is cold and the setting low, plants suffer, which costs more. How cold the night
-# will be nobody knows in the evening, and nobody chooses it.
+# night is cold and the setting low, plants suffer, which costs more. In the evening
+# nobody knows how cold the night will be, and nobody chooses it.
 #
 # The setting is the **decision**. The temperature of the night is the **context**. The
 # cost of the night is the **outcome**, and low is good.
@@ -139,15 +139,15 @@ client.summarize(trial_statuses=["completed"]).tail(4)
 
 # %% [markdown]
 # In the record each night is an ordinary, complete trial of Ax. (The trial that was
-# asked for is closed as "failed", with a note which trial holds what happened: Ax
-# cannot add a parameter to a trial. Failed trials without data harm nothing.)
+# asked for is closed as "failed", with a note that names the trial with the result,
+# because Ax cannot add a parameter to a trial. Failed trials without data do no harm.)
 #
 # ## What each decision truly costs
 #
 # Ax's `get_best_parameterization` returns the trial with the lowest cost. That depends
 # on luck: a low setting, and the night happened to be mild. `robust.recommend` asks the
 # model for the setting with the best robust value (for `erbo`: with the best mean over
-# the nights seen). The lines are the truth, which no experiment saw.
+# the nights seen). The curves are the true costs, which no experiment observed.
 
 # %%
 decisions = {
@@ -194,9 +194,9 @@ table.round(2)
 # %% [markdown]
 # ## Two greenhouses at once, and costs that come late
 #
-# Trials that are on their way are avoided: ask for several and they differ. A context
-# without its outcome counts at once for the pattern of nights. `tell` returns the
-# number under which the trial goes on.
+# Pending trials are avoided: if you ask for several, they differ. A context without its
+# outcome already counts for the pattern of nights. `tell` returns the number of the
+# trial that replaces the one asked for.
 
 # %%
 trials = client.get_next_trials(max_trials=2)
@@ -213,8 +213,7 @@ robust.tell(client, goes_on, {"night": 1.5}, {"cost": outcome})  # the bill
 # ## A night that is known already
 #
 # Sometimes there is a forecast that you trust. A context that is known before the
-# decision is a fixed parameter, in Ax's own words. Then nothing is ambiguous, and the
-# decision is for that night.
+# decision is a fixed parameter of Ax. The decision is then for that night alone.
 
 # %%
 ((index, trial),) = client.get_next_trials(
@@ -231,8 +230,8 @@ for night in (-3.0, 3.0, 9.0):
 # %% [markdown]
 # ## Stop, and go on
 #
-# The strategy is saved with the experiment. The client that is loaded asks what the
-# other would have asked. (Import `botorch_drbo.integrations.ax` before you load.)
+# The strategy is saved with the experiment. The loaded client proposes what the saved
+# one would have proposed. (Import `botorch_drbo.integrations.ax` before you load.)
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -246,7 +245,8 @@ print(robust.recommend(again) == robust.recommend(client))
 #
 # [`robust.optimizer(client)`](../docs/api/ax.md) is the experiment as a
 # `NamedOptimizer`, with everything that this library knows: profiles, policies, checks.
-# A promise is one of the model, so look at the check first, and at the interval.
+# Its values are predictions of the model, so look at the check first, and at the
+# interval.
 
 # %%
 optimizer = robust.optimizer(client)
@@ -262,11 +262,10 @@ print(f"\nin truth, on the nights seen: {truth:.2f}, {inside} {low:.2f} to {high
 
 # %% [markdown]
 # If the line *intervals* says that they were widened many times, the model predicted
-# some trials badly from the others, and a precise promise is not to be had: first try a
-# few more nights. The worst-case cost is the worst over patterns of nights, *for this
-# model*. Robustness
-# to the nights does not guard against a wrong model;
-# [is my model good enough?](13_is_my_model_good_enough.ipynb) does.
+# some trials badly from the others, and no precise prediction is possible yet: first
+# try a few more nights. The worst-case cost is the worst over patterns of nights, *for
+# this model*. Robustness to the nights does not guard against a wrong model; [is my
+# model good enough?](13_is_my_model_good_enough.ipynb) does.
 #
 # ## Where to go from here
 #

@@ -16,7 +16,7 @@
 #
 # *Beginner, ten minutes: no knowledge of Gaussian processes is needed.*
 #
-# Real experiments are no tidy loop. The results of Monday arrive on Tuesday, a
+# Real experiments do not follow a tidy loop. The results of Monday arrive on Tuesday, a
 # technician sets 71 degrees where 70 were asked, an oven fails, the computer is
 # switched off at night. After this page you know what to write in each of these cases,
 # from a table to a table, and that nothing is lost on the way.
@@ -45,9 +45,8 @@ plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 #
 # The lab bakes crackers. It chooses the oven's temperature, the minutes, and one of two
 # flours (the *decisions*). It cannot choose the humidity of the day (the *context*),
-# and customers cannot either. The *outcome* is how crisp the crackers are. What was
-# tried so far stands in a table, as it would come from a spreadsheet with
-# `pd.read_csv`.
+# and customers cannot either. The *outcome* is how crisp the crackers are. The trials
+# so far are in a table, as `pd.read_csv` would read it from a spreadsheet.
 
 # %%
 SHEET = """date,temperature,minutes,flour,humidity,crispness
@@ -63,11 +62,11 @@ sheet = pd.read_csv(io.StringIO(SHEET))
 sheet
 
 # %% [markdown]
-# Say which columns you choose, within which limits, which you meet, and which is to be
-# improved ([spaces](../docs/spaces.md) has all kinds of columns). Other columns (the
-# date) are ignored. `journal` is a file in which every event is on the disk before the
-# call returns. `radius` says that the humidity may differ by 8 per cent points from
-# that of the days seen, on average ([the radius in your
+# State which columns you choose and their limits, which ones you only observe, and
+# which one to improve ([spaces](../docs/spaces.md) has all kinds of columns). Other
+# columns (the date) are ignored. `journal` is a file in which every event is on the
+# disk before the call returns. `radius` says that the humidity may differ by 8
+# percentage points from that of the days seen, on average ([the radius in your
 # units](03b_the_radius_in_your_units.ipynb)).
 
 # %%
@@ -102,17 +101,16 @@ lab.tell(
 # %% [markdown]
 # ## Two trays, one of them done differently, and results that come later
 #
-# Friday: two trays are asked for at once. They keep apart from each other.
+# Friday: two trays are asked for at once. They differ from each other.
 
 # %%
 trays = lab.ask(2)
 trays
 
 # %% [markdown]
-# The oven showed 3 degrees more than asked on the first tray. What counts is what was
-# *done*: tell that. At noon the humidity is read off, and the crispness will be
-# measured on Saturday. So tell what is known now, the decisions as executed and the
-# context.
+# The oven showed 3 degrees more than asked on the first tray. Tell what was really
+# *done*. At noon the humidity is read off, and the crispness will be measured on
+# Saturday. So tell what is known now, the decisions as executed and the context.
 
 # %%
 done = trays.copy()
@@ -122,8 +120,8 @@ lab.tell(done, humidity)  # noon: no outcome yet
 print(f"{len(lab.pending)} trays have no result yet")
 
 # %% [markdown]
-# Each closes the pending decision that it is nearest to, and is pending itself until
-# its outcome is told: what is asked in between keeps away from both.
+# Each row closes the nearest pending decision, and is pending itself until its outcome
+# is told. Decisions asked in between avoid both.
 #
 # ## Saturday: a result, and a failure
 #
@@ -175,7 +173,7 @@ print(f"{len(lab.history)} trials, {len(lab.pending)} pending")
 assert lab.history.equals(before)
 
 # %% [markdown]
-# The resumed run asks what the dead one would have asked. A few more days:
+# The resumed run proposes what the stopped one would have proposed. A few more days:
 
 # %%
 generator = torch.Generator().manual_seed(1)
@@ -260,5 +258,5 @@ table.tail(4).round(2)
 # **For experts.** The journal is one JSON event per line, each with a checksum, written
 # and synchronised before `ask` and `tell` return. A state is a function of the
 # configuration and the events, which is why a resumed run continues bit by bit on the
-# same machine. Contexts of failed trials still count for the context distribution: the
-# world did show them.
+# same machine. Contexts of failed trials still count for the context distribution,
+# because they did occur.

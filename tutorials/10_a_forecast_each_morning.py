@@ -206,12 +206,12 @@ plt.show()
 # - Everything said of a round is in the journal (`journal="kiosk.jsonl"`), and `resume`
 #   brings it back. Decisions of the initial design depend on no forecast.
 # - A recipe without a radius (`erbo`) takes a forecast and refuses a `radius`; one that
-#   models the decision alone (`gp_ucb`) refuses both: it could make nothing of them.
+#   models the decision alone (`gp_ucb`) refuses both, because it cannot use them.
 # - A forecast is any `ContextSet`: an ensemble of the weather service as it is, with
 #   its weights; draws from a distribution (`ContextSet.from_distribution`); a single
 #   point.
-# - A decision that waits for another known context is not avoided when the next one is
-#   asked: they are different questions.
+# - A pending decision for another known context is not avoided when the next one is
+#   asked, because they answer different questions.
 #
 # **For experts.** `context_set` is the reference $p_t$ and `radius` the $\varepsilon_t$
 # of the general setting of BOCU and WDRBO, which change in each round; the Gaussian

@@ -12,7 +12,7 @@
 # ---
 
 # %% [markdown]
-# # Constraints that must hold in bad weather too
+# # Constraints that must hold in bad weather
 #
 # *Intermediate, ten minutes: you have run the loop of the first tutorial once.*
 #
@@ -44,10 +44,10 @@ plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 # %% [markdown]
 # ## Two reservoirs and a flood
 #
-# The fuller two reservoirs are kept (the *decision*, two levels between 0 and 1), the
-# more they earn. Then it rains (the *context*, an inflow between 0 and 1). The limit:
-# the inflow must find room. What is measured is the **room that was left**, a number
-# that is not negative where all is well.
+# Two reservoirs earn more the fuller they are kept (the *decision*, two levels between
+# 0 and 1). Then it rains (the *context*, an inflow between 0 and 1). The limit: the
+# inflow must find room. What is measured is the **room that was left**, a number that
+# is not negative where all is well.
 #
 # The operator believes that every inflow is equally likely. In truth one in ten is a
 # flood. How likely is it, then, that the limit holds? For this problem there is a
@@ -66,7 +66,7 @@ print(f"{(G < 0).sum().item()} of {DAYS} days had too little room")
 #
 # All have the same days behind them, and all maximise the same worst-case earnings.
 #
-# - The first tells no room at all.
+# - The first does not tell the room.
 # - The second tells it, and trusts the reference: every inflow is equally likely.
 # - The third tells it, and asks that the limit hold four times in five for *every*
 #   distribution of the inflow within the radius.
@@ -160,9 +160,9 @@ plt.show()
 # ## And the next decision
 #
 # `ask` looks for a gain among decisions that may keep the limit: it counts fully where
-# the probability reaches the level, and less and less the further it falls short. A day
-# that went wrong altogether is told as well: its room is learnt from, its outcome does
-# not exist.
+# the probability reaches the level, and less the further it falls short. Tell a day
+# that failed completely as well: the model learns from its room, although it has no
+# outcome.
 
 # %%
 robust = operators["robust"]

@@ -16,8 +16,8 @@
 #
 # *Beginner, fifteen minutes: you have a table of decisions, contexts and outcomes.*
 #
-# A recommendation is what a *model* believes. After this page you know how to ask
-# whether the model can be believed (`check`), how far its promises may be off (the
+# A recommendation is what a *model* predicts. After this page you know how to check
+# whether the model can be trusted (`check`), how far its predictions may be off (the
 # intervals of `recommend`), whether a robust decision is worth its price on your own
 # data (`compare`), and what to do if the answer is "not yet".
 
@@ -143,9 +143,9 @@ for what, true in truths.items():
 # %% [markdown]
 # The interval is about the first of these two numbers: what the decision earns on
 # average over the seasons *in the table*, if the model is right. Two things are not in
-# it. Eight seasons may have been lucky ones; against that stands the worst case, not
-# the interval. And a model of eight rows is easily wrong: the interval comes
-# from the model, and is no better than it.
+# it. The eight seasons may have been lucky; the worst case covers this, the interval
+# does not. And a model of eight rows is easily wrong: the interval comes from the
+# model, and is no better than it.
 #
 # ## More outcomes first
 #
@@ -214,15 +214,15 @@ pd.DataFrame(rows).set_index("fields")
 # good, and of many decisions the one that looks best is often one that chance has made
 # look better than it is (the winner's curse). More rows make it smaller.
 #
-# A share explained that stays low as rows come in has another reason than few rows:
-# something that matters is not in the table (the soil, the date of sowing), or the
-# outcome is mostly luck. The line *noise* tells the second from the first, as soon as
-# some rows are nearly equal.
+# If the share explained stays low while rows are added, the number of rows is not the
+# reason. Something that matters is not in the table (the soil, the date of sowing), or
+# the outcome is mostly luck. The line *noise* tells the second from the first, as soon
+# as some rows are nearly equal.
 #
 # ## A wrong row
 #
-# Somebody types a minus in front of a profit. Does the check find such a row? It should
-# be far from what all others say of it. `plot_model_check` draws each field against its
+# A minus was typed in front of a profit. Does the check find such a row? It should be
+# far from its prediction by all others. `plot_model_check` draws each field against its
 # prediction from the others; bars are 95% intervals. Above with the wrong row, below
 # after the row that the check names first was withdrawn.
 
@@ -293,7 +293,7 @@ for less in (30, 90):
 # %% [markdown]
 # ## Is robustness worth it here?
 #
-# `erbo` trusts the seasons of the table; `wdrbo_exact` guards against their moving by
+# `erbo` trusts the seasons of the table; `wdrbo_exact` guards against a shift within
 # the radius. `compare` lets both decide by the same model, and says what each decision
 # is expected to earn as things are and under the shifts that you name. First the farm
 # of eight fields, then that of all.

@@ -93,9 +93,9 @@ print(simulator.simulate({"speed": 8.0}))
 # ## Run it in four processes
 #
 # `run` asks, evaluates and tells. Whenever one evaluation ends, its outcome is told and
-# the next decision is asked; the others are pending meanwhile, and avoided. It takes
-# any `concurrent.futures` executor. The *journal* is a file in which every event is on
-# the disk before the loop goes on.
+# the next decision is asked; the others are pending, and avoided. It takes any
+# `concurrent.futures` executor. The *journal* is a file in which every event is on the
+# disk before the loop goes on.
 
 # %%
 space = Space(

@@ -1,4 +1,4 @@
-"""How near the searched Lipschitz constant comes to the maximum on a dense grid."""
+"""The searched Lipschitz constant against the maximum on a dense grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How right ``L(x)`` and its gradient are, against an oracle that shares no code."""
+"""The accuracy of ``L(x)`` and its gradient, against an oracle that shares no code."""
 
 from __future__ import annotations
 

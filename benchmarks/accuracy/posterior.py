@@ -1,4 +1,4 @@
-"""What the product path loses: its moments against those of ``model.posterior``."""
+"""The accuracy of the product path: its moments against ``model.posterior``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether models know what they do not know: predictions and promises against truth."""
+"""The calibration of models: predictions and intervals against the true values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of tables of intervals: how many hold the truth, how wide, how optimistic."""
+"""Cells of tables of intervals: their coverage, width and optimism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the runs that are lacking, keeps them, and writes the report."""
+"""Make the missing runs, store them, and write the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recommendations promise, against what is true of the function."""
+"""The values that recommendations report, against the true values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of promises after random rows, against the truth: no run is needed.
+"""Intervals of recommendations after random rows, against the true values.
 
 A decision is chosen from a list, and its worst distribution on a list of contexts: the
 intervals are looked at, not the search.

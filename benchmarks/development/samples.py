@@ -1,4 +1,4 @@
-r"""Samples of Gaussian process priors with random lengthscales, known everywhere."""
+r"""Samples of Gaussian process priors with random lengthscales."""
 
 from __future__ import annotations
 

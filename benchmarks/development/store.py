@@ -1,4 +1,4 @@
-"""Where runs live: a file for each while they are made, one table for the repository.
+"""Storage of runs: a file for each while they are made, one table at the end.
 
 A run that has as many outcomes as are asked for is not made again, whether it is in the
 folder of this machine or in the committed table; a shorter one is gone on with. Several

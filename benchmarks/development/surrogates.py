@@ -1,4 +1,4 @@
-"""The candidates: what each is called in tables, and the options that make it."""
+"""The candidates: their names in tables, and their options."""
 
 from __future__ import annotations
 

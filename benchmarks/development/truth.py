@@ -1,4 +1,4 @@
-"""What is true of a function: the scale of its losses, the spread of its outcomes."""
+"""True properties of a function: the scale of its losses, the spread of outcomes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The experiments that are more than a config: each has its own worlds and tables."""
+"""Experiments that need more than a config, each with its own problems and tables."""

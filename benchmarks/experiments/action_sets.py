@@ -1,4 +1,4 @@
-"""Regret balancing where it is at home: other decisions on offer in each round.
+"""Regret balancing in its own setting: a new set of decisions in each round.
 
 The third paper's contextual bandit (its section on regret balancing) has no experiments
 either. In each round twenty decisions are drawn and one is taken; regret is counted

@@ -1,4 +1,4 @@
-"""What it costs to heed the ambiguity in a constraint, and what to ignore it.
+"""The cost of the ambiguity in a constraint, considered and ignored.
 
 The same search on ``Reservoir``, whose robustly feasible decisions are known. The
 constraint counts under the worst law of the ball, under the reference alone, or not at

@@ -1,4 +1,4 @@
-"""Runs on a finite list of decisions, which go on after any round."""
+"""Runs on a finite list of decisions, which can be resumed after any round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing this enters the ablations, and their parts, into the registries."""
+"""Importing this module registers the ablations and their parts."""
 
 from benchmarks.experiments.ablations import (
     DRBO_MMD_DIAGONAL,

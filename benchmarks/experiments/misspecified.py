@@ -1,4 +1,4 @@
-"""What an unknown or known error of the model costs: the third paper's methods.
+"""The cost of a known or unknown model error: the third paper's methods.
 
 The paper has no experiments. Here each method plays on functions that its kernel can
 represent but for an error of at most epsilon, on a grid of decisions, with the true

@@ -1,4 +1,4 @@
-"""Does it pay to keep decisions that are asked in parallel apart?
+"""Do parallel decisions with a minimum distance have less regret?
 
 The same confidence bound on three problems, always with the same number of outcomes:
 decision by decision, and in batches whose decisions see the earlier ones as pending.

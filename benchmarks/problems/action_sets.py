@@ -1,4 +1,4 @@
-"""Bandits to which the world offers other decisions in each round."""
+"""Bandits with a new set of decisions in each round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees while an experiment runs, and at its end."""
+"""The output of an experiment while it runs and at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What made a result: versions, the commit, the machine and its load."""
+"""The origin of a result: versions, the commit, the machine and its load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the authors of a method have published, beside what was measured here."""
+"""The published values of a method's authors beside those measured here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every report is made of: estimates, tables as Markdown, pictures."""
+"""The parts of every report: estimates, tables as Markdown, pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the seconds of one ``ask`` divide: the fit, the inner problem, all else.
+"""The time of one ``ask``, divided into the fit, the inner problem and the rest.
 
 The library keeps no clock, so the two are timed from outside: the fits of the models,
 and the forward passes of objectives and of the search for ``L(x)`` (with the slopes

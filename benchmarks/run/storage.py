@@ -1,4 +1,4 @@
-"""Where runs live: a Parquet file for each, and one for all of them.
+"""Storage of runs: a Parquet file for each, and one for all of them.
 
 ``OUT/runs/PROBLEM/ALGORITHM/seed_0003.parquet`` has a row for each round; what made it
 is in the metadata of its schema. A file is there whole or not at all: it is written

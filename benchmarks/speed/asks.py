@@ -1,4 +1,4 @@
-"""What a decision costs by surrogate: a whole ask, fit included, against one model."""
+"""The cost of a decision by surrogate: a whole ask, fit included, against one model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole iterations of the recipes on Ackley 2+1, and what of them is not the fit."""
+"""Whole iterations of the recipes on Ackley 2+1, and their time without the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thousands of rows: their cost in factorisations, and what inducing points lose."""
+"""Thousands of rows: their cost in factorisations, the error of inducing points."""
 
 from __future__ import annotations
 
@@ -45,6 +45,23 @@ class Sizes:
     compared: int = 3000
     inducing: Sequence[int] = (5000, 20000, 50000)
 
+    def up_to(self, most: int, surrogate: str | None) -> Sizes:
+        """Those of at most so many outcomes; a comparison of 0 is none.
+
+        Args:
+            most: How many.
+            surrogate: The only one of the exact models; None for all.
+        """
+        return Sizes(
+            tuple(
+                (name, t)
+                for name, t in self.exact
+                if t <= most and surrogate in (None, name)
+            ),
+            self.compared if self.compared <= most else 0,
+            tuple(t for t in self.inducing if t <= most),
+        )
+
 
 QUICK = Sizes((("botorch", 30),), 60, (70, 140))
 
@@ -62,18 +79,39 @@ def make_rows(t: int, seed: int = 0) -> tuple[History, SearchSpace]:
     return History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C), space
 
 
-def run_row_speed(out: Path, *, repeats: int, quick: bool) -> int:
+def run_row_speed(
+    out: Path,
+    *,
+    repeats: int,
+    quick: bool,
+    most: int | None = None,
+    surrogate: str | None = None,
+) -> int:
     """Measure, print tables, write them to ``out`` as Markdown.
+
+    Args:
+        out: The report file.
+        repeats: Of a factorisation, for its median.
+        quick: Tiny sizes.
+        most: Without what has more outcomes; None for all.
+        surrogate: With ``most`` the only one of the exact models; None for all.
 
     Returns:
         The exit status, 0: a slow machine is not an error.
     """
     console, sizes, load = Console(), QUICK if quick else Sizes(), busy()
-    measured: list[Callable[[], Section]] = [
-        lambda: inducing_section(sizes.inducing, quick=quick),
-        lambda: accuracy_section(sizes.compared),
-        lambda: exact_section(sizes.exact, repeats),
-    ]
+    limited = ""
+    if most is not None:
+        sizes, limited = sizes.up_to(most, surrogate), f" --most {most}"
+        if surrogate is not None:
+            limited += f" --surrogate {surrogate}"
+    measured: list[Callable[[], Section]] = []
+    if sizes.inducing:
+        measured.append(lambda: inducing_section(sizes.inducing, quick=quick))
+    if sizes.compared:
+        measured.append(lambda: accuracy_section(sizes.compared))
+    if sizes.exact:
+        measured.append(lambda: exact_section(sizes.exact, repeats))
     sections = []
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputDataWarning)  # of `max_exact`
@@ -85,9 +123,10 @@ def run_row_speed(out: Path, *, repeats: int, quick: bool) -> int:
     about = (
         "**Tiny sizes, to see that it runs: the times mean nothing.** "
         * quick
-        + f"`python -m benchmarks speed rows{' --quick' * quick}`: a smooth function "
-        "of three decisions and two contexts, uniform inputs, noise of a deviation of "
-        f"{_NOISE:g}; `{RECIPE}` with default options. Processor seconds of a thread. "
+        + f"`python -m benchmarks speed rows{' --quick' * quick}{limited}`: a smooth "
+        "function of three decisions and two contexts, uniform inputs, noise of a "
+        f"deviation of {_NOISE:g}; `{RECIPE}` with default options. Processor seconds "
+        "of a thread. "
         f"{machine()}. {load}"
     )
     title = "Thousands of rows"
@@ -99,11 +138,18 @@ def exact_section(pairs: Sequence[tuple[str, int]], repeats: int) -> Section:
     """Fit, ask and recommendation in Cholesky factorisations of ``t x t``."""
     rows, asks = [], []
     for name, t in pairs:
-        data, unit = make_rows(t), factorisation(t, repeats)
-        recipe = make_recipe(RECIPE, surrogate=name)
-        fit = processor(lambda d=data, n=name: SURROGATES[n].fit(joint_data(*d)))
-        asked = processor(lambda d=data, n=name: ask(d, n))
-        found = processor(lambda d=data, r=recipe: r.recommend(*d, seed=0))
+        data, recipe = make_rows(t), make_recipe(RECIPE, surrogate=name)
+        parts: list[Callable[[], object]] = [
+            lambda d=data, n=name: SURROGATES[n].fit(joint_data(*d)),
+            lambda d=data, n=name: ask(d, n),
+            lambda d=data, r=recipe: r.recommend(*d, seed=0),
+        ]
+        units, times = [factorisation(t, repeats)], []
+        for part in parts:
+            times.append(processor(part))
+            units.append(factorisation(t, repeats))
+        unit = statistics.median(units)  # the load changes between the parts
+        fit, asked, found = times
         asks += [asked / unit, found / unit]
         rows.append(
             [f"{name}, t = {t:,}", f"{1e3 * unit:.1f} ms"]
@@ -113,7 +159,7 @@ def exact_section(pairs: Sequence[tuple[str, int]], repeats: int) -> Section:
     return Section(
         title="Exact models",
         text="Processor seconds, and in brackets how many Cholesky factorisations of "
-        "`t x t` they are, timed in the same process just before.",
+        "`t x t` they are, timed in the same process before, between and after them.",
         head=[
             "surrogate, outcomes",
             "one factorisation",

@@ -1,4 +1,4 @@
-"""What must be reached, line by line: asked, measured, met or missed."""
+"""The targets, line by line: required, measured, met or missed."""
 
 from __future__ import annotations
 

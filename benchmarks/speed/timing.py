@@ -1,4 +1,4 @@
-"""How things are timed: in turns, as ratios, and after their values have been compared.
+"""Timing in turns, as ratios, after the values have been compared.
 
 A busy machine slows whatever runs at the moment. What is compared therefore takes
 turns, repeat by repeat; each repeat gives a ratio, and the median ratio counts.

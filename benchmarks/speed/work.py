@@ -1,4 +1,4 @@
-r"""How much there is to do, by formula: flops and bytes of one forward and backward.
+r"""The work by formula: flops and bytes of one forward and backward pass.
 
 Let ``N = b n`` be the pairs of decision and context, ``t`` the observations, ``d`` the
 model's input columns. Counted are products and sums of matrices (a multiplication and

@@ -16,7 +16,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 
 PenaltyOver = Literal["decision", "batch"]
-"""Whether each decision has a penalty of its own, or all of a call the largest."""
+"""Whether each decision has its own penalty, or all of a call the largest."""
 
 
 def check_penalty(penalty: float, penalty_over: str) -> None:

@@ -195,7 +195,8 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         joint = torch.cat([rows, self._shared(rows, contexts)], dim=-1)
         bytes_per_path = _BYTES * _COPIES * len(contexts)  # and decision
         most = self.memory_budget // bytes_per_path
-        whole = len(rows) * S <= most and self.paths.keeps(len(contexts))
+        # What the contexts are to all paths is kept: then only decisions are split.
+        whole = most >= S and self.paths.keeps(len(contexts))
         num_paths = S
         if not whole:
             # Each block computes anew what the contexts are to its paths. Few paths, so

@@ -63,6 +63,7 @@ class ConfidenceBoundOptions(PosteriorOptions, total=False):
             the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
 
     Example:
+        >>> from botorch_drbo.acquisition.options import ConfidenceBoundOptions
         >>> options: ConfidenceBoundOptions = {"method": "exact", "misspecification": 1}
         >>> sorted(options)
         ['method', 'misspecification']
@@ -80,6 +81,7 @@ class PathOptions(ContextOptions, total=False):
         seed: The seed of the paths; None draws one from torch's generator.
 
     Example:
+        >>> from botorch_drbo.acquisition.options import PathOptions
         >>> options: PathOptions = {"num_paths": 16, "seed": 0}
         >>> sorted(options)
         ['num_paths', 'seed']

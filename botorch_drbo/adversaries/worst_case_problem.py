@@ -94,6 +94,12 @@ class WorstCaseProblem:
             categories=tuple(space.context_categories),
         )
 
+    @property
+    def radius(self) -> float | None:
+        """The radius of the ball, by column one; None for a set without a radius."""
+        ball = self.ball(self.contexts.points)
+        return ball.radius.item() if ball.has_radius else None
+
     def searched(self, space: SearchSpace) -> str:
         """The distributions over which a worst case is searched, in words."""
         ball = self.ball(self.contexts.points)

@@ -53,8 +53,8 @@ class CentredKernel(Module):
         """The eigenvectors of ``matrix`` alone, or None if it takes many.
 
         What is left out of the matrix is computed: in norm it is a rounding error of
-        the matrix, and far below the jitter. So the matrix is positive semi-definite up
-        to that, too.
+        the matrix, and far below the jitter. So the matrix is also positive
+        semi-definite up to that error.
         """
         columns = _partial_cholesky(matrix, int(_LARGEST_RANK * len(matrix)))
         if columns is None:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from botorch_drbo.ambiguity._line import Line
+
 _CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
 
 
@@ -31,14 +33,90 @@ class Assignment:
         """Intercept and slope of the cut, the mean score and cost: ``b`` and ``b``."""
         return (p * self.score).sum(-1), (p * self.cost).sum(-1)
 
-    def replaced(self, other: Assignment, rows: Tensor) -> Assignment:
-        """This assignment, with the rows that are set from the other one."""
-        pairs = zip(
-            (other.target, other.score, other.cost),
-            (self.target, self.score, self.cost),
-            strict=True,
+    def moved(
+        self, f: Tensor, cost: Tensor, lam: Tensor, moving: Tensor, line: Line | None
+    ) -> Assignment:
+        """The cheapest targets at multipliers ``b`` of the atoms that move, ``b x n``.
+
+        The others stay. On a line all atoms together cost less than a few by one.
+        """
+        target, listed = self.target.clone(), moving
+        if line is not None:
+            by_line = moving & line.is_safe(f.amax(-1), lam)[:, None]
+            target = torch.where(by_line, line.targets(f, lam), target)
+            listed = moving & ~by_line
+        row, atom = listed.nonzero(as_tuple=True)
+        if len(row):
+            target[row, atom] = cheapest_target(f, cost, lam[row], row, atom)
+        return _assignment(f, cost, target)
+
+
+@dataclass
+class Bracket:
+    """A cut on either side of the maximum of each row: first that of low ``lambda``.
+
+    Attributes:
+        target: Where atoms go, ``2 x b x n``.
+        score: Their scores there, the same.
+        cost: What that costs, the same.
+        value: The mean scores, ``2 x b``.
+        slope: The mean costs, ``2 x b``.
+        is_open: Whether the maximum has not been found yet, ``b``.
+    """
+
+    target: Tensor
+    score: Tensor
+    cost: Tensor
+    value: Tensor
+    slope: Tensor
+    is_open: Tensor
+
+    @classmethod
+    def of(cls, low: Assignment, high: Assignment, p: Tensor) -> Bracket:
+        """Both cuts of rows ``b x n``."""
+        (low_value, low_slope), (high_value, high_slope) = low.cut(p), high.cut(p)
+        return cls(
+            torch.stack([low.target, high.target]),
+            torch.stack([low.score, high.score]),
+            torch.stack([low.cost, high.cost]),
+            torch.stack([low_value, high_value]),
+            torch.stack([low_slope, high_slope]),
+            torch.ones_like(p[:, 0], dtype=torch.bool),
         )
-        return Assignment(*(torch.where(rows[:, None], b, a) for b, a in pairs))
+
+    @property
+    def _sides(self) -> tuple[Tensor, ...]:
+        return self.target, self.score, self.cost, self.value, self.slope
+
+    def rows(self, which: Tensor) -> Bracket:
+        """A copy of some of the rows."""
+        target, score, cost, value, slope = (
+            field.index_select(1, which) for field in self._sides
+        )
+        return Bracket(target, score, cost, value, slope, self.is_open[which])
+
+    def put(self, which: Tensor, other: Bracket) -> None:
+        """Write over some of the rows."""
+        for field, new in zip(self._sides, other._sides, strict=True):
+            field.index_copy_(1, which, new)
+
+    def side(self, which: int) -> Assignment:
+        """The cut of low ``lambda``, 0, or of high, 1."""
+        return Assignment(self.target[which], self.score[which], self.cost[which])
+
+    def disagree(self) -> Tensor:
+        """Where the cuts send an atom to different candidates, ``b x n``."""
+        return (self.score[0] != self.score[1]) | (self.cost[0] != self.cost[1])
+
+    def replace(
+        self, high: Tensor, plan: Assignment, value: Tensor, slope: Tensor
+    ) -> None:
+        """Write over one of the cuts of each open row: where ``high``, that one."""
+        which = self.is_open.nonzero().squeeze(-1)
+        place = which + len(high) * high[which]
+        new = plan.target, plan.score, plan.cost, value, slope
+        for field, values in zip(self._sides, new, strict=True):
+            field.flatten(0, 1).index_copy_(0, place, values.index_select(0, which))
 
 
 def mixed_plan(
@@ -131,5 +209,5 @@ def assignment_at_infinity(f: Tensor, cost: Tensor) -> Assignment:
 
 
 def _assignment(f: Tensor, cost: Tensor, target: Tensor) -> Assignment:
-    atoms = torch.arange(len(cost), device=f.device)
-    return Assignment(target, f.gather(-1, target), cost[atoms, target])
+    costs = cost.expand(len(f), -1, -1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return Assignment(target, f.gather(-1, target), costs)

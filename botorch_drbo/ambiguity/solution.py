@@ -53,7 +53,7 @@ class Solution:
             units of the radius. Not negative; zero where a larger radius changes
             nothing, infinite where the slope is.
         reference_gradient: Finds ``dv/dp`` up to an additive constant, ``... x n``; it
-            is called only where somebody wants that gradient. None if it is not known.
+            is called only if that gradient is needed. None if it is not known.
         direction: ``dq*/d radius`` from the right, ``... x n``; None for a difference.
         gap: How far ``q* . f`` may lie above the exact value, ``...``; None for not at
             all. What is returned is the lower end, and the user is warned.

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._differentiable import in_float64
+from botorch_drbo.ambiguity._line import Line
 from botorch_drbo.ambiguity._transport_plans import (
-    Assignment,
+    Bracket,
     assignment_at_infinity,
     assignment_at_zero,
     cheapest_target,
@@ -244,8 +245,8 @@ class Wasserstein(AmbiguitySet):
         cost = self._ground.to(f)  # the set may have been moved to float32
         limit = radius + 1e-13 * cost.max()
         low, high = assignment_at_zero(f, cost), assignment_at_infinity(f, cost)
-        value_low, cost_low = low.cut(p)
-        value_high, cost_high = high.cut(p)
+        cuts = Bracket.of(low, high, p)
+        cost_low, cost_high = cuts.slope
         empty = cost_high > limit
         if empty.any():
             raise InputDataError(
@@ -254,45 +255,39 @@ class Wasserstein(AmbiguitySet):
                 "contain the reference atoms, or enlarge the radius."
             )
         lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
-        scale = f.amax(-1)
         saturated = cost_low <= limit
-        unsolved = ~saturated
+        line = Line.of(cost)
+        rows, least = (~saturated).nonzero().squeeze(-1), 1e-14 * f.amax(-1)
+        here = cuts.rows(rows)
         for _ in range(_MAX_STEPS):
             # An atom with the same target in both cuts keeps it in between, where its
             # concave term is linear. So atoms settle, and ever fewer are evaluated.
-            settled = (low.score == high.score) & (low.cost == high.cost) | (p == 0)
-            row, atom = (unsolved[:, None] & ~settled).nonzero(as_tuple=True)
-            if not len(row):
+            moving = here.disagree() & (p[rows] > 0)
+            kept = (moving.any(-1) & here.is_open).nonzero().squeeze(-1)
+            if len(kept) < len(rows):
+                cuts.put(rows, here)
+                rows, here, moving = rows[kept], here.rows(kept), moving[kept]
+            if not len(rows):
                 break
             # Maximum of the model: value + lambda * cost is the same for both cuts.
-            slope_gap = (cost_low - cost_high).clamp_min(torch.finfo(f.dtype).tiny)
-            crossing = ((value_high - value_low) / slope_gap).clamp_min(0.0)
-            lam = torch.where(unsolved, crossing, lam)
+            slope_gap = (here.slope[0] - here.slope[1]).clamp_min(
+                torch.finfo(f.dtype).tiny
+            )
+            crossing = ((here.value[1] - here.value[0]) / slope_gap).clamp_min(0.0)
             # New cut at lambda: every atom goes to argmin_j f_j + lambda C_ij.
-            target = cheapest_target(f, cost, lam[row], row, atom)
-            plan = Assignment(low.target.clone(), low.score.clone(), low.cost.clone())
-            plan.target[row, atom] = target
-            plan.score[row, atom] = f[row, target]
-            plan.cost[row, atom] = cost[atom, target]
-            value, plan_cost = plan.cut(p)
+            plan = here.side(0).moved(f[rows], cost, crossing, moving, line)
+            value, slope = plan.cut(p[rows])
             # Upper bound: the mixture of both plans is feasible, and worth the model's
             # maximum. Lower bound: the dual at lambda. The gap is their difference.
-            above = (value_high - value) + lam * (cost_high - plan_cost)
-            gap = torch.where(unsolved, above, gap)
+            above = (here.value[1] - value) + crossing * (here.slope[1] - slope)
+            lam[rows], gap[rows] = crossing, above
             # A cut below the crossing has a slope between the two, but for rounding;
             # else the crossing is the maximum. It replaces the cut on its side.
-            unsolved = unsolved & (gap > 1e-14 * scale)
-            replaces_low = unsolved & (plan_cost > limit) & (plan_cost < cost_low)
-            replaces_high = unsolved & (plan_cost <= limit) & (plan_cost > cost_high)
-            unsolved = replaces_low | replaces_high
-            low, high = (
-                low.replaced(plan, replaces_low),
-                high.replaced(plan, replaces_high),
-            )
-            value_low = torch.where(replaces_low, value, value_low)
-            cost_low = torch.where(replaces_low, plan_cost, cost_low)
-            value_high = torch.where(replaces_high, value, value_high)
-            cost_high = torch.where(replaces_high, plan_cost, cost_high)
+            between = (slope < here.slope[0]) & (slope > here.slope[1])
+            here.is_open = between & (above > least[rows])
+            here.replace(slope <= limit[rows], plan, value, slope)
+        cuts.put(rows, here)  # where the steps did not do
+        low, high = cuts.side(0), cuts.side(1)
         q, direction = mixed_plan(p, radius, saturated, low, high, f.shape[-1])
         return q, lam, direction, gap
 

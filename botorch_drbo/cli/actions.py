@@ -12,7 +12,6 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.cli.answers import (
     in_digits_of,
-    movement,
     of_check,
     of_comparison,
     of_recommendation,
@@ -32,6 +31,7 @@ from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.report import write_report
+from botorch_drbo.report.reach import movement
 
 _EACH = 3  # of the 25 radii of a profile is shown
 
@@ -176,8 +176,8 @@ def predict(
     variables = {**problem.space.decisions, **problem.space.contexts}
     if (rows is None) == (not at):
         raise InputDataError(
-            "Say of what: --rows FILE with all decisions and contexts, or one row, "
-            f"--at {' '.join(f'{name}=VALUE' for name in variables)}."
+            "Name what to predict: --rows FILE, with all decisions and contexts, or "
+            f"one row, --at {' '.join(f'{name}=VALUE' for name in variables)}."
         )
     if rows is None:
         table = pd.DataFrame([parse_at(at or (), variables)], dtype=object)
@@ -187,7 +187,7 @@ def predict(
     else:
         file = CsvFile.read(rows)
         if not file.lines:
-            raise InputDataError(f"{rows} has no row of which anything could be told.")
+            raise InputDataError(f"{rows} has no rows, so there is nothing to predict.")
         with lines_of(rows):
             table = file.frame(variables)
             found = opt.predict(table, table)
@@ -233,10 +233,11 @@ def profile(
         found = opt.robustness_profile(best.x, target=target, **this_round)
     except InputDataError as error:  # what was asked has passed `recommend`
         raise InputDataError(
-            f"`{problem.description.algorithm}` has no radius above zero to go along. "
-            "Say --radius NAME=SIZE, or take another --algorithm such as wdrbo_exact."
+            f"`{problem.description.algorithm}` has no radius above zero, so there is "
+            "no profile. Give --radius NAME=SIZE, or choose another --algorithm, such "
+            "as wdrbo_exact."
         ) from error
-    moved_by = movement(opt, this_round["radius"])
+    moved_by = movement(opt, this_round["radius"]) or (lambda size: f"{size:.3g}")
     pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
     lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
     outcome = space.outcome
@@ -339,11 +340,11 @@ def _check_free(path: Path, overwrite: bool) -> None:
     """Refuse to write over a file.
 
     Raises:
-        InputDataError: There is one, and nobody has said that it may go.
+        InputDataError: There is one, and ``--overwrite`` was not given.
     """
     if path.exists() and not overwrite:
         raise InputDataError(
-            f"{path} is there already. Say --overwrite to replace it, or --out with "
+            f"{path} already exists. Use --overwrite to replace it, or --out to choose "
             "another name."
         )
 

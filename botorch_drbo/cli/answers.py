@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-import torch
-
-from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.cli.digits import as_values, in_digits
-from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.problem.column_radii import in_widths, in_words
-from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.report.findings import Rounded, with_words
@@ -133,30 +127,6 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
         words = {name: str(row[name]) for name in space.decisions}
         row.update(as_values(words, space.decisions))
     return {"level": found.level, "rows": list(rows), "advice": found.advice}
-
-
-def movement(opt: NamedOptimizer, radius: RoundRadius | None) -> Callable[[float], str]:
-    """What the radii of a profile are in the units of the contexts.
-
-    Args:
-        opt: Whose profile it is.
-        radius: What was asked for; None for the recipe's own.
-
-    Returns:
-        From a radius to how far the contexts move; a number where it is no distance.
-    """
-    space = opt.named_space.search_space
-    own = getattr(opt.algorithm, "adversary", None)
-    given = getattr(own, "radius", None) if radius is None else radius
-    if isinstance(given, Mapping):  # then a radius is a multiple of this one
-        widths = in_widths(given, space)
-    elif given == "sd":
-        return lambda size: f"{size:.3g} standard deviations"
-    elif isinstance(own, WassersteinBall):
-        widths = torch.ones(space.d_c, dtype=torch.double)
-    else:
-        return lambda size: f"{size:.3g}"
-    return lambda size: in_words((size * widths).tolist(), space) if size else "nothing"
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Json]]:

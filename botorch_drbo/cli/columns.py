@@ -53,7 +53,7 @@ def parse_variable(
         return name, _as_observed(name, observed or {})
     if not name or not kind:
         raise InputDataError(
-            f"`{text}` cannot be read. Write what values it may take: {HELP}"
+            f"`{text}` cannot be read. Write which values it may take: {HELP}"
         )
     if "," in kind:
         return name, _listed(name, kind)
@@ -146,7 +146,7 @@ def parse_limits(
         name, bound = name.strip(), as_number(right.strip())
         if name in chosen:
             raise InputDataError(
-                f"The limit `{text}` is of a decision, which is known before it is "
+                f"The limit `{text}` names a decision, which is known before it is "
                 f"tried. Write --constraint '{text}'."
             )
         if not sense or bound is None or name not in columns:
@@ -199,7 +199,7 @@ def parse_at(
     missing = [name for name in variables if name not in found]
     if missing:
         raise InputDataError(
-            f"`--at` does not say `{missing[0]}`. It needs a value of each of "
+            f"`--at` has no value for `{missing[0]}`. It needs one for each of "
             f"{list(variables)}, such as --at {missing[0]}=VALUE."
         )
     return {name: found[name] for name in variables}
@@ -345,8 +345,8 @@ def _listed(name: str, kind: str) -> Variable:
     if suffix not in ("", "category", "ordinal"):
         comma = " Bounds are written with decimal points." if "," in suffix else ""
         raise InputDataError(
-            f"`{name}={kind}` cannot be read: a list ends in nothing, `:category` or "
-            f"`:ordinal`, got `:{suffix}`.{comma}"
+            f"`{name}={kind}` cannot be read: after a list comes nothing, `:category` "
+            f"or `:ordinal`, got `:{suffix}`.{comma}"
         )
     if suffix == "ordinal" and None in numbers:
         raise InputDataError(
@@ -355,7 +355,7 @@ def _listed(name: str, kind: str) -> Variable:
         )
     if not suffix and None not in numbers:
         raise InputDataError(
-            f"`{name}={kind}` is a list of numbers. Write `:ordinal` behind it if "
+            f"`{name}={kind}` is a list of numbers. Write `:ordinal` after it if "
             "their order counts, `:category` if they are names."
         )
     try:
@@ -374,16 +374,17 @@ def _as_observed(name: str, observed: Mapping[int, str]) -> Variable:
     for line in names:
         if len(names) < len(words) or _WITH_COMMA.fullmatch(words[line]):
             raise InputDataError(
-                f"line {line}, column `{name}`: {words[line]!r} is no number, and "
-                f"others of the column are or look like numbers.{_remedy(words[line])} "
-                f"If all are names, write {name}=A,B:category with these names."
+                f"line {line}, column `{name}`: {words[line]!r} is not a number, but "
+                "other cells of the column are, or look like one."
+                f"{_remedy(words[line])} If all are names, write {name}=A,B:category "
+                "with these names."
             )
     values = {number for number in numbers.values() if number is not None}
     choices = sorted(set(words.values()))
     if len(choices if names else values) < 2:
         raise InputDataError(
-            f"`{name}` has no bounds, and its column holds {choices}, too little to "
-            f"tell them. Write what values it may take: {HELP}"
+            f"`{name}` has no bounds, and its column holds {choices}, too few to "
+            f"guess them. Write which values it may take: {HELP}"
         )
     if names:
         return Category(choices)

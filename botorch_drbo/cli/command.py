@@ -145,5 +145,7 @@ def in_shell(message: str) -> str:
     """
     words = "|".join(map(re.escape, _IN_SHELL))
     return re.sub(
-        rf"(?<!column )`({words})`", lambda found: f"`{_IN_SHELL[found[1]]}`", message
+        rf"(?<!column )`({words})(?:=([^`]+))?`",
+        lambda found: f"`{' '.join(filter(None, (_IN_SHELL[found[1]], found[2])))}`",
+        message,
     )

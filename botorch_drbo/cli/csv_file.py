@@ -166,7 +166,7 @@ class CsvFile:
             if file.read() != self.content:
                 raise InputDataError(
                     f"{self.path} was changed by another program while decisions were "
-                    "sought, and has been left as it is. Call `suggest` again."
+                    "computed, so nothing was written. Run `suggest` again."
                 )
             file.write((b"" if ended else end) + text.getvalue().encode())
 
@@ -184,9 +184,9 @@ def _rows(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], list[str]
         except csv.Error as error:
             location = _open_cell(lines[first - 1], rows)
             raise InputDataError(
-                f"{path}, line {first}{location}: a quotation mark has no other one, "
-                "or text stands beside a cell in quotation marks. A cell that begins "
-                "with a quotation mark ends with one; within it one is written twice."
+                f"{path}, line {first}{location}: a quotation mark is not closed, or "
+                "there is text next to a quoted cell. A cell that begins with a "
+                "quotation mark must end with one; inside it, write the mark twice."
             ) from error
         if row is None:
             return rows, notes

@@ -38,7 +38,7 @@ def check_workers(group: str | None, workers: int | None, dask: str | None) -> N
     if group is None and (workers is not None or dask is not None):
         name = "--workers" if dask is None else "--dask"
         raise InputDataError(
-            f"{name} serves many groups: say with --group which column has them."
+            f"{name} needs --group with the column that names the groups."
         )
 
 
@@ -120,7 +120,8 @@ def suggested_by_group(
     check_column(group, file)
     if group in (*space.decisions, *space.contexts, space.outcome):
         raise InputDataError(
-            f"The column `{group}` of --group is a decision, a context or the outcome."
+            f"The column `{group}` of --group is a decision, a context or the outcome. "
+            "Name another one."
         )
     words = file.column(group)
     lines: dict[str, list[tuple[int, list[str]]]] = {}
@@ -132,7 +133,7 @@ def suggested_by_group(
             )
         lines.setdefault(words[number], []).append((number, cells))
     if not lines:
-        raise InputDataError(f"{file.path} has no row, and so no group.")
+        raise InputDataError(f"{file.path} has no rows, so there are no groups.")
     empty = replace(problem, file=replace(file, lines=[], content=b""))
     work = _Work(empty, q, this_round, one_thread=(workers or 1) > 1)
     outcomes: dict[str, Outcome] = {}

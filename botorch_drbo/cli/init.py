@@ -27,13 +27,13 @@ from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Vari
 _SAID = "as you said"
 _OTHER_KEYS = """\
 # Other keys, above the [tables]:
-# limits = ["runoff <= 9"]                  of columns that are measured
-# constraints = ["price + 2*stock <= 100"]  of decisions
+# limits = ["runoff <= 9"]                  on measured columns
+# constraints = ["price + 2*stock <= 100"]  on decisions
 # radius = {NAME = SIZE}                    how far a context may be off, in its unit
-# half_life = 20                            contexts that age: after so many rows half
+# half_life = 20                            rows after which a context counts half
 # algorithm = "wdrbo_exact"                 the recipe
 # surrogate = "ensemble"                    how outcomes are modelled
-# feasibility = 0.95                        how probably the limits have to hold
+# feasibility = 0.95                        probability with which all limits must hold
 """
 
 
@@ -87,8 +87,9 @@ def written(
     tables = {"decisions": chosen, "contexts": met}
     low_is_good = guess_minimize(outcome) if minimize is None else minimize
     lines = [
-        f"# What the columns of {file.path.name} are, by `botorch-drbo init`. Correct",
-        "# what is guessed, above all the bounds: decisions and worst cases stay in.",
+        f"# The columns of {file.path.name}, as `botorch-drbo init` guessed them.",
+        "# Correct the guesses, above all the bounds: decisions and worst cases stay",
+        "# inside them.",
         f"outcome = {as_toml(outcome)}{'' if said_outcome else '  # guessed'}",
         f"minimize = {as_toml(low_is_good)}"
         + ("" if minimize is not None else "  # guessed; true if low ones are good"),
@@ -152,7 +153,7 @@ def _ask_outcome(file: CsvFile) -> str:
         return typer.prompt("Which column is to be improved", default=guess, err=True)
     if guess is None:
         raise InputDataError(
-            f"None of the columns {file.header} is called like an outcome. Write "
+            f"None of the names {file.header} looks like that of an outcome. Write "
             "--outcome NAME."
         )
     return guess
@@ -170,14 +171,14 @@ def _ask_contexts(usable: list[str], file: CsvFile, outcome: str) -> list[str]:
         for name in names:
             check_column(name, file)
             if name not in usable:
-                why = f"`{name}` is none of {usable}, which may be contexts."
+                why = f"`{name}` cannot be a context. Choose from {usable}."
                 raise InputDataError(why)
         return names
     if not guess:
         raise InputDataError(
             f"Which of the columns {usable} do you choose, and which do you meet? The "
-            "file does not say. Name those that you meet: --contexts "
-            f"{shlex.join(usable[-2:])}, say. The others are then taken for decisions."
+            "file does not say. Name those that you meet, for example --contexts "
+            f"{shlex.join(usable[-2:])}. The others are then taken for decisions."
         )
     return guess
 

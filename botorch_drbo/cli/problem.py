@@ -113,8 +113,9 @@ class Problem:
         """
         if not any(self.file.column(self.space.outcome).values()):
             raise InputDataError(
-                f"{self.file.path} has no outcome yet, from which anything could be "
-                f"told. `suggest` decisions, and fill in `{self.space.outcome}`."
+                f"{self.file.path} has no outcome yet, so there is nothing to learn "
+                "from. Carry out what `suggest` proposes, and fill in "
+                f"`{self.space.outcome}`."
             )
 
     def this_round(
@@ -135,7 +136,9 @@ class Problem:
     def _forecast(self, path: Path) -> ContextSet:
         file = CsvFile.read(path)
         if not file.lines:
-            raise InputDataError(f"{path} has no row, and so no context that may come.")
+            raise InputDataError(
+                f"{path} has no rows. List the contexts that may come."
+            )
         weights = WEIGHT if WEIGHT in file.header else None
         numbers = {} if weights is None else {weights: None}
         with lines_of(path):
@@ -159,7 +162,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         )
     if path is None and not said and beside(options.data).exists():
         path = beside(options.data)
-        notes.append(f"Columns as {path} says")
+        notes.append(f"Columns as described in {path}")
     if path is not None:
         description = read_problem(path, file)
     elif options.decisions and options.contexts and options.outcome:

@@ -41,14 +41,13 @@ def read_problem(path: Path, file: CsvFile) -> Description:
         content = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputDataError(
-            f"{path} cannot be read as TOML: {error}. A name with spaces or other "
-            "signs than letters, digits, - and _ stands in quotation marks, as does a "
-            "text."
+            f"{path} cannot be read as TOML: {error}. A name with characters other "
+            "than letters, digits, - and _ needs quotation marks, and so does a text."
         ) from error
     for key in content:
         if key not in _KEYS and key not in _TABLES:
             raise InputDataError(
-                f"{path} has a key `{key}`, which says nothing."
+                f"{path} has an unknown key `{key}`."
                 f"{did_you_mean(key, [*_KEYS, *_TABLES])} The keys are "
                 f"{[*_KEYS, *_TABLES]}."
             )

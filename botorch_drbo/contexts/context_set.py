@@ -141,6 +141,8 @@ class ContextSet(torch.nn.Module):
             BotorchTensorDimensionError: Not ``t x d_c``, or no row.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> observed = torch.tensor([[0.1], [0.4], [0.1]])
             >>> ContextSet.empirical(observed).weights
             tensor([0.3333, 0.3333, 0.3333])
@@ -202,6 +204,8 @@ class ContextSet(torch.nn.Module):
             BotorchTensorDimensionError: Wrong shapes.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> observed = torch.tensor([[0.2], [0.4], [0.9]], dtype=torch.double)
             >>> bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> density = ContextSet.kernel_density(observed, 256, bounds, seed=0)
@@ -252,6 +256,8 @@ class ContextSet(torch.nn.Module):
                 length.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> bounds = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
             >>> observed = torch.tensor([[0.1, 0.3], [0.9, 1.8]])
             >>> contexts = ContextSet.grid(bounds, (2, 3), observed)
@@ -309,6 +315,8 @@ class ContextSet(torch.nn.Module):
                 multivariate distributions, or bounds of another dimension.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> law = torch.distributions.Normal(0.5, 0.2)
             >>> bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> contexts = ContextSet.from_distribution(law, 1024, bounds, seed=0)
@@ -343,6 +351,8 @@ class ContextSet(torch.nn.Module):
             BotorchTensorDimensionError: Any other shape.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> ContextSet.fixed(torch.tensor([0.3, 0.7])).points.shape
             torch.Size([1, 2])
         """
@@ -376,6 +386,8 @@ class ContextSet(torch.nn.Module):
             InputDataError: ``num < 1``.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> contexts = ContextSet.empirical(torch.arange(6.0).unsqueeze(-1))
             >>> contexts.representatives(3).squeeze(-1)
             tensor([0., 2., 4.])
@@ -404,6 +416,8 @@ class ContextSet(torch.nn.Module):
             BotorchTensorDimensionError: Bounds of another dimension.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet
             >>> contexts = ContextSet(torch.tensor([[10.0], [15.0]]))
             >>> contexts.normalised(torch.tensor([[10.0], [20.0]]))
             tensor([[0.0000],

@@ -231,7 +231,7 @@ FAILED = (
 def _trial_of(
     number: int, x: Tensor, c: Tensor, y: float | None, *, pending: bool
 ) -> Trial:
-    """A trial of a host; NaN in ``x`` and ``c`` is what nobody knows."""
+    """A trial of a host; NaN in ``x`` and ``c`` is unknown."""
     seen = not c.isnan().any()
     return Trial(
         number=number,

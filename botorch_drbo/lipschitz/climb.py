@@ -249,8 +249,8 @@ def _best(current: LogLength) -> tuple[Tensor, Tensor]:
 def _survivors(value: Tensor, trials: Tensor, predicted: Tensor) -> Tensor:
     """Indices of the climbs that go on: the half of the largest predicted values.
 
-    Of the climbs to one peak only the highest counts. The climb of the largest value
-    now always goes on.
+    Of the climbs to one peak only the highest counts. The climb with the largest
+    current value always continues.
     """
     count = max(_MIN_SURVIVORS, (trials.shape[-2] + 1) // 2)
     is_leader = value == value.amax(-1, keepdim=True)

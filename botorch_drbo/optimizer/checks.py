@@ -155,8 +155,8 @@ def check_can_be_modelled(
         warnings.warn(
             f"The outcome {y[far.argmax()].item()} is so far from the {earlier.num} "
             f"earlier ones, between {earlier.lowest} and {earlier.highest}, "
-            "that the model can no longer tell those apart. If it is a mistake, take "
-            "it back with `withdraw`.",
+            "that the model can no longer tell those apart. If it is a mistake, "
+            "correct or withdraw it.",
             BotorchWarning,
             stacklevel=3,
         )
@@ -166,8 +166,7 @@ def check_can_be_modelled(
         warnings.warn(
             f"The outcome {y[gap.argmax()].item():g} dwarfs the {earlier.num} earlier "
             f"ones, between {earlier.lowest:g} and {earlier.highest:g}: the model and "
-            "its intervals will follow it. If it is a mistake, take it back with "
-            "`withdraw`.",
+            "its intervals will follow it. If it is a mistake, correct or withdraw it.",
             BotorchWarning,
             stacklevel=3,
         )

@@ -85,7 +85,7 @@ def compared(
     if history.t < LEAST_OUTCOMES:
         raise InputDataError(
             f"`compare` needs at least {LEAST_OUTCOMES} outcomes, got {history.t}: "
-            "with fewer a model knows nearly nothing, and its word on methods is none."
+            "with fewer, the model knows too little to compare methods."
         )
     clip = _share(clip)
     recipes = [_as_recipe(method, own) for method in _listed(methods)]
@@ -224,10 +224,10 @@ def _moved(
     share = today.weights[outside].sum().item()
     if share > clip:
         raise InputDataError(
-            f"The shift {name!r} moves {share:.3g} of the weight beyond the bounds of "
-            "the contexts, where the model knows nothing. Give a smaller shift, wider "
-            f"bounds, or `clip={math.ceil(100 * share) / 100:g}`, which leaves these "
-            "contexts at the bounds."
+            f"The shift {name!r} moves {100 * share:.3g}% of cases beyond the bounds "
+            "of the contexts, where the model knows nothing. Give a smaller shift, "
+            f"wider bounds, or `clip={math.ceil(100 * share) / 100:g}`, which leaves "
+            "these contexts at the bounds."
         )
     check_values(inside, space.context_bounds, space.context_values, name)
     return ContextSet(space.snap_contexts(inside), today.weights)
@@ -239,12 +239,14 @@ def _checked_shift(
     """By how much each column moves, as the model sees it."""
     columns, found = space.context_columns, {}
     if not shift:
-        raise InputDataError(f"The shift {name!r} names no column of the contexts.")
+        raise InputDataError(
+            f"The shift {name!r} is empty. Name a context: one of {list(columns)}."
+        )
     for column, by in shift.items():
         if column not in columns:
             raise InputDataError(
-                f"The shift {name!r} names `{column}`, which is no context: these are "
-                f"{list(columns)}.{did_you_mean(str(column), columns)}"
+                f"The shift {name!r} names `{column}`, which is not a context. These "
+                f"are {list(columns)}.{did_you_mean(str(column), columns)}"
             )
         if not is_finite_number(by):
             raise InputDataError(
@@ -342,7 +344,7 @@ def _different(names: Sequence[str]) -> tuple[str, ...]:
 def _share(clip: float) -> float:
     if not is_number(clip) or not 0 <= clip <= 1:
         raise InputDataError(
-            f"`clip` must be a share of the weight between 0 and 1, got {clip!r}."
+            f"`clip` must be a share of cases between 0 and 1, got {clip!r}."
         )
     return float(clip)
 

@@ -29,7 +29,7 @@ def environment() -> dict[str, Json]:
 
 
 def compare_environment(stored: object, source: str) -> None:
-    """Warn if a run goes on under other versions than it began with.
+    """Warn if a run continues with other versions than it began with.
 
     Args:
         stored: What ``environment`` returned then; anything if the record is damaged.

@@ -38,7 +38,7 @@ class Evaluations:
         total: How many trials of the run are over at the end; None with ``num``.
         parallel: How many are under way at once.
         executor: Who evaluates; None for processes of this machine.
-        choose_context: Whether the contexts are chosen too.
+        choose_context: Whether the contexts are chosen as well.
         retries: How often an evaluation is submitted again whose worker died.
         callback: Called with each trial that is over.
         progress: Whether a bar is shown.
@@ -66,8 +66,8 @@ class Evaluations:
             )
         if (self.num is None) is (self.total is None):
             raise InputDataError(
-                "Say either `num`, how many evaluations end in this call, or `total`, "
-                "how many trials the run shall have at its end."
+                "Give either `num`, how many evaluations end in this call, or `total`, "
+                "how many trials the run has at its end."
             )
         for name in ("num", "total", "parallel"):
             if (value := getattr(self, name)) is not None:

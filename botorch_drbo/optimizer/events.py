@@ -100,7 +100,7 @@ class CheckedTell:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tell:
-    """What somebody tells, not checked yet: see ``RobustOptimizer.tell``.
+    """The arguments of ``RobustOptimizer.tell``, not checked yet.
 
     Attributes:
         x: The executed decisions, ``d_x`` or ``m x d_x``.
@@ -138,7 +138,7 @@ class Tell:
         Raises:
             InputDataError: It is nothing that can be told to such a run.
             BotorchTensorDimensionError: Shapes that do not match.
-            UnsupportedError: The recipe would not heed variances or constraints.
+            UnsupportedError: The recipe does not use variances or constraints.
         """
         self._check_together()
         space, box = configuration.space, configuration.space.context_bounds

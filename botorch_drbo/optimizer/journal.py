@@ -388,7 +388,7 @@ def _release(descriptor: int, owner: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file durable too."""
+    """Make the name of a new file durable."""
     if sys.platform == "win32":  # folders cannot be opened there
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -251,7 +251,7 @@ class NamedOptimizer:
                 Wasserstein ball ``"spread"``, ``"sd"``, or a radius for each column
                 that may move, in your units, such as ``{"temp": 6, "weather": 0.1}``.
             context: What is known about this round's context, by name.
-            choose_context: Whether to choose the context too.
+            choose_context: Whether to choose the context as well.
 
         Returns:
             Decisions, a table of ``q`` rows; with ``choose_context``, a pair of this
@@ -400,6 +400,7 @@ class NamedOptimizer:
             UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
 
         Example:
+            >>> from botorch_drbo import NamedOptimizer, Space
             >>> from concurrent.futures import ThreadPoolExecutor
             >>> opt = NamedOptimizer("random", Space({"x": (0, 1)}, {"c": (0, 1)}))
             >>> def evaluate(x):
@@ -517,6 +518,7 @@ class NamedOptimizer:
             BotorchTensorDimensionError: Different numbers of rows.
 
         Example:
+            >>> from botorch_drbo import NamedOptimizer, Space
             >>> opt = NamedOptimizer("erbo", Space({"x": (0, 1)}, {"c": (0, 1)}))
             >>> opt.tell({"x": [0.0, 1.0]}, {"c": [0.2, 0.4]}, [1.0, 2.0])
             >>> opt.predict({"x": 0.5}, {"c": [0.0, 1.0]}).columns.tolist()
@@ -831,6 +833,7 @@ class NamedOptimizer:
                 variable cannot take; the message names the row and the column.
 
         Example:
+            >>> from botorch_drbo import NamedOptimizer
             >>> import pandas as pd
             >>> df = pd.DataFrame(
             ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}

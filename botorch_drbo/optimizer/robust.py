@@ -147,8 +147,8 @@ class RobustOptimizer:
     ) -> None:
         if isinstance(bounds, Space):
             raise InputDataError(
-                "`bounds` is a Space of named variables, of which NamedOptimizer makes "
-                "tables: `NamedOptimizer(algorithm, space)`."
+                "`bounds` is a Space of named variables. Pass it to NamedOptimizer: "
+                "`NamedOptimizer(algorithm, space)`."
             )
         configuration = Configuration(
             as_algorithm(algorithm, options, own_arguments(RobustOptimizer)),
@@ -230,6 +230,8 @@ class RobustOptimizer:
             or "withdrawn" (with the values that had been told). Missing values are NaN.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("random", unit, unit)
             >>> asked = opt.ask()
@@ -331,7 +333,7 @@ class RobustOptimizer:
                 that column, such as ``{"c1": 6.0}``. None for the algorithm's own.
             context: This round's context, ``d_c``, with NaN in unknown columns; None if
                 nothing is known.
-            choose_context: Whether to choose the context too.
+            choose_context: Whether to choose the context as well.
 
         Returns:
             Decisions, ``q x d_x``, in the dtype of ``bounds``; with ``candidates``,
@@ -349,6 +351,8 @@ class RobustOptimizer:
             UnsupportedError: The algorithm cannot use what is known.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet, RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("wdrbo", unit, unit)
             >>> forecast = ContextSet(torch.tensor([[0.2], [0.3]]).double())
@@ -402,6 +406,8 @@ class RobustOptimizer:
             UnsupportedError: As ``ask``.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("erbo", unit, unit)
             >>> print(f"{opt.preview().item():.4f} {opt.ask().item():.4f}")
@@ -425,6 +431,8 @@ class RobustOptimizer:
             design, with a list of decisions, and always if ``initial_design="sobol"``.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer(
             ...     "random", unit, unit, num_initial=2, initial_design="sobol_joint"
@@ -501,6 +509,8 @@ class RobustOptimizer:
                 only, or ``constraints`` for one that ignores them.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> options = {"num_restarts": 1, "raw_samples": 16}
             >>> opt = RobustOptimizer("erbo", unit, unit, feasibility=0.9, **options)
@@ -589,6 +599,8 @@ class RobustOptimizer:
             UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> from concurrent.futures import ThreadPoolExecutor
             >>> def evaluate(x):
             ...     c = torch.rand(1)  # the world
@@ -629,6 +641,8 @@ class RobustOptimizer:
             InputDataError: There is no such trial, or it is withdrawn already.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("random", unit, unit)
             >>> x, c = opt.ask(), torch.tensor([[0.4]], dtype=torch.double)
@@ -705,6 +719,8 @@ class RobustOptimizer:
             UnsupportedError: The algorithm's decisions do not depend on the context.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import ContextSet, RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> options = {"num_restarts": 1, "raw_samples": 8}
             >>> opt = RobustOptimizer("erbo", unit, unit, **options)
@@ -750,6 +766,8 @@ class RobustOptimizer:
             BotorchTensorDimensionError: Shapes that do not match.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("erbo", unit, unit)
             >>> X, C = torch.rand(2, 12, 1).double()
@@ -794,6 +812,8 @@ class RobustOptimizer:
             UnsupportedError: A model of your own without a closed form.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("erbo", unit, unit)
             >>> X, C = torch.rand(2, 12, 1).double()
@@ -851,6 +871,8 @@ class RobustOptimizer:
             UnsupportedError: A method that does not support such a space.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> few = {"num_restarts": 2, "raw_samples": 16}
             >>> opt = RobustOptimizer("erbo", unit, unit, **few)
@@ -914,6 +936,8 @@ class RobustOptimizer:
                 use what is known.
 
         Example:
+            >>> import torch
+            >>> from botorch_drbo import RobustOptimizer
             >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
             >>> opt = RobustOptimizer("wdrbo_exact", unit, unit, radius=0.1)
             >>> X, C = (torch.rand(6, 1, dtype=torch.double) for _ in range(2))

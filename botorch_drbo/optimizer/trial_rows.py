@@ -212,9 +212,9 @@ def _kinds(
         rows = row_names(df) or []
         shown = ", ".join(rows[i] for i in partly[:6]) + ", ..." * (len(partly) > 6)
         warnings.warn(
-            f"Of {list(limits)} some cells are filled and some are empty in {shown}. "
-            "The limits are learnt from rows in which all are measured; of these rows "
-            "the outcome alone is.",
+            f"In {shown} some of {list(limits)} are measured and some are empty. "
+            "The limits are learnt only from rows in which all are measured; from "
+            "these rows only the outcome is learnt.",
             BotorchWarning,
             stacklevel=4,
         )

@@ -25,7 +25,7 @@ def plot_regret(
 
     The band is ``mean +- std / sqrt(seeds)`` with the sample standard deviation. One
     seed gives a line without a band. Curves differ by colour and dashes, and from the
-    eighth on by markers too.
+    eighth on also by markers.
 
     Args:
         regret: Algorithm name -> ``seeds x iterations``.

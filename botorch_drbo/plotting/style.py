@@ -41,7 +41,7 @@ def curve_style(i: int) -> dict[str, Any]:
 
     The first seven differ by colour and dashes, the next seven have full markers too,
     and other colours with the same dashes, seven more have open markers, and so on: the
-    first hundred differ in grey print too.
+    first hundred also differ in grey print.
     """
     cycle, index = divmod(i, len(COLOURS))
     colour = COLOURS[(index + 3 * cycle) % len(COLOURS)]

@@ -339,6 +339,7 @@ class MarginalPosterior(ABC):
             UnsupportedError: A model whose outcomes are not jointly Gaussian.
 
         Example:
+            >>> import torch
             >>> from botorch.models import SingleTaskGP
             >>> from botorch_drbo.posterior import marginal_posterior
             >>> Z = torch.rand(5, 2, dtype=torch.double)

@@ -88,8 +88,8 @@ def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> T
     for column, value in checked(radii, name).items():
         if column not in columns:
             raise InputDataError(
-                f"`{name}` names `{column}`, which is no context: these are "
-                f"{list(columns)}.{did_you_mean(column, columns)}"
+                f"`{name}` names `{column}`, which is not a context. The "
+                f"contexts are {list(columns)}.{did_you_mean(column, columns)}"
             )
         j = columns.index(column)
         if j in space.context_categories:

@@ -94,7 +94,7 @@ class Recipe(ABC):
     needs_box: ClassVar[bool] = False
     """Whether decisions have to fill a box: none discrete, and no constraints."""
     takes_constraints: ClassVar[bool] = False
-    """Whether it heeds outcome constraints."""
+    """Whether it takes outcome constraints into account."""
     adversary: ClassVar[Adversary | None] = None
     """Which contexts, and how their distribution may change; None if nothing may."""
 
@@ -554,9 +554,9 @@ class Recipe(ABC):
         """
         if not self.takes_constraints:
             raise UnsupportedError(
-                f"`{self.name}` knows nothing of outcome constraints: its rule chooses "
-                "decisions by what is not known of the outcome. Use another recipe, "
-                "for example `gp_ucb`, `dro` or `wdrbo`."
+                f"`{self.name}` does not support outcome constraints: it chooses "
+                "decisions by the uncertainty of the outcome alone. Use another "
+                "recipe, for example `gp_ucb`, `dro` or `wdrbo`."
             )
 
     def _check(self, observed: ObservedRound, needs_data: bool) -> None:

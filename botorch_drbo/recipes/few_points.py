@@ -28,7 +28,7 @@ def with_few_points(state: FittedRound) -> FittedRound | None:
 def weighted(
     acqf: AcquisitionFunction, chance: ChanceConstraint | None, reference: float | None
 ) -> AcquisitionFunction:
-    """What is maximised, weighted by how surely constraints are met, if any."""
+    """The objective, weighted by the probability of meeting constraints, if any."""
     if chance is None:
         return acqf
     return FeasibilityWeighted(

@@ -42,7 +42,7 @@ class HelpText(str):
     """The docstring of a class of recipes; of a recipe, the text about itself."""
 
     def __get__(self, recipe: Any, owner: type | None = None) -> str:
-        """Called by Python where somebody reads ``__doc__``."""
+        """Called by Python when ``__doc__`` is read."""
         return str(self) if recipe is None else recipe.describe()
 
 

@@ -63,10 +63,9 @@ class ModelBasedRecipe(Recipe):
     The model is a Gaussian process, or several side by side (``surrogate``), with
     inputs normalised by the bounds, categories as one-hot vectors and outcomes
     standardised, fitted from scratch at each call: what a call returns does not depend
-    on the calls before it. The ascent sees
-    the box of decisions as the unit cube and the acquisition function in units of the
-    model's prior: what a call returns does not depend on the units of ``x``, ``c`` and
-    ``y`` either.
+    on the calls before it. The ascent sees the box of decisions as the unit cube and
+    the acquisition function in units of the model's prior: what a call returns does not
+    depend on the units of ``x``, ``c`` and ``y`` either.
 
     Args:
         reference: The context distribution if it is known (the general setting);
@@ -374,6 +373,7 @@ class ModelBasedRecipe(Recipe):
             stability=against_rivals(
                 problem, listed or contexts, joint, x, rivals, origin, seed=seed
             ),
+            radius=problem.radius,
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),

@@ -23,9 +23,9 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.decision_moments import moments_at
 from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.search.candidates import score
 from botorch_drbo.search.maximise import Effort
@@ -95,13 +95,13 @@ class ChanceConstraint:
     def robust_probability(self, x: Tensor) -> tuple[ContextSet, RobustValue]:
         """The worst case of the probability at ``x``, ``d_x``, over the whole box."""
 
+        each = [moments_at(cast(Model, member), x) for member in self.model.models]
+
         def probability(contexts: Tensor) -> Tensor:  # m x d_c -> m, differentiable
-            Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-            total = contexts.new_zeros(())
-            for member in self.model.models:
-                mean, variance = joint_moments(cast(Model, member), Z)
-                total = total + log_probability_of_feasibility(mean, variance)
-            return total.exp()
+            logs = [
+                log_probability_of_feasibility(*moments(contexts)) for moments in each
+            ]
+            return torch.stack(logs).sum(0).exp()
 
         return worst_case(self.problem, probability, seed=self.seed)
 
@@ -117,8 +117,8 @@ def warn_of_the_surest(probability: float | None, level: float) -> None:
     warnings.warn(
         "No decision was found that meets the outcome constraints with probability "
         f"{level} under every plausible distribution of the context. This is the one "
-        f"with the largest probability, {probability:.3g}, whatever its value. Go on "
-        "asking and telling, or lower `feasibility` or the radius.",
+        f"with the largest probability, {probability:.3g}, whatever its value. Try "
+        "more decisions, or lower `feasibility` or the radius.",
         BotorchWarning,
         stacklevel=3,
     )

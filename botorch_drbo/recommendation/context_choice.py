@@ -29,14 +29,14 @@ def chosen_context(
         Of the contexts that carry the worst case of the pessimistic outcome the one
         with the largest variance, ``d_c``.
     """
-    least = torch.finfo(x.dtype).tiny
+    least, moments = torch.finfo(x.dtype).tiny, moments_at(model, x)
 
     def pessimistic(contexts: Tensor) -> Tensor:
-        mean, variance = moments_at(model, x, contexts)
+        mean, variance = moments(contexts)
         return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
 
     contexts, robust = worst_case(problem, pessimistic, seed=seed)
     points = contexts.points[robust.weights > _CARRIES]
     with torch.no_grad():
-        variance = moments_at(model, x, points)[1]
+        variance = moments(points)[1]
     return points[variance.argmax()]

@@ -196,8 +196,8 @@ class ModelCheck:
         low, high = (shown(end.item()) for end in others.aminmax())
         return (
             f"{self.row_name} {self.dwarfing} ({shown(self.outcomes[row].item())}) "
-            f"dwarfs all others ({low} to {high}). If it is a mistake, take it back: "
-            "the model and its intervals follow it."
+            f"dwarfs all others ({low} to {high}). If it is a mistake, correct or "
+            "withdraw it: the model and its intervals follow it."
         )
 
     @property

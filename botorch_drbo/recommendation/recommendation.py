@@ -63,6 +63,8 @@ class Recommendation:
         stability: From which radius another decision has the better worst case: one
             that was told, or with ``candidates`` one of the list. None for recipes
             without a radius.
+        radius: That of the set of these distributions, by column one; None for a set
+            without a radius.
         searched: Over which distributions the worst case was searched, in words.
         num_outcomes: The number of outcomes to which the model was fitted.
         held: In how many of the trials told the outcome constraints held; None without
@@ -86,6 +88,7 @@ class Recommendation:
     feasibility: float | None = None
     feasible: bool | None = None
     stability: Stability[Tensor] | None = None
+    radius: float | None = None
     searched: str = ""
     num_outcomes: int | None = None
     held: Held | None = None

@@ -96,29 +96,45 @@ def overtaken(
     weights, values = weights.double(), values.double()
     rival_values = rival_values.double()
 
-    def gains(rows: Tensor, radius: float) -> Tensor:
-        """By how much each row has the better worst case, ``k``."""
-        scores = torch.cat([values.unsqueeze(0), rows])
-        radii = weights.new_full((len(scores),), radius)
-        worst = ball.worst_case(scores, weights, radius=radii).value
-        return worst[1:] - worst[0] - slack
+    # A worst case falls with the radius: what it was is a bound from above.
+    bounds = torch.full_like(rival_values[:, 0], torch.inf)
+    if ball.holds_reference:
+        bounds = rival_values @ weights
+
+    def worst_cases(rows: Tensor, radius: float) -> Tensor:
+        radii = weights.new_full((len(rows),), radius)
+        return ball.worst_case(rows, weights, radius=radii).value
+
+    def against(which: Tensor, radius: float) -> tuple[Tensor, Tensor]:
+        """Worst cases of rivals ``k``, and what they have to exceed to be better.
+
+        Of a rival whose bound does not exceed it, the bound.
+        """
+        least = worst_cases(values.unsqueeze(0), radius) + slack
+        found = bounds[which]
+        close = (found > least).nonzero().squeeze(-1)
+        if len(close):
+            found[close] = worst_cases(rival_values[which[close]], radius)
+        return found, least
 
     own = ball.radius.item()
     until, rival = None, None
-    low = own
+    low, everyone = own, torch.arange(len(rivals), device=rivals.device)
     steps = torch.linspace(own, _TIMES * own, _NUM_RADII, dtype=torch.double)
     for high in steps.tolist():
-        ahead = (gains(rival_values, high) > 0).nonzero().flatten()
+        found, least = against(everyone, high)
+        ahead = (found > least).nonzero().flatten()
         if not len(ahead):
-            low = high
+            low, bounds = high, found
             continue
         for _ in range(_BISECTIONS if high > low else 0):
             middle = 0.5 * (low + high)
-            earlier = ahead[gains(rival_values[ahead], middle) > 0]
+            found, least = against(ahead, middle)
+            earlier = ahead[found > least]
             low, high, ahead = (
                 (low, middle, earlier) if len(earlier) else (middle, high, ahead)
             )
         until = high
-        rival = rivals[ahead[gains(rival_values[ahead], high).argmax()]]
+        rival = rivals[ahead[against(ahead, high)[0].argmax()]]
         break
     return Stability(own, until, _TIMES * own, rival, len(rivals))

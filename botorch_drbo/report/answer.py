@@ -16,7 +16,6 @@ from botorch_drbo.report.markup import (
     table,
     tag,
 )
-from botorch_drbo.report.reach import reach
 from botorch_drbo.report.verdict import grade
 from botorch_drbo.space import NamedRecommendation
 
@@ -77,14 +76,14 @@ def warnings(found: Findings) -> list[str]:
         )
     if check is not None and check.unseen > _MOST_UNSEEN:
         texts.append(
-            f"{check.unseen:.0%} of the weight of the contexts lies outside those that "
-            "have an outcome: there the model guesses."
+            f"{check.unseen:.0%} of the expected contexts lie outside those that have "
+            "an outcome: there the model guesses."
         )
     return texts
 
 
 def next_section(found: Findings) -> Markup:
-    """What is on its way, and what to try after that."""
+    """The pending trials, and what to try after them."""
     pending, proposed = found.optimizer.pending, found.next_decisions
     parts = []
     if len(pending):
@@ -105,10 +104,12 @@ def _lead(found: Findings) -> str:
     """The answer in two sentences."""
     best = found.best
     row = row_words(best.x.to_dict("records")[0])
-    moved = best.stability and reach(found.optimizer, best.stability, 1.0)
-    shift = f"(on average {moved})" if moved else "as far as was taken to be possible"
-    if best.stability is None:
-        shift = "as badly as the recipe allows for"
+    moved = found.reach(1.0)
+    shift = "as badly as the recipe allows for"
+    if found.has_radius:
+        shift = "as far as was taken to be possible"
+    if moved:
+        shift = f"(on average by {moved})"
     return (
         f"Choose {row}. The {best.outcome} is then expected to be "
         f"{shown(best.expected_value)} on average, and "

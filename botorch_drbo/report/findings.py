@@ -19,6 +19,7 @@ from botorch_drbo.recommendation.importance import Importance, importance
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.recommendation.slices import Slice, slice_through
 from botorch_drbo.report.policies import policies
+from botorch_drbo.report.reach import movement
 from botorch_drbo.space import NamedRecommendation
 
 if TYPE_CHECKING:
@@ -43,14 +44,16 @@ class Findings:
         profile: Its worst case by radius, or why there is none.
         steps: Where the profile is known: multiples of the radius, or shares of the
             weight if the recipe has no radius.
-        has_radius: Whether it has one.
+        radius: That one; zero if there is none.
         policies: For each context column the decision by its value, or why not.
         slices: One for each decision variable.
         importance: Which columns matter.
         next_decisions: What to try next, or why nothing is proposed.
         source: Where the data are from.
-        limits: The measured constraints in words; empty where nobody said them.
+        limits: The measured constraints in words; empty if none were stated.
         lines: The line of each trial in the source; None for a table in Python.
+        moved_by: From a radius to how far the contexts move; None where the radius is
+            in no units of the contexts.
         date: When the report was made.
     """
 
@@ -58,7 +61,7 @@ class Findings:
     best: NamedRecommendation
     profile: RobustnessProfile | str
     steps: tuple[float, ...]
-    has_radius: bool
+    radius: float
     policies: dict[str, pd.DataFrame] | str
     slices: list[Slice]
     importance: Importance
@@ -66,6 +69,7 @@ class Findings:
     source: str
     limits: Sequence[str]
     lines: Sequence[int] | None
+    moved_by: Callable[[float], str] | None
     date: datetime
 
     @classmethod
@@ -103,7 +107,7 @@ class Findings:
         if not isinstance(optimizer, NamedOptimizer):
             raise InputDataError(
                 f"A report needs a NamedOptimizer, got {type(optimizer).__name__}: it "
-                "calls everything by its name. Make one of a Space of named variables."
+                "names every variable. Make one from a Space of named variables."
             )
         tensors = optimizer.tensors
         found = tensors.recommend(context_set=context_set, radius=radius, level=level)
@@ -125,7 +129,7 @@ class Findings:
             )
             for column in range(space.d_x)
         ]
-        own = 0.0 if found.stability is None else found.stability.radius
+        own = found.radius or 0.0
         steps = MULTIPLES if own > 0.0 else SHARES
         # Total variation counts weight twice: where it leaves and where it goes.
         radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
@@ -152,7 +156,7 @@ class Findings:
             best=best,
             profile=profile,
             steps=steps,
-            has_radius=own > 0.0,
+            radius=own,
             policies=_or_why(lambda: policies(optimizer, reference, **given)),
             slices=slices if tensors.maximize else [s.mirrored() for s in slices],
             importance=importance(model, space, reference),
@@ -160,8 +164,20 @@ class Findings:
             source=source,
             limits=limits,
             lines=lines,
+            moved_by=movement(optimizer, radius),
             date=datetime.now(),
         )
+
+    @property
+    def has_radius(self) -> bool:
+        """Whether the recipe has a radius above zero."""
+        return self.radius > 0.0
+
+    def reach(self, times: float) -> str | None:
+        """How far the contexts move at a multiple of the radius, if it has units."""
+        if not self.has_radius or self.moved_by is None:
+            return None
+        return self.moved_by(times * self.radius)
 
     @property
     def row_name(self) -> str:

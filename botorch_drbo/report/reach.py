@@ -1,34 +1,40 @@
-"""How far a multiple of a recipe's radius reaches, in the units of the contexts."""
+"""How far a radius reaches, in the units of the contexts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+
+import torch
 
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.problem.column_radii import in_words
-from botorch_drbo.recommendation.stability import Stability
-
-if TYPE_CHECKING:
-    import pandas as pd
+from botorch_drbo.problem.column_radii import in_widths, in_words
+from botorch_drbo.problem.round import RoundRadius
 
 
-def reach(
-    optimizer: NamedOptimizer, stability: Stability[pd.DataFrame], times: float
-) -> str | None:
-    r"""How far the contexts move, on average, at a multiple of the radius.
+def movement(
+    optimizer: NamedOptimizer, radius: RoundRadius | None
+) -> Callable[[float], str] | None:
+    r"""How far the contexts move, on average, within a radius.
 
     Args:
         optimizer: The run.
-        stability: Of its recommendation, which knows the radius.
-        times: The multiple.
+        radius: What was asked for; None for the recipe's own.
 
     Returns:
-        For example "6 of temp or another weather in 10% of cases"; None where
-        the radius is in no units of the contexts, or given by column.
+        From a radius, which by column is a multiple of the one asked for, to words:
+        "6 of temp or another weather in 10% of cases". None if the radius is in no
+        units of the contexts.
     """
-    adversary = optimizer.algorithm.adversary
-    if stability.by_column or not isinstance(adversary, WassersteinBall):
+    space = optimizer.named_space.search_space
+    own = getattr(optimizer.algorithm, "adversary", None)
+    given = getattr(own, "radius", None) if radius is None else radius
+    if isinstance(given, Mapping):
+        widths = in_widths(given, space)
+    elif given == "sd":
+        return lambda size: f"{size:.3g} standard deviations"
+    elif isinstance(own, WassersteinBall):
+        widths = torch.ones(space.d_c, dtype=torch.double)
+    else:
         return None
-    space = optimizer.space
-    return in_words(space.d_c * [times * stability.radius], space)
+    return lambda size: in_words((size * widths).tolist(), space) if size else "nothing"

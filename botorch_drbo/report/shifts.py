@@ -13,7 +13,6 @@ from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.report.figures import figure
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import Markup, joined, paragraphs, table, tag
-from botorch_drbo.report.reach import reach
 from botorch_drbo.space import Category
 
 if TYPE_CHECKING:
@@ -38,13 +37,13 @@ def radius_section(found: Findings) -> Markup:
             f"{shown(values[-1])}."
         )
     else:
-        axis = "share of the weight that other contexts take"
+        axis = "share of cases with the worst contexts instead"
         now = found.steps.index(0.2)
         text = (
             f"The recipe {found.optimizer.algorithm.name} has no radius: it takes the "
             f"contexts as they are expected, where the {best.outcome} is "
-            f"{shown(profile.expected_value)} on average. If the worst contexts take a "
-            f"fifth of the weight from the others, it is {shown(values[now])}."
+            f"{shown(profile.expected_value)} on average. If the worst contexts come "
+            f"in a fifth of the cases instead, it is {shown(values[now])}."
         )
     if max(values) - min(values) <= _ROUNDING * max(map(abs, values)):
         text = (
@@ -67,14 +66,14 @@ def radius_section(found: Findings) -> Markup:
     )
     rows, has_units = [], False
     for step, value in zip(found.steps, values, strict=True):
-        moved = best.stability and reach(found.optimizer, best.stability, step)
+        moved = found.reach(step)
         has_units = has_units or bool(moved)
         rows.append([step, *([moved] if moved else []), value])
     units = ["on average the contexts move by"] if has_units else []
-    head = ["radius, times" if found.has_radius else "share of the weight"]
+    head = ["radius, times" if found.has_radius else "share of cases"]
     head += [*units, f"worst-case {best.outcome}"]
     meaning = (
-        f"Radius 1 is the recipe's own. Searched was {best.searched}."
+        f"Radius 1 is that of the recommendation. Searched was {best.searched}."
         if found.has_radius
         else ""
     )

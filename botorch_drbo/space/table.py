@@ -96,7 +96,7 @@ def as_columns(
         )
     if partly and not given:
         raise InputDataError(
-            f"`{name}` says nothing of a context. Name one of {list(variables)}."
+            f"`{name}` names no context. Give at least one of {list(variables)}."
         )
     missing = [key for key in variables if key not in given]
     if missing and not partly:

@@ -353,18 +353,18 @@ def as_variable(given: object, name: str) -> Variable:
 def _check_order(lower: object, upper: object, what: str) -> None:
     for bound in (lower, upper):
         if not is_finite_number(bound):
-            raise InputDataError(f"{what} has finite bounds, got {bound!r}.")
+            raise InputDataError(f"{what} must have finite bounds, got {bound!r}.")
     if not float(lower) < float(upper):  # pyright: ignore[reportArgumentType]
         raise InputDataError(
-            f"{what} has its lower bound below its upper one, got {lower} and {upper}. "
-            "Leave out what is constant."
+            f"{what} must have a lower bound below its upper one, got {lower} and "
+            f"{upper}. Leave out what is constant."
         )
 
 
 def _check_choices(choices: Sequence[object], what: str) -> None:
     if len(choices) < 2 or len(set(choices)) < len(choices):
         raise InputDataError(
-            f"{what} takes at least two different choices, got {list(choices)}."
+            f"{what} needs at least two different choices, got {list(choices)}."
         )
 
 

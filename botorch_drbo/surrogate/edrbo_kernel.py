@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import final
 
-import torch
+import numpy as np
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
-from botorch.optim.core import torch_minimize
 from botorch.optim.stopping import ExpMAStoppingCriterion
-from torch import Tensor
-from torch.nn import Parameter
-from torch.nn.functional import softplus
-from torch.optim import AdamW
-from torch.optim.lr_scheduler import CyclicLR
 
 from botorch_drbo._validation import check_choice, check_count
 from botorch_drbo.surrogate.base import ModelData, Surrogate
@@ -40,6 +34,8 @@ KERNELS: dict[str, Correlation] = {
 _NOISE = LogNormal(-4.0, 1.0)
 _LEAST_NOISE, _FIRST_NOISE = 1e-4, math.exp(-5.0)  # the prior's mode
 _STEPS = 110
+_MEMORY, _DECAY = 0.999, 1e-2  # of AdamW: of squared slopes, of the weights
+_RELATIVE_GAIN = 1e-5  # of a moving average of the loss: less is the end
 
 
 @final
@@ -85,34 +81,58 @@ class EdrboKernel(Surrogate):
         )
         posterior = LogPosterior(family, data)
         learns_noise, t = data.Yvar is None, len(data.outcomes)
-        raw = Parameter(torch.zeros(posterior.size - learns_noise, dtype=torch.double))
-        parameters: dict[str, Tensor] = {"raw": raw}
-        if learns_noise:
-            first = torch.tensor([_FIRST_NOISE], dtype=torch.double)
-            parameters["noise"] = Parameter(first)
+        count = posterior.size - learns_noise  # of lengthscales and shapes
 
-        def positive() -> Tensor:
-            noise = [parameters["noise"].detach()] if learns_noise else []
-            return torch.cat([softplus(raw.detach()), *noise])
+        def positive(steps: np.ndarray) -> np.ndarray:
+            """The softplus of all but the noise variance."""
+            softplus = np.logaddexp(0.0, steps[:count])
+            return np.concatenate([softplus, steps[count:]])
 
-        def loss() -> tuple[Tensor, list[Tensor | None]]:
-            found = posterior(positive().log().numpy())
-            in_numbers = torch.from_numpy(found.gradient) / positive()
-            raw.grad = -(in_numbers[: len(raw)] * raw.detach().sigmoid()) / t
-            if learns_noise:
-                parameters["noise"].grad = -in_numbers[len(raw) :] / t
-            value = torch.tensor(-found.log_density / t, dtype=torch.double)
-            return value, [parameter.grad for parameter in parameters.values()]
+        def loss(steps: np.ndarray) -> tuple[float, np.ndarray]:
+            values = positive(steps)
+            found = posterior(np.log(values))
+            gradient = -found.gradient / values / t
+            gradient[:count] /= 1.0 + np.exp(-steps[:count])
+            return -found.log_density / t, gradient
 
-        torch_minimize(
-            loss,
-            parameters,
-            {"noise": (_LEAST_NOISE, None)},
-            optimizer=partial(AdamW, lr=1e-2),
-            scheduler=partial(
-                CyclicLR, base_lr=1e-4, max_lr=1e-2, step_size_up=10, step_size_down=20
-            ),
-            step_limit=_STEPS,
-            stopping_criterion=ExpMAStoppingCriterion(),
-        )
-        return model_with(data, posterior, positive().log().numpy())
+        first = np.append(np.zeros(count), [_FIRST_NOISE] * learns_noise)
+        least = np.append(np.full(count, -np.inf), [_LEAST_NOISE] * learns_noise)
+        fitted = positive(_adamw(loss, first, least))
+        return model_with(data, posterior, np.log(fitted))
+
+
+def _adamw(
+    loss: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    steps: np.ndarray,
+    least: np.ndarray,
+) -> np.ndarray:
+    """AdamW with torch's ``CyclicLR``, in NumPy: of five numbers, torch costs more.
+
+    Args:
+        loss: Value and gradient at ``k`` numbers.
+        steps: Where it begins, ``k``.
+        least: Lower bounds, ``k``.
+
+    Returns:
+        Where it ends: after 110 steps, or as BoTorch's ``ExpMAStoppingCriterion`` says.
+    """
+    weights = ExpMAStoppingCriterion().weights.double().numpy()
+    mean, square, values = np.zeros_like(steps), np.zeros_like(steps), []
+    for number in range(_STEPS):
+        value, gradient = loss(steps)
+        values.append(value)
+        if len(values) > len(weights):
+            recent = np.array(values[-len(weights) - 1 :])
+            before, now = float(recent[:-1] @ weights), float(recent[1:] @ weights)
+            if before - now < _RELATIVE_GAIN * abs(before):
+                break
+        # From 0 to 1 in 10 steps, and back in 20.
+        phase = number % 30
+        height = phase / 10 if phase <= 10 else (30 - phase) / 20
+        rate, inertia = 1e-4 + (1e-2 - 1e-4) * height, 0.9 - 0.1 * height
+        mean += (1.0 - inertia) * (gradient - mean)
+        square = _MEMORY * square + (1.0 - _MEMORY) * gradient * gradient
+        deviation = np.sqrt(square) / math.sqrt(1.0 - _MEMORY ** (number + 1)) + 1e-8
+        ahead = rate / (1.0 - inertia ** (number + 1)) * mean / deviation
+        steps = np.maximum((1.0 - _DECAY * rate) * steps - ahead, least)
+    return steps

@@ -71,6 +71,7 @@ class AcquisitionContract:
     methods and memory budgets of the posterior, bad arguments.
 
     Example:
+        >>> from botorch_drbo.testing import AcquisitionCase, AcquisitionContract
         >>> class TestMyFunctions(AcquisitionContract):
         ...     cases: list[AcquisitionCase] = []  # your cases
     """

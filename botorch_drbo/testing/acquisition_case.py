@@ -45,6 +45,8 @@ class AcquisitionCase:
         >>> from botorch_drbo.acquisition import DistributionallyRobustUCB
         >>> from botorch_drbo.ambiguity import TotalVariation
         >>> from botorch_drbo.objectives import UncertaintyObjective
+        >>> from botorch_drbo.testing import AcquisitionCase
+        >>> from botorch_drbo.testing.acquisition_case import contexts, gp, rows
         >>> case = AcquisitionCase(
         ...     "ucb",
         ...     lambda model, beta, contexts, **options: DistributionallyRobustUCB(

@@ -44,6 +44,7 @@ class AdversaryCase:
             from a density do.
 
     Example:
+        >>> from botorch_drbo.testing import AdversaryCase
         >>> from botorch_drbo.adversaries.wasserstein import WassersteinBall
         >>> AdversaryCase("ball", WassersteinBall(num_candidates=16), draws=True).name
         'ball'
@@ -77,6 +78,7 @@ class AdversaryContract:
     contexts, storing, options that are explained.
 
     Example:
+        >>> from botorch_drbo.testing import AdversaryCase, AdversaryContract
         >>> from botorch_drbo.adversaries.empirical import Empirical
         >>> class TestMyAdversaries(AdversaryContract):
         ...     cases = [AdversaryCase("empirical", Empirical())]

@@ -38,6 +38,7 @@ class AmbiguitySetCase:
             cannot be stored; None if there is none.
 
     Example:
+        >>> from botorch_drbo.testing import AmbiguitySetCase
         >>> from botorch_drbo.ambiguity import TotalVariation
         >>> case = AmbiguitySetCase("l1", lambda radius, n: TotalVariation(radius))
         >>> case.make(0.2, 5).radius

@@ -32,6 +32,7 @@ class RobustTestFunctionCase:
             for what suits outcomes of about one.
 
     Example:
+        >>> from botorch_drbo.testing import RobustTestFunctionCase
         >>> from botorch_drbo.test_functions import make_test_function
         >>> case = RobustTestFunctionCase(
         ...     "ackley", lambda: make_test_function("ackley_1_1")
@@ -74,6 +75,10 @@ class RobustTestFunctionContract:
     nothing beats, copies, bad input.
 
     Example:
+        >>> from botorch_drbo.testing import (
+        ...     RobustTestFunctionCase,
+        ...     RobustTestFunctionContract,
+        ... )
         >>> from botorch_drbo.test_functions import make_test_function
         >>> class TestMyFunctions(RobustTestFunctionContract):
         ...     cases = [

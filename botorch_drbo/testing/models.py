@@ -21,7 +21,7 @@ def known_model(
     normalise: bool = True,
     **options: Any,
 ) -> SingleTaskGP:
-    """A Gaussian process on given data, with hyper-parameters that nobody fitted.
+    """A Gaussian process on given data, with fixed hyper-parameters.
 
     Args:
         Z: Inputs, ``t x d``.

@@ -51,6 +51,7 @@ class PolicyCase:
             decision need not lower the value beside it.
 
     Example:
+        >>> from botorch_drbo.testing import PolicyCase
         >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> case = PolicyCase("careful", ConfidenceBound(beta=1.0))
         >>> sorted(case.adversaries)[:4]
@@ -104,6 +105,7 @@ class PolicyContract:
     decisions, storing, refusals in words, options that are explained.
 
     Example:
+        >>> from botorch_drbo.testing import PolicyCase, PolicyContract
         >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> class TestMyPolicies(PolicyContract):
         ...     cases = [PolicyCase("confidence_bound", ConfidenceBound())]
@@ -175,7 +177,7 @@ class PolicyContract:
         assert encode(again, "policy") == stored
 
     def test_pending_decisions_have_a_say(self, case: PolicyCase) -> None:
-        """What was best before is worth less when it is on its way."""
+        """The best decision has a lower value once it is pending."""
         history, space = problem()
         recipe = case.against(case.taken[0])
         model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)

@@ -35,6 +35,7 @@ class RecipeCase:
             as they are given.
 
     Example:
+        >>> from botorch_drbo.testing import RecipeCase
         >>> from botorch_drbo.recipes import make_recipe
         >>> options = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 8}
         >>> RecipeCase("mine", make_recipe("wdrbo", **options)).recipe.name
@@ -114,6 +115,7 @@ class RecipeContract:
     storing, degenerate data, bad arguments and options.
 
     Example:
+        >>> from botorch_drbo.testing import RecipeCase, RecipeContract
         >>> class TestMyRecipes(RecipeContract):
         ...     cases: list[RecipeCase] = []  # your cases
     """
@@ -147,7 +149,7 @@ class RecipeContract:
     def test_proposals_and_recommendations_are_well_formed(
         self, case: RecipeCase, kind: dict[str, Any]
     ) -> None:
-        """Shapes, dtype, bounds, weights; one outcome and float32 too."""
+        """Shapes, dtype, bounds, weights; also for one outcome and for float32."""
         history, space = problem(**kind)
         recipe = case.recipe
         check_proposal(recipe.propose(history, space), 1, space)

@@ -102,6 +102,9 @@ class PosteriorViewCase:
             has to refuse.
 
     Example:
+        >>> import torch
+        >>> from botorch_drbo.testing import PosteriorViewCase
+        >>> from botorch_drbo.testing.view_case import ViewUnderTest
         >>> from botorch.models import SingleTaskGP
         >>> from botorch_drbo.posterior import marginal_posterior
         >>> Z = torch.rand(9, 3, dtype=torch.double)

@@ -25,6 +25,7 @@ class PosteriorViewContract:
     are copies and constants, inference mode.
 
     Example:
+        >>> from botorch_drbo.testing import PosteriorViewCase, PosteriorViewContract
         >>> class TestMyPosteriors(PosteriorViewContract):
         ...     cases: list[PosteriorViewCase] = []  # your cases
     """

@@ -63,14 +63,14 @@ def page() -> str:
     Returns:
         A table of the recipes, then the functions and classes of the package.
     """
-    lines = ["| recipe | adversary | policy | |", "|---|---|---|---|"]
+    lines = ["| recipe | in short | adversary | policy |", "|---|---|---|---|"]
     for name, recipe in RECIPES.items():
         adversary, policy = "", ""
         if isinstance(recipe, RobustRecipe):
             adversary = f"`{part_name('adversary', recipe.adversary)}`"
             policy = f"`{part_name('policy', recipe.policy)}`"
         said = _summary(recipe).replace("``", "`")
-        lines.append(f"| `{name}` | {adversary} | {policy} | {said} |")
+        lines.append(f"| `{name}` | {said} | {adversary} | {policy} |")
     tree = ["```{toctree}", ":hidden:", "", *(f"recipes/{n}" for n in RECIPES), "```"]
     return "\n".join([_INTRODUCTION, *lines, "", *tree, "", _CLASSES])
 
@@ -93,4 +93,5 @@ def _summary(recipe: Recipe) -> str:
     if isinstance(recipe, RobustRecipe):
         return recipe.description.summary
     first = inspect.cleandoc(type(recipe).__doc__ or "").partition("\n\n")[0]
-    return " ".join(first.split())
+    said = " ".join(first.split()).partition(": ")[2]  # after its name
+    return said[0].upper() + said[1:]

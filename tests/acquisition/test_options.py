@@ -63,6 +63,12 @@ def test_the_statement_is_what_the_base_takes(base):
 
 
 @pytest.mark.parametrize(("kind", "options"), MEMBERS)
+def test_help_says_where_the_options_are(kind, options):
+    place = f"``{options.__module__}.{options.__name__}``"
+    assert place in " ".join(kind.__doc__.split())
+
+
+@pytest.mark.parametrize(("kind", "options"), MEMBERS)
 def test_a_signature_names_every_option_and_its_default(kind, options):
     above = next(base for base in FAMILIES if issubclass(kind, base))
     found, expected = keywords(kind), keywords(above)

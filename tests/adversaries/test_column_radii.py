@@ -392,7 +392,7 @@ def test_a_standard_deviation_is_that_of_each_column() -> None:
     # Of a category: the mean squared distance from the mean, corners one apart.
     share = math.sqrt(wet * (1 - wet) * len(seen) / (len(seen) - 1))
     sd = seen.std().item()
-    words = f"within {sd:.3g} of temp or another weather for {share:.3g} of"
+    words = f"within {sd:.3g} of temp or another weather in {100 * share:.3g}% of"
     assert words in opt.recommend().searched
     said = opt.recommend(radius={"temp": sd, "weather": share})
     named = opt.recommend()
@@ -439,8 +439,8 @@ def test_the_recipes_that_take_it_are_named() -> None:
     ("radius", "words"),
     [
         ({}, "empty"),
-        ({"tmp": 6}, "names `tmp`, which is no context.*Did you mean `temp`"),
-        ({"stock": 6}, "no context"),
+        ({"tmp": 6}, "names `tmp`, which is not a context.*Did you mean `temp`"),
+        ({"stock": 6}, "is not a context"),
         ({"temp": -1}, "not negative"),
         ({"temp": float("nan")}, "finite"),
         ({"temp": True}, "must be a number"),

@@ -102,3 +102,12 @@ def test_inference_weights_changed_in_place_are_looked_at_again():
             FullSimplex().worst_case(torch.zeros(6), weights)
         with pytest.raises(InputDataError, match="simplex"):
             TotalVariation(0.1).value(torch.zeros(6), weights)
+
+
+@pytest.mark.parametrize("case", MEMBERS, ids=lambda case: case.name)
+def test_our_sets_know_the_gradient_in_the_weights(case: AmbiguitySetCase) -> None:
+    """It is optional for a set of your own: the contract lets it be missing."""
+    p = torch.full((1, 4), 0.25, dtype=torch.double)
+    f = torch.tensor([[0.0, 2.0, 1.0, 4.0]], dtype=torch.double)
+    found = case.make(0.2, 4).solve(f, p, torch.full_like(p[:, :1], 0.2))
+    assert found.reference_gradient is not None

@@ -374,7 +374,7 @@ def _joint(name: str, run: Callable[..., Any], note: str = "") -> Row:
 
 def _pending(name: str, run: Callable[..., Any]) -> Row:
     """For tools that tell an acquisition function what they have chosen before."""
-    why = "a path is no wiser for pending decisions: `num_paths=q`, or `redraw()`"
+    why = "a path does not depend on pending decisions: `num_paths=q`, or `redraw()`"
     return Row(name, run, ("yes", "yes", "no"), why, "takes no pending decisions")
 
 

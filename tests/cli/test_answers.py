@@ -136,7 +136,7 @@ def test_predictions_are_those_of_the_model(data: Path) -> None:
     ("words", "message"),
     [
         ([], "--rows FILE"),
-        (["--at", "price=12"], "does not say `temp`"),
+        (["--at", "price=12"], "has no value for `temp`"),
         (["--at", "price=12", "tmp=3"], "Did you mean `temp`"),
         (["--at", "price=120", "temp=3"], "`--at price=120`: `price` must lie"),
         (["--at", "price=cheap", "temp=3"], "`--at price=cheap`: `price` must be a"),
@@ -230,6 +230,8 @@ def test_other_separators_are_told_in_the_words_of_the_shell(data: Path) -> None
 def test_arguments_are_named_as_they_are_typed() -> None:
     assert in_shell("`radius` and `half_life`") == "`--radius` and `--half-life`"
     assert in_shell("line 3, column `radius`") == "line 3, column `radius`"
+    assert in_shell("wider bounds, or `clip=0.08`") == "wider bounds, or `--clip 0.08`"
+    assert in_shell("`maximize=False`, `temp=6`") == "`--minimize`, `temp=6`"
 
 
 def test_an_outcome_that_dwarfs_all_others_is_named_by_its_line(data: Path) -> None:

@@ -287,7 +287,7 @@ def test_a_forecast_without_a_row_is_refused(data: Path) -> None:
     forecast = data.with_name("forecast.csv")
     forecast.write_text("weather,weight\n")
     code, shown = call("suggest", data, *COLUMNS, "--forecast", str(forecast))
-    assert code == 2 and "no context that may come" in shown
+    assert code == 2 and "List the contexts that may come" in shown
 
 
 def test_a_warning_is_a_note_without_code(data: Path) -> None:

@@ -139,11 +139,11 @@ def test_numbers_as_programs_write_them(path: Path, word: str, number: float) ->
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ({2: "20", 3: "20,5"}, r"line 3, column `p`: '20,5' is no number.*comma"),
+        ({2: "20", 3: "20,5"}, r"line 3, column `p`: '20,5' is not a number.*comma"),
         ({2: "20,5", 3: "30,5"}, "line 2.*comma"),
-        ({2: "1_5", 3: "20"}, "line 2, column `p`: '1_5' is no number"),
-        ({2: "20", 3: "30", 4: "n/a"}, "line 4, column `p`: 'n/a' is no number"),
-        ({2: "20", 3: "20.0"}, "too little"),
+        ({2: "1_5", 3: "20"}, "line 2, column `p`: '1_5' is not a number"),
+        ({2: "20", 3: "30", 4: "n/a"}, "line 4, column `p`: 'n/a' is not a number"),
+        ({2: "20", 3: "20.0"}, "too few to guess"),
     ],
 )
 def test_a_column_of_numbers_with_a_mistake_is_no_category(

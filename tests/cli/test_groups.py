@@ -84,8 +84,8 @@ def test_a_script_gets_one_document(data: Path) -> None:
     [
         (["--group", "skew"], "no column `skew`"),
         (["--group", "price"], "`price` of --group is a decision"),
-        (["--workers", "2"], "say with --group"),
-        (["--dask", "tcp://127.0.0.1:1"], "say with --group"),
+        (["--workers", "2"], "needs --group"),
+        (["--dask", "tcp://127.0.0.1:1"], "needs --group"),
         (["--group", "sku", "--workers", "2", "--dask", "x"], "Leave one out"),
         (["--group", "sku", "--workers", "0"], "--workers"),
         (["--group", "sku", "--dask", "tcp://127.0.0.1:1"], "No dask scheduler answer"),

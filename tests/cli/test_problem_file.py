@@ -114,7 +114,7 @@ def test_init_finds_contexts_by_the_row_that_waits_not_by_one_that_failed(
     limit = ("--limit", "crust >= 0.8")
     code, _, error = call("init", data, *limit)
     assert code == 2
-    assert "Name those that you meet: --contexts 'outside [F]' week, say." in error
+    assert "for example --contexts 'outside [F]' week." in error
     data.write_text(data.read_text() + "50.0,,,,,\n")
     code, shown, error = call("init", data, *limit)
     assert code == 0, error
@@ -150,7 +150,7 @@ def test_a_file_is_not_overwritten_without_being_asked(data: Path) -> None:
     path.write_text("mine")
     code, shown, error = call("init", data)
     assert (code, shown, path.read_text()) == (2, "", "mine")
-    assert "is there already. Say --overwrite" in error
+    assert "already exists. Use --overwrite" in error
     assert call("init", data, "--out", data.parent / "other.toml")[0] == 0
     assert path.read_text() == "mine"
     assert call("init", data, "--overwrite")[0] == 0 and "decisions" in problem(data)
@@ -159,7 +159,11 @@ def test_a_file_is_not_overwritten_without_being_asked(data: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
-        ("a,b,gain\n1,2,3\n2,3,4\n", [], "called like an outcome. Write --outcome"),
+        (
+            "a,b,gain\n1,2,3\n2,3,4\n",
+            [],
+            "looks like that of an outcome. Write --outcome",
+        ),
         ("a,b,yield\n1,3,3\n2,5,4\n", [], "do you choose, and which do you meet"),
         (FARM, ["--outcome", "yeild"], "Did you mean `yield`"),
         (FARM, ["--contexts", "rian"], "Did you mean `rain`"),
@@ -198,7 +202,7 @@ def test_the_kinds_of_the_space_are_read(data: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[0, 200]", "[200, 0]", "decisions.nitrogen: A variable has its lower"),
+        ("[0, 200]", "[200, 0]", "decisions.nitrogen: A variable must have a lower"),
         ("[0, 200]", "[0, 200, 3]", r"decisions.nitrogen: got .*Write \[LOW, HIGH\]"),
         ("[0, 200]", "7", "decisions.nitrogen: got 7. Write"),
         ("[0, 200]", "{Int = [0, 9]}", "Did you mean `Integer`"),
@@ -228,7 +232,7 @@ def test_mistakes_are_named_by_their_key(
 def test_words_of_a_command_take_the_place_of_those_of_the_file(data: Path) -> None:
     (data.parent / "problem.toml").write_text(COLUMNS)
     code, _, error = call("suggest", data, "--dry-run", "--algorithm", "nothing")
-    assert code == 2 and "nothing" in error and "problem.toml says" in error
+    assert code == 2 and "nothing" in error and "as described in" in error
     code, _, error = call("suggest", data, "--problem", "p.toml", "--outcome", "yield")
     assert code == 2 and "both say which columns are what" in error
     code, _, error = call("suggest", data, "--problem", data.parent / "p.toml")

@@ -21,6 +21,15 @@ READS = {
     "ambiguity/_transport_plans.py:largest_slope": (
         "Size of a list: the atoms that carry weight."
     ),
+    "ambiguity/_line.py:of": (
+        "Branch: whether the distances are those of a line, once per solve."
+    ),
+    "ambiguity/_transport_plans.py:moved": (
+        "Size of a list: the atoms that no line settles, once per cutting plane."
+    ),
+    "ambiguity/_transport_plans.py:replace": (
+        "Size of a list: the rows that are unsolved, once per cutting plane."
+    ),
     "ambiguity/wasserstein.py:solve": (
         "Check of the answer: whether all gaps are closed."
     ),

@@ -273,10 +273,10 @@ def test_a_logarithm_shifts_by_a_factor() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"shifts": {"tmp": 6}}, "names `tmp`, which is no context.*Did you mean"),
-        ({"shifts": {"a": {"stock": 6}}}, "no context"),
+        ({"shifts": {"tmp": 6}}, "names `tmp`, which is not a context.*Did you mean"),
+        ({"shifts": {"a": {"stock": 6}}}, "is not a context"),
         ({"shifts": {"a": {"weather": 1}}}, "is a category.*ContextSet"),
-        ({"shifts": {"a": {}}}, "names no column"),
+        ({"shifts": {"a": {}}}, "is empty. Name a context"),
         ({"shifts": {"a": {"temp": float("inf")}}}, "finite number"),
         ({"shifts": {"a": {"temp": "6"}}}, "finite number"),
         ({"shifts": {"a": 6, "b": {"temp": 1}}}, "'a' must be a dictionary"),
@@ -285,7 +285,7 @@ def test_a_logarithm_shifts_by_a_factor() -> None:
         ({"methods": ["erbo", 3]}, "name of a recipe"),
         ({"methods": "erbo"}, "in brackets"),
         ({"methods": ["erbo"]}, "two recipes or more"),
-        ({"radii": [{"tmp": 6}]}, "no context"),
+        ({"radii": [{"tmp": 6}]}, "is not a context"),
         ({"radii": ["far"]}, "one of"),
         ({"radii": 0.1}, "`radii` must be a list.*got 0.1"),
         ({"radii": {"temp": 6}}, "`radii` must be a list.*brackets"),
@@ -481,7 +481,7 @@ def test_the_command_line_compares(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*words, "--shift", "temp=much"])
     assert done.exit_code == 2 and "NAME=SIZE" in done.output
     done = CliRunner().invoke(app, [*words, "--shift", "temp=60"])
-    assert done.exit_code == 2 and "clip=" in " ".join(done.output.split())
+    assert done.exit_code == 2 and "`--clip 1`" in " ".join(done.output.split())
 
 
 def test_members_of_an_ensemble_are_mixed() -> None:

@@ -195,7 +195,7 @@ def test_nothing_is_recorded_if_they_are_wrong(name: str) -> None:
 
 def test_recipes_that_would_not_heed_them_refuse_them() -> None:
     opt = RobustOptimizer("regret_balancing", UNIT, UNIT)
-    with pytest.raises(UnsupportedError, match="nothing of outcome constraints"):
+    with pytest.raises(UnsupportedError, match="does not support outcome constraints"):
         opt.tell(UNIT[1], UNIT[0], 1.0, constraints=0.5)
     assert opt.history.t == 0
 

@@ -337,7 +337,7 @@ def test_a_table_goes_on_with_all_that_a_round_may_be() -> None:
     [
         ({"weather": "hail"}, "`context`, row 0, column `weather`: must be one of"),
         ({"wether": "rain"}, "no column `wether`.*`weather`"),
-        ({}, "says nothing of a context"),
+        ({}, "names no context"),
         ({"weather": None}, "nothing is known"),
         ({"demand": 40.0}, "`context`, row 0, column `demand`: must lie between"),
         (torch.tensor([1.0, 0.5]), "index of a category"),

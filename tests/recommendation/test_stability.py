@@ -280,3 +280,44 @@ def test_the_report_says_it():
     )
     (line,) = (x for x in str(best).splitlines() if x.startswith("answer holds"))
     assert f"up to radius {best.stability.until:.3g} (now 0.3), then x1 = " in line
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_crossing_is_that_of_brute_force(seed):
+    """Rivals that a bound leaves out are not better at any radius that is looked at."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(7, generator=generator).double()
+    weights = weights / weights.sum()
+    rows = torch.rand(13, 7, generator=generator).double()
+    rows[0] += 0.2
+    ball = TotalVariation(0.15)
+    found = overtaken(ball, weights, rows[0], rows[1:], torch.arange(12.0)[:, None])
+    radii = torch.linspace(0.15, 0.6, 4001).double()
+    worst = ball.worst_case(
+        rows.unsqueeze(1).expand(-1, len(radii), -1),
+        weights,
+        radius=radii.expand(13, -1),
+    ).value
+    ahead = (worst[1:] > worst[0] + 2e-6).any(0).nonzero()
+    if not len(ahead):
+        assert found.until is None
+        return
+    first = radii[ahead[0]].item()
+    assert found.until == pytest.approx(first, abs=1e-3)
+    at = (radii - found.until).abs().argmin()
+    assert found.rival.item() == worst[1:, at].argmax().item()
+
+
+def test_rivals_out_of_reach_are_not_solved(monkeypatch):
+    """Their expectation is below the worst case of the decision."""
+    solved = []
+    ball = TotalVariation(0.1)
+    worst_case = ball.worst_case
+
+    def counted(values, *arguments, **options):
+        solved.append(len(values))
+        return worst_case(values, *arguments, **options)
+
+    monkeypatch.setattr(ball, "worst_case", counted)
+    at = overtaken(ball, HALF, SAFE, torch.stack([POOR, POOR]), RIVALS)
+    assert at.until is None and set(solved) == {1}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,13 +12,13 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
-from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.report import policies, write_report
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.page import page
-from botorch_drbo.report.reach import reach
+from botorch_drbo.report.reach import movement
 from botorch_drbo.space import LinearConstraint, Log
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -256,22 +255,38 @@ def test_a_picture_of_a_category_has_no_line_and_no_band(mixed: Findings) -> Non
     assert "measured limits (" not in text
 
 
+def test_a_decision_without_a_rival_has_its_radius_all_the_same() -> None:
+    opt = one_context(1, "wdrbo_exact", radius=0.1)
+    X, C = torch.rand(2, 6, 1, generator=torch.Generator().manual_seed(3)).double()
+    opt.tell(X, C, X, constraints=-1.0 - X, closes_pending=False)  # none meets it
+    with pytest.warns(BotorchWarning, match="No decision was found"):
+        found = Findings.of(opt, q=1)
+    assert found.best.stability is None and found.radius == pytest.approx(0.1)
+    text = check_sound(page(found)).text
+    assert "has no radius" not in text
+    assert "if the contexts shift (on average by 0.1 of c)" in text
+
+
 def test_a_radius_by_column_is_said_in_its_units() -> None:
     opt = one_context(5, "wdrbo_exact", radius={"c": 0.2})
     found = Findings.of(opt, q=1)
     assert found.has_radius and "0.2 of c" in check_sound(page(found)).text
     assert not isinstance(found.profile, str)
     assert found.profile.radii.tolist() == list(found.steps)
+    text = check_sound(page(found)).text
+    assert "if the contexts shift (on average by 0.2 of c)" in text
+    assert "2.0 0.4 of c" in text or "2 0.4 of c" in text  # twice the radius
 
 
 def test_how_far_a_multiple_of_the_radius_reaches() -> None:
     opt = farm(table(0), algorithm="wdrbo_exact")
-    own = Stability(0.1, None, 0.4, None, 0)
     # The bounds of temp are 24 apart, categories one.
     words = "another weather in 20% of cases or 4.8 of temp"
-    assert reach(opt, own, 2.0) == words
-    assert reach(opt, replace(own, by_column=True), 2.0) is None
-    assert reach(farm(table(0)), own, 2.0) is None
+    moved_by, by_column = movement(opt, None), movement(opt, {"temp": 3})
+    assert moved_by is not None and by_column is not None
+    assert moved_by(0.2) == words and moved_by(0.0) == "nothing"
+    assert by_column(2.0) == "6 of temp"
+    assert movement(farm(table(0)), None) is None
 
 
 def test_a_recipe_that_knows_no_context() -> None:

@@ -142,6 +142,15 @@ CLAIMS: Sequence[Claim] = (
     ),
 )
 
+AFTER_60 = Claim(  # added before those runs, and judged by itself
+    "*Robust* loses less than *expected* on the cases with tension if the mean moves "
+    "badly by 2 sd",
+    common("robust", 60),
+    common("expected", 60),
+    ("shifted",),
+    tense,
+)
+
 
 def difference(
     table: pd.DataFrame,
@@ -168,11 +177,36 @@ def difference(
         name: pick.of(table)[list(laws)].sum(axis="columns")
         for name, pick in (("second", second), ("first", first))
     }
-    frame: Any = pd.DataFrame(columns).dropna()
+    return _paired(pd.DataFrame(columns), cases)
+
+
+def _paired(blocks: pd.DataFrame, cases: Cases) -> Comparison | None:
+    """Column ``first`` less ``second``."""
+    frame: Any = blocks.dropna()
     counts = [cases(CASES[case]) for case in frame.index.get_level_values("case")]
     frame = frame[counts]
     frame = frame.groupby("case").filter(lambda block: len(block) > 1)
     return None if frame.empty else compare(frame, "second")["first"]
+
+
+def price_less_price(
+    table: pd.DataFrame, told: int, before: int, cases: Cases
+) -> Comparison | None:
+    """What *robust* loses more than *expected* if nothing shifts, less that before.
+
+    Args:
+        table: As ``judged`` makes it.
+        told: After how many outcomes of the common data.
+        before: Less the same after so many.
+        cases: Which cases count.
+    """
+    columns = {}
+    for name, number in (("second", before), ("first", told)):
+        losses = [
+            common(rule, number).of(table)["settled"] for rule in ("robust", "expected")
+        ]
+        columns[name] = losses[0] - losses[1]
+    return _paired(pd.DataFrame(columns), cases)
 
 
 def by_case(values: Any) -> float:
@@ -203,12 +237,13 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     # A claim that was not run counts in the correction, as if it had shown nothing.
     corrected = holm([1.0 if each is None else each.p for each in found])
     return [
-        Verdict(claim, each, p, _verdict(claim, each, p))
+        Verdict(claim, each, p, verdict_of(claim, each, p))
         for claim, each, p in zip(CLAIMS, found, corrected, strict=True)
     ]
 
 
-def _verdict(claim: Claim, found: Comparison | None, p: float) -> str:
+def verdict_of(claim: Claim, found: Comparison | None, p: float) -> str:
+    """What is called what, as it was written down."""
     if found is None:
         return "not run"
     if found.difference < 0.0 and p < 0.05:

@@ -1,4 +1,4 @@
-"""From runs to losses: every recommendation under every law, in one wide table."""
+"""From runs to losses: every recommendation under every law, in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run: random decisions or those of a method, and what rules recommend of them."""
+"""One run: random decisions or those of a method, and recommendations by rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the runs that are lacking, judges what is there, and reports."""
+"""Make the missing runs, evaluate all of them, and report."""
 
 from __future__ import annotations
 

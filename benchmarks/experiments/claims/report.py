@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.compare import (
+    AFTER_60,
     OWN,
     Cases,
     Pick,
@@ -16,10 +17,12 @@ from benchmarks.experiments.claims.compare import (
     common,
     difference,
     own,
+    price_less_price,
     relaxed,
     screening,
     tense,
     unseen,
+    verdict_of,
     verdicts,
 )
 from benchmarks.experiments.claims.judge import LAWS
@@ -47,6 +50,7 @@ def make_report(table: pd.DataFrame) -> Report:
         if len(common("expected", told).of(table)):
             blocks += [f"## Common data: {told} random decisions", _RULES]
             blocks += [_rules(table, lambda rule, t=told: common(rule, t))]
+    blocks += list(_later(table))
     blocks += ["## Case by case: *robust* less *expected*, common data, 30 outcomes"]
     blocks += [_by_case(table)]
     blocks += ["## Own runs", _OWN, *_own(table)]
@@ -146,6 +150,23 @@ def _cells(found: Sequence[Comparison | None]) -> Iterator[str]:
     p = iter(holm([each.p for each in found if each is not None]))
     for each in found:
         yield "" if each is None else f"{_number(each)} ({_p(next(p))})"
+
+
+def _later(table: pd.DataFrame) -> Iterator[str]:
+    """The two questions of 60 outcomes, which were added before those runs."""
+    claim = AFTER_60
+    saved = difference(table, claim.first, claim.second, claim.laws, claim.cases)
+    dearer = price_less_price(table, 60, 30, tense)
+    if saved is None or dearer is None:
+        return
+    yield "## Two questions, added before the runs of 60 outcomes"
+    yield (
+        f"1. {claim.text}: {_number(saved)} ({_blocks(saved)}, {saved.wins} lower, "
+        f"p {_p(saved.p)}): **{verdict_of(claim, saved, saved.p)}**.\n"
+        "2. What *robust* costs there if nothing shifts, after 60 outcomes less after "
+        f"30: {_number(dearer)} ({_blocks(dearer)}, {dearer.wins} lower, p "
+        f"{_p(dearer.p)})."
+    )
 
 
 def _by_case(table: pd.DataFrame) -> Table:

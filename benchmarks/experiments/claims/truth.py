@@ -1,4 +1,4 @@
-"""What is true of a case: three laws, their scales, and what robustness is worth.
+"""True properties of a case: three laws, their scales, the value of robustness.
 
 Nothing here knows a model: decisions are searched for on the function itself.
 """

@@ -1,4 +1,4 @@
-"""How a claim is judged, and what it is judged by."""
+"""The rules and the data by which a claim is judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who plays, on what, and how long: the cases, the methods and the sizes."""
+"""The cases, the methods and the sizes of the tournament."""
 
 from __future__ import annotations
 

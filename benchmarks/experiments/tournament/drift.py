@@ -1,4 +1,4 @@
-"""The regret while the law itself moves, each round by the law of that round."""
+"""The regret while the law drifts, in each round under the law of that round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What the world may do after the data: deployed laws, and balls of them."""
+r"""The laws of the contexts after the data, and balls of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays the tournament: learns what is missing, judges, and reports."""
+"""Run the tournament: make the missing runs, evaluate, and report."""
 
 from __future__ import annotations
 

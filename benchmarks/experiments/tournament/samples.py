@@ -1,4 +1,4 @@
-r"""Smooth random functions of any dimension whose truth is known everywhere."""
+r"""Smooth random functions of any dimension, known everywhere."""
 
 from __future__ import annotations
 

@@ -1,0 +1,77 @@
+"""Transport along a line against brute force and linear programming."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from botorch_drbo.ambiguity import SolverStatus, Wasserstein
+from botorch_drbo.ambiguity._line import Line
+from tests.ambiguity.test_wasserstein import by_linear_programming
+
+
+def on_a_line(n: int, m: int, kind: str) -> torch.Tensor:
+    """Distances of ``n`` atoms to themselves and ``m - n`` others, shuffled."""
+    generator = torch.Generator().manual_seed(n + m)
+    atoms = torch.rand(n, 1, generator=generator, dtype=torch.double)
+    others = 3 * torch.rand(m - n, 1, generator=generator, dtype=torch.double) - 1
+    if kind == "duplicates":
+        atoms[::2] = atoms[0].item()
+    if kind == "one place":
+        atoms[:] = atoms[0].item()
+    candidates = torch.cat([atoms, others])
+    if m > n:
+        candidates = candidates[torch.randperm(m, generator=generator)]
+    return (1e3 if kind == "far" else 1.0) * (atoms - candidates.mT).abs()
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one place", "far"])
+@pytest.mark.parametrize("n, m", [(1, 1), (1, 4), (2, 2), (6, 6), (7, 25), (40, 40)])
+def test_targets_are_the_cheapest(n, m, kind):
+    cost = on_a_line(n, m, kind)
+    line = Line.of(cost)
+    assert line is not None
+    f = torch.randn(5, m, dtype=torch.double)
+    lam = torch.tensor([0.0, 0.1, 1.0, 5.0, 30.0], dtype=torch.double)
+    worth = f.unsqueeze(1) + lam[:, None, None] * cost
+    found = worth.gather(-1, line.targets(f, lam).unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(found, worth.amin(-1), rtol=0, atol=1e-10)
+
+
+def test_distances_in_a_plane_are_of_no_line():
+    points = torch.rand(6, 2, dtype=torch.double)
+    assert Line.of(torch.cdist(points, points)) is None
+    bent = on_a_line(6, 6, "plain")
+    bent[2, 4] += 1e-9
+    assert Line.of(bent) is None
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.05, 5.0])
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "far"])
+@pytest.mark.parametrize("n, m", [(1, 4), (6, 6), (7, 25), (40, 40)])
+def test_the_worst_case_is_that_of_linear_programming(n, m, kind, radius):
+    cost = on_a_line(n, m, kind)
+    f = torch.randn(3, m, dtype=torch.double)
+    p = torch.rand(n, dtype=torch.double)
+    p = p / p.sum()
+    robust = Wasserstein(radius * cost.max().item(), cost).worst_case(f, p)
+    assert robust.status is SolverStatus.EXACT
+    for row in range(3):
+        expected = by_linear_programming(
+            f[row].numpy(), p.numpy(), cost.numpy() / cost.max().item(), radius
+        )
+        assert robust.value[row].item() == pytest.approx(expected, abs=1e-8)
+
+
+def test_a_cliff_between_near_contexts_goes_atom_by_atom():
+    """Their distance is a millionth of the line: a slope of a million."""
+    x = torch.tensor([0.0, 1e-6, 0.5, 1.0], dtype=torch.double)
+    cost = (x[:, None] - x).abs()
+    line = Line.of(cost)
+    assert line is not None
+    f = torch.tensor([[0.0, 1.0, 1.0, 1.0]], dtype=torch.double)
+    assert not line.is_safe(f.amax(-1), torch.tensor([1e6])).item()
+    p = torch.full((4,), 0.25, dtype=torch.double)
+    robust = Wasserstein(1e-7, cost).worst_case(f, p)
+    assert robust.status is SolverStatus.EXACT
+    assert robust.value.item() == pytest.approx(0.65, abs=1e-12)

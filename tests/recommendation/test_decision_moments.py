@@ -1,0 +1,35 @@
+"""The mean at one decision, without variances, against the model's posterior."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize, Standardize
+
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.recommendation.decision_moments import mean_at
+
+
+def gp(seed: int) -> SingleTaskGP:
+    generator = torch.Generator().manual_seed(seed)
+    Z = 3.0 * torch.rand(20, 3, generator=generator).double()
+    Y = 5.0 + Z.sin().sum(-1, keepdim=True)
+    return SingleTaskGP(
+        Z, Y, input_transform=Normalize(3), outcome_transform=Standardize(1)
+    ).eval()
+
+
+@pytest.mark.parametrize("kind", ["one", "ensemble"])
+def test_means_and_their_slopes_are_those_of_the_posterior(kind, monkeypatch):
+    members = [gp(0), gp(1)][: 1 if kind == "one" else 2]
+    model = members[0] if kind == "one" else ModelEnsemble(members)
+    monkeypatch.setattr("botorch_drbo.posterior.view.MEANS_ALONE_FROM", 0)
+    x = torch.tensor([0.3, 1.2]).double()
+    contexts = torch.rand(6, 1).double().requires_grad_()
+    found = mean_at(model, x)(contexts)
+    Z = torch.cat([x.expand(6, -1), contexts], -1)
+    expected = sum(m.posterior(Z).mean.squeeze(-1) for m in members) / len(members)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    slopes = [torch.autograd.grad(v.sum(), contexts)[0] for v in (found, expected)]
+    torch.testing.assert_close(*slopes, rtol=1e-7, atol=1e-7)
