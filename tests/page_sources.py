@@ -554,5 +554,6 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "constraints.md, text": constraints_text,
     _RESULTS + "reliability.md, problems": lambda: attacks("## Random problems"),
     _RESULTS + "reliability.md, mutants": lambda: attacks("## Mutants"),
+    _RESULTS + "reliability.md, coverage": lambda: attacks("## Coverage"),
     _RESULTS + "reliability.md, soak": lambda: attacks("## A long run"),
 }

@@ -125,8 +125,7 @@ def test_radii_by_column_by_hand() -> None:
     found = in_widths(radii, SPACE)
     torch.testing.assert_close(found, rows([0.15, 0.1, 0.25, share])[0])
     assert in_words(found.tolist(), SPACE) == (
-        "6 of temp or another sky for 0.1 of the weight or 1 of size or a factor 1.2 "
-        "of wind"
+        "6 of temp or another sky in 10% of cases or 1 of size or a factor 1.2 of wind"
     )
     assert in_widths({"sky": 1, "wind": 1}, SPACE).tolist() == [0.0, 1.0, 0.0, 0.0]
     assert in_words([0.0] * 4, SPACE) == "0 of every column"

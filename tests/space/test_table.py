@@ -73,7 +73,7 @@ def test_a_dictionary_has_rows_by_their_number() -> None:
 def test_what_is_known_in_part_is_read_in_part() -> None:
     part = as_columns({"weather": ["sun"]}, SPACE.contexts, "c", partly=True)
     assert part == {"weather": ["sun"]}
-    with pytest.raises(InputDataError, match="says nothing of a context"):
+    with pytest.raises(InputDataError, match="`c` names no context"):
         as_columns({}, SPACE.contexts, "c", partly=True)
     with pytest.raises(InputDataError, match="no column `demand`, which the problem"):
         as_columns({}, SPACE.contexts, "c")
