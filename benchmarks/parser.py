@@ -113,7 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
     speed.add_argument(
         "--most", type=int, help="rows: leave out what has more outcomes than this"
     )
-    speed.add_argument("--surrogate", help="rows, with --most: with this one alone")
+    speed.add_argument("--surrogate", help="rows: exact models of this one alone")
 
     accuracy = kinds.add_parser(
         "accuracy", help="the product path against model.posterior"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -45,13 +46,14 @@ class Sizes:
     compared: int = 3000
     inducing: Sequence[int] = (5000, 20000, 50000)
 
-    def up_to(self, most: int, surrogate: str | None) -> Sizes:
-        """Those of at most so many outcomes; a comparison of 0 is none.
+    def limited(self, most: int | None, surrogate: str | None) -> Sizes:
+        """Part of them; a comparison of 0 is none.
 
         Args:
-            most: How many.
+            most: Outcomes at most; None for all.
             surrogate: The only one of the exact models; None for all.
         """
+        most = sys.maxsize if most is None else most
         return Sizes(
             tuple(
                 (name, t)
@@ -94,17 +96,15 @@ def run_row_speed(
         repeats: Of a factorisation, for its median.
         quick: Tiny sizes.
         most: Without what has more outcomes; None for all.
-        surrogate: With ``most`` the only one of the exact models; None for all.
+        surrogate: The only one of the exact models; None for all.
 
     Returns:
         The exit status, 0: a slow machine is not an error.
     """
-    console, sizes, load = Console(), QUICK if quick else Sizes(), busy()
-    limited = ""
-    if most is not None:
-        sizes, limited = sizes.up_to(most, surrogate), f" --most {most}"
-        if surrogate is not None:
-            limited += f" --surrogate {surrogate}"
+    console, load = Console(), busy()
+    sizes = (QUICK if quick else Sizes()).limited(most, surrogate)
+    limited = "" if most is None else f" --most {most}"
+    limited += "" if surrogate is None else f" --surrogate {surrogate}"
     measured: list[Callable[[], Section]] = []
     if sizes.inducing:
         measured.append(lambda: inducing_section(sizes.inducing, quick=quick))

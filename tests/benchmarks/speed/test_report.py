@@ -23,6 +23,7 @@ from benchmarks.speed.iterations import (
 )
 from benchmarks.speed.job import BETA, Job, Problem, botorch_expected_ucb
 from benchmarks.speed.memory import measure_peak
+from benchmarks.speed.rows import Sizes
 from benchmarks.speed.targets import Target, grid_targets, targets_section
 from benchmarks.speed.work import Work
 
@@ -268,3 +269,11 @@ def test_the_iterations_of_all_recipes_have_a_report_of_their_own(tmp_path) -> N
     text = out.read_text()
     assert "Tiny sizes" in text and "Asked for: at most 5 times `gp_ucb`" in text
     assert all(f"| {name} |" in text for name in model_based_recipes())
+
+
+def test_part_of_the_rows_is_measured() -> None:
+    few = Sizes().limited(1000, None)
+    assert few == Sizes((("botorch", 1000), ("ensemble", 1000)), 0, ())
+    one = Sizes().limited(None, "ensemble")
+    assert one == Sizes((("ensemble", 1000),), Sizes.compared, Sizes.inducing)
+    assert Sizes().limited(None, None) == Sizes()
