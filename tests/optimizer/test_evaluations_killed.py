@@ -36,6 +36,9 @@ from pathlib import Path
 from botorch_drbo.optimizer import RobustOptimizer
 
 def evaluate(x):
+    held, log = Path(sys.argv[2] + ".held"), Path(sys.argv[2])
+    if held.exists() and log.exists() and len(log.read_text().splitlines()) >= 3:
+        time.sleep(3600.0)
     time.sleep(0.1 * x[0].item())
     c = x[:1] ** 2
     with open(sys.argv[2], "a") as file:
@@ -119,10 +122,13 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_what_is_pending(tmp_path: Path) -> None:
     script, journal, log = (tmp_path / n for n in ("run.py", "run.jsonl", "log"))
     script.write_text(SCRIPT)
+    held = tmp_path / "log.held"
+    held.touch()  # what begins after three outcomes does not end: it is pending
     process = start(script, journal, log)
-    wait_for(journal, 6, process)
+    wait_for(journal, 1 + 5 + 3, process)  # the first line, asks, tells
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
+    held.unlink()
     assert process.returncode == -signal.SIGINT and "KeyboardInterrupt" in said
     with resumed(journal) as opt:
         pending = [t.number for t in opt.trials if t.status == "pending"]
