@@ -91,9 +91,10 @@ newest: $(STAMP)  ## the newest versions that pyproject.toml allows: installed, 
 
 versions: floors newest  ## both
 
-attacks: $(STAMP)  ## random problems and damaged files, many of each (25 minutes of one core)
+attacks: $(STAMP)  ## random problems and damaged files, many of each (20 minutes of one core)
 	BOTORCH_DRBO_ATTACKS=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/attacks tests/optimizer/test_damage.py tests/optimizer/test_all_problems.py
+		tests/attacks tests/optimizer/test_damage.py tests/optimizer/test_all_problems.py \
+		tests/recipes_golden
 
 mutants: $(STAMP)  ## 200 small faults, one at a time: how many do the tests notice (an hour)
 	$(BIN)/python -m tests.mutation --record --jobs $(JOBS)

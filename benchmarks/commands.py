@@ -36,6 +36,8 @@ SPEED = {
     "surrogates": "surrogate_speed.md",
     "rows": "row_speed.md",
     "iterations": "iteration_speed.md",
+    "kernels": "kernel_speed.md",
+    "approximations": "approximations.md",
 }
 
 
@@ -167,6 +169,10 @@ def speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.selection import run_selection_speed as run
     elif options.name == "iterations":
         from benchmarks.speed.iterations import run_iteration_speed as run
+    elif options.name == "kernels":
+        from benchmarks.speed.kernels import run_kernel_speed as run
+    elif options.name == "approximations":
+        from benchmarks.speed.approximations import run_approximations as run
     elif options.name == "rows":
         from benchmarks.speed.rows import run_row_speed
 

@@ -103,7 +103,8 @@ def make_parser() -> argparse.ArgumentParser:
         "inner: the ambiguity sets against cvxpy; thompson: a step of ts_bocu, the "
         "paper's way; selection: choosing from a list by variance; surrogates: an ask "
         "with each of them; rows: thousands of outcomes; iterations: a whole iteration "
-        "of every recipe",
+        "of every recipe; kernels: the posterior by kernel; approximations: "
+        "what cheaper rankings and residuals lose",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(

@@ -138,7 +138,7 @@ def _times(rows: Sequence[Row]) -> Section:
             "the job or would hand it to another (`generic`: where it would take too "
             "long). *BoTorch's idiom* is `model.posterior` of b x n x 1 x d, in slices "
             "of decisions where its arrays would be too large. *One GEMM* is the bare "
-            "product (b n x t) @ (t x t), half of what the dense method needs. "
+            "product (b n x t) @ (t x t). "
             + ("There is no GPU in this machine: that column is empty." * no_gpu)
         ).strip(),
         head=head,
@@ -174,8 +174,8 @@ def _work(rows: Sequence[Row]) -> Section:
     return Section(
         title="The work behind it",
         text=(
-            "By formula (`benchmarks/speed/work.py`): dense, b n (4 t^2 + 6 d t + 4 t) "
-            "flops; with r contexts that speak for all, b r (4 t^2 + 6 d t + 4 t) + "
+            "By formula (`benchmarks/speed/work.py`): dense, b n (2 t^2 + 6 d t + 4 t) "
+            "flops; with r contexts that speak for all, b r (2 t^2 + 6 d t + 4 t) + "
             "8 b r n. Exponentials are not counted. Bytes: each factor of a product "
             "read once, each product written once. The last columns are the flops per "
             "second of auto, by its own formula, and of the GEMM."

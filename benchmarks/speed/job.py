@@ -14,6 +14,7 @@ from typing import get_args
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from benchmarks.speed.timing import value_and_gradient
@@ -28,7 +29,7 @@ from botorch_drbo.posterior.product import ProductView
 BETA = 2.25
 METHODS: tuple[Method, ...] = tuple(m for m in get_args(Method) if m != "auto")
 """The ways to the posterior that can be asked for."""
-_D_X = 2
+D_X = 2
 _SLICE = 2**28  # bytes of one N x t x d array of BoTorch's, above which it is sliced
 
 Side = Callable[[], Tensor]
@@ -46,7 +47,7 @@ class Job:
     @property
     def d(self) -> int:
         """The model's input columns."""
-        return _D_X + self.d_c
+        return D_X + self.d_c
 
     @property
     def pairs(self) -> int:
@@ -64,9 +65,12 @@ class Problem:
     Args:
         job: The sizes.
         device: Where everything lies.
+        kernel: The model's, if it is not BoTorch's default.
     """
 
-    def __init__(self, job: Job, device: str = "cpu") -> None:
+    def __init__(
+        self, job: Job, device: str = "cpu", *, kernel: Kernel | None = None
+    ) -> None:
         """Draw data, contexts and decisions."""
         generator = torch.Generator().manual_seed(0)
 
@@ -77,8 +81,8 @@ class Problem:
         Y = torch.sin(5 * Z[:, :1]) * torch.cos(3 * Z[:, 1:2]) + Z[:, 2:].sum(-1, True)
         self.job = job
         self.contexts = uniform(job.n, job.d_c).to(device)
-        self.X = uniform(job.b, 1, _D_X).to(device)
-        self.model = SingleTaskGP(Z.to(device), Y.to(device))
+        self.X = uniform(job.b, 1, D_X).to(device)
+        self.model = SingleTaskGP(Z.to(device), Y.to(device), covar_module=kernel)
         self.model.eval()
         self.model.requires_grad_(False)  # as when x is optimised: the model is not
 

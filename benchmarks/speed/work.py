@@ -36,14 +36,12 @@ def gemm_work(rows: int, t: int) -> Work:
 def dense_work(pairs: int, t: int, d: int) -> Work:
     r"""The dense method: each pair has a kernel row of its own.
 
-    Two products with a ``t x t`` matrix, ``4 N t^2`` flops: ``L^-1 k`` for the variance
-    and ``L^-T L^-1 k`` for its gradient. Beside them ``2 N t d`` for the distances,
-    ``2 N t`` for the mean, ``2 N t (1 + d)`` for its gradient and ``2 N t d`` to sum
-    up the variance's. Bytes: those of the two products, if everything else stays in
-    the cache.
+    One product with a ``t x t`` matrix, ``2 N t^2`` flops: ``(K + noise)^-1 k`` for
+    the variance and its gradient. Beside it ``2 N t d`` for the distances, ``2 N t``
+    for the mean, ``2 N t (1 + d)`` for its gradient and ``2 N t d`` to sum up the
+    variance's. Bytes: those of the product, if everything else stays in the cache.
     """
-    products = gemm_work(pairs, t) + gemm_work(pairs, t)
-    return products + Work(pairs * t * (6 * d + 4), 0)
+    return gemm_work(pairs, t) + Work(pairs * t * (6 * d + 4), 0)
 
 
 def product_work(b: int, n: int, t: int, d: int, rank: int) -> Work:

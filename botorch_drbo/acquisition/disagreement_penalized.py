@@ -9,11 +9,14 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_choice, check_nonnegative
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
+from botorch_drbo.posterior.view import ALL
+
+_MANY_CONTEXTS = 30
 
 PenaltyOver = Literal["decision", "batch"]
 """Whether each decision has its own penalty, or all of a call the largest."""
@@ -121,15 +124,37 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
         check_penalty(penalty, penalty_over)
         self.objective = check_objective(objective, context_set)
         self.penalty, self.penalty_over = float(penalty), penalty_over
+        self._ranked = self._ranked_by()
 
     def values(self, X: Tensor) -> Tensor:
         r"""The objective of each model's bound, minus the penalty."""
-        mean, variance = self._view.at(X).moments()  # b x S x n
-        weights = self.context_set.weights.to(X)
+        return self._penalized(X, ALL)
+
+    def _ranking(self, X: Tensor) -> Tensor:
+        return self._penalized(X, self._ranked)
+
+    def _ranked_by(self) -> slice:
+        """Every third context does for an expectation over many with like weights."""
+        weights = self.context_set.weights
+        many = len(weights) >= _MANY_CONTEXTS
+        ball = self.objective.ambiguity_set
+        is_expectation = ball.keeps_support and not ball.has_radius
+        if many and is_expectation and weights.max() <= 2.0 * weights.min():
+            return slice(None, None, COARSER)
+        return ALL
+
+    def _penalized(self, X: Tensor, part: slice) -> Tensor:
+        mean, variance = self._view.at(X).moments(part)  # b x S x n
+        weights = self._weights(mean, part)
         values = self.objective(self._bound(mean, variance), weights)  # b x S
         if self.penalty_over == "batch":
             return values
-        return values - self.penalty * self._spread(mean, variance).unsqueeze(-1)
+        spread = self._spread(mean, variance, weights)
+        return values - self.penalty * spread.unsqueeze(-1)
+
+    def _weights(self, like: Tensor, part: slice = ALL) -> Tensor:
+        weights = self.context_set.weights.to(like)
+        return weights if part == ALL else weights[part] / weights[part].sum()
 
     def disagreement(self, X: Tensor) -> Tensor:
         r"""The largest difference between a model and the mean of all models.
@@ -141,11 +166,11 @@ class DisagreementPenalizedUCB(RobustAcquisitionFunction):
             :math:`\epsilon(x)`, ``...``, in the units of the outcome.
         """
         self._refresh()
-        return self._spread(*self._view.at(X).moments())
+        mean, variance = self._view.at(X).moments()
+        return self._spread(mean, variance, self._weights(mean))
 
-    def _spread(self, mean: Tensor, variance: Tensor) -> Tensor:
+    def _spread(self, mean: Tensor, variance: Tensor, weights: Tensor) -> Tensor:
         """From moments ``b x S x n``, ``b``."""
-        weights = self.context_set.weights.to(mean)
         squared = mean.new_zeros(())
         for part in (mean, variance.clamp_min(self.min_variance).sqrt()):
             of_model = part @ weights  # b x S

@@ -172,21 +172,21 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
 
     def values(self, X: Tensor) -> Tensor:
         r"""The expectation minus the penalty."""
-        return self._penalized(X, self._steepest)
+        return self._penalized(self._view.at(X), self._steepest)
 
     def _ranking(self, X: Tensor) -> Tensor:
-        """An upper estimate, without a climb and from a coarser set of contexts."""
+        """Nearly an upper bound: no climb, fewer contexts, variances in float32."""
         candidates = slice(self.context_set.num_points, None, COARSER)
 
         def steepest(here: LocalMoments) -> Tensor:
             return self.lipschitz.steepest(self._slopes_at(here, candidates))
 
-        return self._penalized(X, steepest)
+        return self._penalized(self._view.coarse().at(X), steepest)
 
     def _penalized(
-        self, X: Tensor, steepest: Callable[[LocalMoments], Tensor]
+        self, here: LocalMoments, steepest: Callable[[LocalMoments], Tensor]
     ) -> Tensor:
-        here = self._view.at(X)
+        X = here.X
         support = slice(self.context_set.num_points)
         weights = self.context_set.weights.to(X)
         expected = self._at_contexts(here, support) @ weights  # b (x S)

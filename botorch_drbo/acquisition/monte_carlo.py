@@ -165,12 +165,16 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
                 f"`X` has no decisions (q = 0), got shape {tuple(X.shape)}. Evaluate "
                 "`b x q x d_x` with q of at least 1."
             )
+        self._refresh(X)
+        return self._over_paths(self._utilities(X).amax(-1))
+
+    def _refresh(self, X: Tensor) -> None:
+        """Go to the device of the decisions; draw anew if the model has changed."""
         if self.context_set.points.device != X.device:
             self.to(X.device)  # not the dtype: that would round the user's model
         if not self._made_of.same():
             self._draw()
             self._condition(self.X_pending)
-        return self._over_paths(self._utilities(X).amax(-1))
 
     def _over_paths(self, best: Tensor) -> Tensor:
         """From the utility of the batches on each path, ``S x b``, to their values."""

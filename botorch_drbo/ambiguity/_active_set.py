@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 MAX_PIVOTS = 20
+MAX_EXCHANGES = 40  # the same where a round exchanges one atom: those are more rounds
 _WEIGHT_TOLERANCE = 1e-14  # below minus this, a weight is negative
 _MULTIPLIER_TOLERANCE = 1e-13  # the same of a multiplier; the scores' range is one
 _DENSE_SHARE = 0.75  # share of the atoms from which on a submatrix does not pay
@@ -79,7 +80,7 @@ def pivot(
     q, u = p.clone(), torch.zeros_like(p @ factor)
     found = Pivoted(q, u, torch.zeros_like(p), torch.zeros_like(active[:, 0]))
     rows = torch.arange(len(f), device=f.device)
-    for _ in range(MAX_PIVOTS):
+    for _ in range(MAX_EXCHANGES if one_by_one else MAX_PIVOTS):
         # Minimum on the active set: q = projection - t * ascent for t > 0, where
         # |factor' (q - p)| = radius.
         mask = active.to(f)
@@ -104,10 +105,11 @@ def pivot(
             next_active = _single_exchange(active, next_active, q, z)
         settled = (next_active == active).all(-1)
         done = settled.nonzero().squeeze(-1)  # one read, where each mask is one
-        found.q[rows[done]] = q[done]
-        found.u[rows[done]] = (y / t)[done]
-        found.direction[rows[done]] = (-radius / (t * size) * ascent)[done]
-        found.settled[rows[done]] = True
+        if len(done):
+            found.q[rows[done]] = q[done]
+            found.u[rows[done]] = (y / t)[done]
+            found.direction[rows[done]] = (-radius / (t * size) * ascent)[done]
+            found.settled[rows[done]] = True
         # A guess without atoms has no closed form.
         rest = (
             (~settled & next_active.any(-1) & q.isfinite().all(-1))
@@ -116,13 +118,11 @@ def pivot(
         )
         if not len(rest):
             break
-        f, p, radius, rows = (
-            f[rest],
-            p[rest],
-            radius[rest],
-            rows[rest],
-        )
-        active = next_active[rest]
+        active = next_active
+        if len(rest) < len(rows):
+            f, p, radius, rows, active = (
+                part[rest] for part in (f, p, radius, rows, active)
+            )
     return found
 
 

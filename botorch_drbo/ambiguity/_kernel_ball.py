@@ -39,6 +39,7 @@ _COARSE = 0.5  # share of the columns in the coarse problem
 _FEW_COLUMNS = 32  # for fewer columns the coarse problem saves no time
 _COARSE_DROPPED = 1e-3  # as _DROPPED, of the coarse problem
 _COARSE_GAP = 1e-8  # duality gap of the coarse problem
+_KEPT = 512  # problems whose active sets are remembered
 _ACTIVE_WEIGHT = 1e-9  # weight from which on an atom is in the active set
 
 
@@ -59,6 +60,13 @@ class WarmStart:
         """Scores and worst-case weights, ``... x n``."""
         f, _ = in_unit_range(values.reshape(-1, values.shape[-1]))
         return cls(f, weights.reshape(f.shape) > _ACTIVE_WEIGHT)
+
+    def after(self, earlier: WarmStart | None) -> WarmStart:
+        """These and the problems before them, the newest first, as many as are kept."""
+        if earlier is None:
+            return self
+        pairs = (self.f, earlier.f), (self.active, earlier.active)
+        return WarmStart(*(torch.cat([a, b.to(a)])[:_KEPT] for a, b in pairs))
 
     def nearest(self, f: Tensor) -> Tensor:
         """The active set of the problem with the nearest scores, ``b' x n``."""

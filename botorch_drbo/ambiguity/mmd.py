@@ -236,11 +236,11 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
             )
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
-        r"""The worst-case value alone, warm-started from the last call.
+        r"""The worst-case value alone, warm-started from earlier calls.
 
         Gradient ascent solves many nearly equal problems, so the active set of the
-        previous call is the warm start. A value may differ from that of ``worst_case``
-        by its accuracy, 1e-10 of the range of the scores.
+        most similar of the last 512 is the warm start. A value may differ from that of
+        ``worst_case`` by its accuracy, 1e-10 of the range of the scores.
 
         Args:
             values: Scores, ``... x n``.
@@ -258,7 +258,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
 
     def _solve_again(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         solution = self._solve_from(values, weights, radius, self._last)
-        self._last = WarmStart.of(values, solution.weights)
+        self._last = WarmStart.of(values, solution.weights).after(self._last)
         return solution
 
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:

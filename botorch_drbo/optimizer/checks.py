@@ -135,7 +135,7 @@ def check_can_be_modelled(
     Args:
         y: New outcomes, ``m``.
         dtype: That of the run.
-        earlier: The outcomes so far; None if they are no matter.
+        earlier: The outcomes so far; None if none matters.
         name: What they were told as.
     """
     info = torch.finfo(dtype)

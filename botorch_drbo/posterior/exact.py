@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, cast, final
@@ -33,6 +34,7 @@ from botorch_drbo.posterior.columnwise import (
     columns_from,
     keeps_differences,
 )
+from botorch_drbo.posterior.explained_variance import ExplainedVariance
 from botorch_drbo.posterior.gpytorch_settings import SmoothDistances
 from botorch_drbo.posterior.models import inputs_in_units
 from botorch_drbo.posterior.stationary_moments import (
@@ -150,6 +152,10 @@ class ExactPosterior(MarginalPosterior):
         self.affine = affine_inputs(model)
         self.components = _components(model, Z.shape[-1])
         self.num_columns = get_train_inputs(model, transformed=False)[0].shape[-1]
+        prior_variance = math.inf  # not known
+        if self.components is not None:
+            prior_variance = sum(summand.variance for summand in self.components)
+        self.explained = ExplainedVariance.of(self.inverse_root, prior_variance)
         kernel = stationary_kernel(self.components or [], self.train_inputs)
         # A transform that mixes columns lets the context enter through any.
         sources = column_sources(
@@ -164,7 +170,7 @@ class ExactPosterior(MarginalPosterior):
             for factor in component.factors
         )
         self.system = kernel and StationarySystem(
-            kernel, self.alpha, self.inverse_root, memory_budget
+            kernel, self.alpha, self.explained, memory_budget
         )
         # From the user's units to those of the kernel's rows, in one step.
         self.scaled = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import cast
@@ -13,7 +13,7 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.sampling.pathwise.utils import get_train_inputs
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import InducingPointKernel, Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
@@ -27,6 +27,7 @@ from botorch_drbo.posterior.separable import (
     SeparableKernel,
     SkeletonSystem,
     coarse_moments,
+    separable_mean_slopes,
     separable_means,
     separable_moments,
     separable_slopes,
@@ -47,6 +48,7 @@ _MIN_CONTEXTS = 48
 _MIN_PAIRS = 2000
 _MAX_SHARE = 0.5  # of the contexts: a larger skeleton does not pay
 _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
+_OF_INDUCING_POINTS = 1e-9  # what these leave out is far more
 _BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
 _TEMPORARIES = 12  # of m x t, in the integral of one decision
 _FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
@@ -66,10 +68,11 @@ class ProductPosterior(MarginalPosterior):
         \sigma^2(x, c_i) = \sum_s E_{is}\, \sigma^2(x, c_s),
 
     which costs ``O(r t^2 + n r)`` per decision instead of ``O(n t^2)``. Errors stay
-    below 1e-8 of the prior's scale (1e-3 in float32). Where no small skeleton does
-    that, or there are few contexts, ``over`` returns the view of ``ExactPosterior``, or
-    for a kernel that is not one stationary factor a ``SeparableView``: the rows of both
-    sides once each, multiplied for every pair.
+    below 1e-8 of the prior's scale (1e-6 with inducing points, 1e-3 in float32). Where
+    no small skeleton does that, ``over`` returns a ``SeparableView``: the rows of both
+    sides once each, multiplied for every pair. For few contexts, or too many for one
+    side to be kept, it returns that too, but for a kernel that is one stationary factor
+    the view of ``ExactPosterior``.
 
     Args:
         model: A ``SingleTaskGP`` for which ``ProductPosterior.components`` is not None.
@@ -183,11 +186,15 @@ class ProductPosterior(MarginalPosterior):
             self.context_kernel,
             transformed,
             amplification=self._amplification(),
-            tolerance=_TOLERANCE.get(contexts.dtype, 1e-5),
+            tolerance=self._tolerance(contexts.dtype),
             max_size=max_size,
             chunk=max(1, self.memory_budget // (64 * (columns + max_size + 64))),
         )
         if skeleton is None:
+            # One matrix n x t stays; with two sides fewer exponentials are needed.
+            side = n * len(self.exact.alpha) * contexts.element_size()
+            if side <= self.memory_budget // 4:
+                return SeparableView(self, contexts)
             return self.at_every_context(contexts)
         return ProductView(self, contexts, skeleton, transformed[skeleton.chosen])
 
@@ -195,7 +202,7 @@ class ProductPosterior(MarginalPosterior):
         return _ProductIntegral(self, contexts, weights)
 
     def at_every_context(self, contexts: Tensor) -> View:
-        """Without a skeleton: one stationary factor is as fast as a product of two."""
+        """Few contexts, or slopes: one stationary factor is faster than two sides."""
         if self.exact.system is not None:
             return self.exact._over(contexts)
         return SeparableView(self, contexts)
@@ -214,12 +221,19 @@ class ProductPosterior(MarginalPosterior):
         return SkeletonSystem(
             context_side=self.separable.context_side(inside),
             alpha=exact.alpha,
-            inverse_root=exact.inverse_root,
+            explained=exact.explained,
             variance=self.separable.variance,
             offset=offset.item(),  # once: numbers never wait for a device again
             scale=exact.mean_scale.item(),
             memory_budget=self.memory_budget,
         )
+
+    def _tolerance(self, dtype: torch.dtype) -> float:
+        """The error of the skeleton that is aimed at, relative to the prior's scale."""
+        tolerance = _TOLERANCE.get(dtype, 1e-5)
+        if isinstance(self.gp.covar_module, InducingPointKernel):
+            tolerance = max(tolerance, _OF_INDUCING_POINTS)
+        return tolerance
 
     def _amplification(self) -> float:
         """By how much an error in a kernel row can grow, relative to the prior."""
@@ -491,6 +505,9 @@ class SeparableView(View):
         inside, _ = posterior.contexts_inside(contexts)
         self.system = posterior.system_at(inside.to(contexts))
         self.moments = separable_moments
+        # A stationary factor has its slopes in closed form.
+        stationary = posterior.exact.system is not None
+        self.closed = posterior.at_every_context(contexts) if stationary else None
         self._sides: tuple[Tensor, Tensor] | None = None
 
     def coarse(self) -> View:
@@ -544,12 +561,42 @@ class _SeparableMoments(LocalMoments):
         side = system.context_side[:, part]
         return separable_means(self.side, system._replace(context_side=side))
 
+    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
+        view = self.view
+        if view.closed is not None:
+            return view.closed.at(self.X).mean_slopes(contexts)
+        if not view.posterior.separable.has_slopes:
+            return super()._mean_slopes(contexts)
+        if isinstance(contexts, slice):  # one product of matrices
+            of_all = view.own_sides()[1][:, :, contexts]
+            return separable_mean_slopes(self.side.transpose(0, 1), of_all, view.system)
+
+        def mean_slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor]:
+            return (separable_mean_slopes(A, slopes, view.system),)
+
+        return self._of_sides(mean_slopes, contexts)[0]
+
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
         view, posterior = self.view, self.view.posterior
+        if view.closed is not None:
+            return view.closed.at(self.X).slopes(contexts)
         if not posterior.separable.has_slopes:
             if isinstance(contexts, slice):
                 contexts = view.contexts[contexts]
             return posterior.exact.slopes(self.X, contexts)
+
+        def slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor, ...]:
+            return separable_slopes(A, B, slopes, view.system)
+
+        return MomentSlopes(*self._of_sides(slopes, contexts))
+
+    def _of_sides(
+        self,
+        function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
+        contexts: slice | Tensor,
+    ) -> tuple[Tensor, ...]:
+        """A function of ``A``, ``B`` and the slopes of ``B``, decisions in blocks."""
+        view, posterior = self.view, self.view.posterior
         side, shape = self.side.transpose(0, 1), self.side.shape  # b x m x t
         if isinstance(contexts, slice):
             B, slopes = view.own_sides()
@@ -562,18 +609,17 @@ class _SeparableMoments(LocalMoments):
             some, points = rows.tensor_split([shape[0] * shape[2]], dim=-1)
             some = some.unflatten(-1, (shape[0], shape[2]))
             if isinstance(contexts, slice):
-                return separable_slopes(some, B, slopes, view.system)
+                return function(some, B, slopes)
             points = points.reshape(-1, contexts.shape[-1])
             each, change = view.sides(points)  # m x (b k) x t, d_c x m x (b k) x t
             each = each.unflatten(1, (-1, k)).transpose(0, 1)
             change = change.unflatten(2, (-1, k)).transpose(1, 2)
-            return separable_slopes(some, each, change, view.system)
+            return function(some, each, change)
 
         floats = k * shape[2] * (shape[0] + 1) * (4 + 2 * view.contexts.shape[-1])
-        found = in_blocks(
+        return in_blocks(
             block,
             torch.cat([side.flatten(1), own], dim=-1),
             floats * side.element_size(),
             posterior.memory_budget,
         )
-        return MomentSlopes(*found)

@@ -11,6 +11,7 @@ from torch.nn.functional import hardshrink
 
 from botorch_drbo.kernels.components import KernelComponent
 from botorch_drbo.kernels.split_kernel import SplitComponent
+from botorch_drbo.posterior.explained_variance import ExplainedVariance
 
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS
@@ -125,7 +126,7 @@ class SkeletonSystem(NamedTuple):
     Args:
         context_side: ``B``, ``m x r x t``.
         alpha: ``(K + noise)^-1 (y - m)``, ``t x 1``.
-        inverse_root: ``L^-1``, ``t x t``.
+        explained: What the data explain of the variance.
         variance: The prior's, a number.
         offset: The prior mean in the units of the outcome, a number.
         scale: From the kernel's units to those of the outcome, a number.
@@ -134,14 +135,14 @@ class SkeletonSystem(NamedTuple):
 
     context_side: Tensor
     alpha: Tensor
-    inverse_root: Tensor
+    explained: ExplainedVariance
     variance: float
     offset: float
     scale: float
     memory_budget: int
 
     def blocks(self, b: int) -> tuple[int, bool]:
-        """Decisions of one block, and whether ``V`` of all ``b`` fits in memory."""
+        """Decisions of one block, and whether rows of all ``b`` fit in memory."""
         max_elements = self.memory_budget // (_TEMPORARIES * self.alpha.element_size())
         elements = max_elements
         if self.alpha.device.type == "cpu":
@@ -161,7 +162,7 @@ def separable_slopes(
     r"""Evaluate means and variances, and their slopes in the context.
 
     .. math:: \partial \mu = s\, (A\, \partial B)\, \alpha, \qquad
-        \partial \sigma^2 = -2 s^2\, (A\, \partial B)\, L^{-T} L^{-1} (A B)'
+        \partial \sigma^2 = -2 s^2\, (A\, \partial B)\, P (A B)'
 
     Args:
         decision_side: ``A``, ``b x m x t``.
@@ -174,10 +175,9 @@ def separable_slopes(
     """
     A = decision_side.unsqueeze(-2)  # b x m x 1 x t
     K = (A * context_side).sum(-3)  # b x k x t
-    V = K @ system.inverse_root.mT
-    W = V @ system.inverse_root
+    explained, W = system.explained.with_weights(K)
     mean = system.offset + system.scale * (K @ system.alpha).squeeze(-1)
-    variance = system.variance - torch.linalg.vecdot(V, V)
+    variance = system.variance - explained
     mean_slopes, variance_slopes = [], []
     for slope in slopes:  # of each context column
         dK = (A * slope).sum(-3)  # b x k x t
@@ -191,6 +191,29 @@ def separable_slopes(
         system.scale * torch.stack(mean_slopes, -1),
         square * torch.stack(variance_slopes, -1) * inside,
     )
+
+
+def separable_mean_slopes(
+    decision_side: Tensor, slopes: Tensor, system: SkeletonSystem
+) -> Tensor:
+    r"""Evaluate the slopes of means in the context, ``O(t)`` each.
+
+    .. math:: \partial \mu_{bk} = s \sum_m \sum_j A_{bmj}\, \alpha_j\, \partial B_{mkj}
+
+    Args:
+        decision_side: ``A``, ``b x m x t``.
+        slopes: ``B``'s, ``d_c x (b x) m x k x t``.
+        system: The training data; its own ``B`` is not looked at.
+
+    Returns:
+        ``b x k x d_c``; differentiable in ``A``.
+    """
+    weighted = decision_side * system.alpha.squeeze(-1)
+    if slopes.ndim == 5:  # each decision has contexts of its own
+        found = torch.einsum("bmt,dbmkt->bkd", weighted, slopes)
+    else:
+        found = torch.einsum("bmt,dmkt->bkd", weighted, slopes)
+    return system.scale * found
 
 
 def separable_means(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
@@ -212,8 +235,9 @@ def separable_means(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
 def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
     r"""Evaluate means and variances for every decision and context.
 
-    With ``k_bs = sum_m A_mb B_ms`` no kernel row is computed twice. Forward this takes
-    one product with a ``t x t`` matrix for each pair, backward another one.
+    With ``k_bs = sum_m A_mb B_ms`` no kernel row is computed twice. This takes one
+    product with a ``t x t`` matrix for each pair, and its gradient none beside that;
+    another one where ``ExplainedVariance`` has to be careful.
 
     Args:
         decision_side: ``A``, ``m x b x t``.
@@ -239,10 +263,8 @@ def coarse_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
         Means and variances, ``2 x b x r``.
     """
     b, r = decision_side.shape[1], system.context_side.shape[1]
-    weighted = system.context_side * system.alpha.mT  # m x r x t
-    mean = (decision_side @ weighted.mT).sum(0)  # b x r
     # Sums of subnormal numbers are slow, and squares of tiny ones are subnormal.
-    root = system.inverse_root
+    root = system.explained.inverse_root
     root = hardshrink(root, _TINY * root.abs().amax().item()).float().mT
     sides, context_side = decision_side.float(), system.context_side.float()
     rows, _ = system.blocks(b)
@@ -251,19 +273,17 @@ def coarse_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
         K = _kernel_rows(block, context_side)  # b r x t
         V = hardshrink(K, _TINY * system.variance) @ root
         explained.append(torch.linalg.vecdot(V, V))
+    mean = separable_means(decision_side, system)
     variance = system.variance - torch.cat(explained).reshape(b, r).to(mean)
-    mean = system.offset + system.scale * mean
     return torch.stack([mean, system.scale**2 * variance.clamp_min(0.0)])
 
 
 class SeparableMoments(torch.autograd.Function):
     r"""The moments of ``separable_moments``, blocked to fit the processor's cache.
 
-    .. math:: \mu = o + s\, k \alpha, \qquad \sigma^2 = s^2 (v - \lVert k L^{-T}
-        \rVert^2)
+    .. math:: \mu = o + s\, k \alpha, \qquad \sigma^2 = s^2 (v - k' P k)
 
-    The whitened kernel rows ``V = k L^-T`` are kept for the backward pass, if there is
-    room.
+    The rows ``W = P k`` are kept for the backward pass, if there is room.
     """
 
     @staticmethod
@@ -271,16 +291,17 @@ class SeparableMoments(torch.autograd.Function):
         b, r = decision_side.shape[1], system.context_side.shape[1]
         rows, save = system.blocks(b)
         save = save and ctx.needs_input_grad[0]
-        means, variances, saved = [], [], []
+        explained, saved = [], []
         for block in decision_side.split(rows, dim=1):
-            # mu = o + s k alpha, sigma^2 = s^2 (v - |L^-1 k|^2)
             K = _kernel_rows(block, system.context_side)  # b r x t
-            V = K @ system.inverse_root.mT  # b r x t
-            means.append(K @ system.alpha)
-            variances.append(system.variance - torch.linalg.vecdot(V, V))
-            saved.append(V if save else None)
-        mean = system.offset + system.scale * torch.cat(means).reshape(b, r)
-        variance = torch.cat(variances).reshape(b, r)
+            if save:
+                found, W = system.explained.with_weights(K)
+            else:
+                found, W = system.explained(K), None
+            explained.append(found)
+            saved.append(W)
+        mean = separable_means(decision_side, system)
+        variance = system.variance - torch.cat(explained).reshape(b, r)
         if ctx.needs_input_grad[0]:
             ctx.save_for_backward(decision_side)
             ctx.system, ctx.rows, ctx.saved = system, rows, saved
@@ -291,33 +312,31 @@ class SeparableMoments(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (decision_side,) = ctx.saved_tensors
         system: SkeletonSystem = ctx.system
-        B, inverse_root = system.context_side, system.inverse_root
-        mean_grad = system.scale * grad[0]  # b x r
-        variance_grad = -2.0 * system.scale**2 * grad[1] * ctx.inside
-        gradients = []
-        for block, V, g, h in zip(
+        B = system.context_side
+        variance_grad = -2.0 * system.scale**2 * grad[1] * ctx.inside  # b x r
+        # dA_m = sum_s (g_s alpha + h_s W_s) B_ms, with g of means and h of variances.
+        of_means = (system.scale * grad[0]) @ (B * system.alpha.mT)  # m x b x t
+        of_variances = []
+        for block, W, h in zip(
             decision_side.split(ctx.rows, dim=1),
             ctx.saved,
-            mean_grad.split(ctx.rows),
             variance_grad.split(ctx.rows),
             strict=True,
         ):
-            # With a graph, where a second derivative is wanted, V is no constant.
-            if V is None or torch.is_grad_enabled():
-                V = _kernel_rows(block, B) @ inverse_root.mT
-            # Chain rule: dk = g alpha' + h V L^-1, then dA_m = sum_s dk_s B_ms.
-            dk = h.reshape(-1, 1) * (V @ inverse_root)
-            dk = dk + g.reshape(-1, 1) * system.alpha.mT  # b r x t
-            dk = dk.reshape(block.shape[1], *B.shape[1:])  # b x r x t
-            gradients.append(
-                torch.stack([(dk * side).sum(1) for side in B])
-            )  # m x b x t
-        return torch.cat(gradients, dim=1), None
+            # With a graph, where a second derivative is wanted, W is no constant.
+            if W is None or torch.is_grad_enabled():
+                _, W = system.explained.with_weights(_kernel_rows(block, B))
+            W = W.reshape(block.shape[1], *B.shape[1:])  # b x r x t
+            h = h.unsqueeze(1)  # b x 1 x r
+            of_variances.append(
+                torch.stack([(h @ (W * side)).squeeze(1) for side in B])
+            )
+        return of_means + torch.cat(of_variances, dim=1), None
 
 
 def _kernel_rows(decision_side: Tensor, context_side: Tensor) -> Tensor:
     """``sum_m A_m B_m`` for each pair, ``b r x t``."""
     total = decision_side[0].unsqueeze(1) * context_side[0]
     for left, right in zip(decision_side[1:], context_side[1:], strict=True):
-        total = total + left.unsqueeze(1) * right
+        total = torch.addcmul(total, left.unsqueeze(1), right)
     return total.flatten(0, 1)

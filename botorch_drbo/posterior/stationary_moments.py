@@ -5,8 +5,8 @@ vectors of length ``d`` per point. They are computed together with the moments, 
 the kernel row is still in the processor's cache; nothing of size ``N x t`` outlives its
 block, and the backward pass costs next to nothing.
 
-Per test point: two products with a ``t x t`` matrix (``4 t^2`` flops), one with the
-gradient and one without.
+Per test point: one product with a ``t x t`` matrix (``2 t^2`` flops), with the gradient
+or without; with the gradient two where ``ExplainedVariance`` has to be careful.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from botorch_drbo.kernels.stationary import StationaryKernel
 from botorch_drbo.posterior.blocks import in_blocks
+from botorch_drbo.posterior.explained_variance import ExplainedVariance
 
 _TEMPORARIES = 8  # of N x t, in a block
 
@@ -28,13 +29,13 @@ class StationarySystem(NamedTuple):
     Args:
         kernel: The kernel, which holds the training inputs.
         alpha: ``(K + noise)^-1 (y - m)``, ``t x 1``.
-        inverse_root: ``L^-1``, ``t x t``.
+        explained: What the data explain of the variance.
         memory_budget: Bytes for the temporaries of one block.
     """
 
     kernel: StationaryKernel
     alpha: Tensor
-    inverse_root: Tensor
+    explained: ExplainedVariance
     memory_budget: int
 
     @property
@@ -110,7 +111,9 @@ class _Moments(torch.autograd.Function):
         if not ctx.needs_input_grad[0]:
 
             def moments(block: Tensor) -> tuple[Tensor, Tensor]:
-                return _moments(system, system.kernel(block))[:2]
+                K = system.kernel(block)
+                variance = system.kernel.variance - system.explained(K)
+                return _mean(system, K), variance
 
             mean, variance = in_blocks(
                 moments, scaled, system.bytes_per_row, system.memory_budget
@@ -135,12 +138,9 @@ class _Moments(torch.autograd.Function):
         ), None
 
 
-def _moments(system: StationarySystem, K: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Means and variances from kernel rows ``N x t``, and ``V = K L^-T``."""
-    # mu = k alpha, sigma^2 = k(z, z) - |L^-1 k|^2
-    V = K @ system.inverse_root.mT  # N x t
-    variance = system.kernel.variance - V.square().sum(-1)
-    return (K @ system.alpha).squeeze(-1), variance, V
+def _mean(system: StationarySystem, K: Tensor) -> Tensor:
+    """Means ``k alpha`` from kernel rows ``N x t``."""
+    return (K @ system.alpha).squeeze(-1)
 
 
 def _slopes(
@@ -152,13 +152,13 @@ def _slopes(
     """
     points = system.kernel.points  # t x d
     K, D = system.kernel.value_and_slope(scaled)  # N x t
-    mean, variance, V = _moments(system, K)
+    explained, W = system.explained.with_weights(K)
     mean_slope = _mean_slope(system, scaled, D)
-    # d sigma^2 = -2 k' L^-T L^-1 dk: w_j = -2 (L^-T L^-1 k)_j
-    weighted_slopes = D * (V @ system.inverse_root)  # N x t
+    weighted_slopes = D * W  # N x t: d sigma^2 = -2 k' P dk, w_j = -2 (P k)_j
     total = weighted_slopes.sum(-1, keepdim=True)
     variance_slope = -2.0 * (scaled * total - weighted_slopes @ points)
-    return mean, variance, mean_slope, variance_slope
+    variance = system.kernel.variance - explained
+    return _mean(system, K), variance, mean_slope, variance_slope
 
 
 def _mean_slope(system: StationarySystem, scaled: Tensor, D: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from botorch_drbo.recommendation.chance_constraint import (
 )
 from botorch_drbo.recommendation.decision_moments import mean_at
 from botorch_drbo.recommendation.worst_case import worst_case
-from botorch_drbo.search.candidates import score
+from botorch_drbo.search.candidates import best_of_many, score
 from botorch_drbo.search.maximise import Effort, maximise
 
 _MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
@@ -56,10 +56,11 @@ def best_by(
     tried = tried[feasible(space, tried)]
     if chance is not None:
         return best_feasible(acqf, chance, space, tried, effort)
-    # The best decision tried so far is a start too: the answer is never worse.
+    # The best tried so far is a start too: the answer is not worse than it. Of more
+    # than 64 it is the best of those that come first in the ranking.
     start = None
     if len(tried):
-        start = tried[score(acqf, tried).argmax()].reshape(1, 1, -1)
+        start = best_of_many(acqf, tried).reshape(1, 1, -1)
     maxima, values = maximise(acqf, space, effort, start)
     maxima = maxima.clamp(space.bounds[0], space.bounds[1])
     best = values.argmax()

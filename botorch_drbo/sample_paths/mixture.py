@@ -174,16 +174,16 @@ class MixturePaths(Module):
         r"""Some of the paths, as views that share memory.
 
         Args:
-            which: Their positions, a range that is not empty.
+            which: Their positions, at least one.
 
         Returns:
             Paths that have the same values as these.
         """
-        first, last, _ = which.indices(self.num_paths)
+        wanted = range(self.num_paths)[which]
         parts, start = [], 0
         for paths, count in zip(self._paths, self.counts, strict=True):
-            own = slice(max(first - start, 0), min(last - start, count))
-            if own.start < own.stop:
-                parts.append(paths.part(own))
+            own = [i - start for i in wanted if start <= i < start + count]
+            if own:
+                parts.append(paths.part(slice(own[0], own[-1] + 1, which.step)))
             start += count
         return MixturePaths(parts)

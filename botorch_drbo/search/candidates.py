@@ -8,10 +8,12 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite, check_inside
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.problem.search_space import SearchSpace, check_values
 
 _ROWS = 1024  # as many as an optimiser scores at once by default
+_FIRST = 64  # of a ranking, that are evaluated
 
 
 def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tensor:
@@ -55,6 +57,23 @@ def score(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
     with torch.no_grad():
         parts = candidates.unsqueeze(-2).split(_ROWS)
         return torch.cat([acqf(part) for part in parts])
+
+
+def ranking(acqf: AcquisitionFunction, X: Tensor) -> Tensor:
+    """A cheap order of ``b x 1 x d_x`` decisions, ``b``; BoTorch's own have none."""
+    if isinstance(acqf, DecisionAcquisitionFunction):
+        return acqf.ranking(X)
+    return acqf(X)
+
+
+def best_of_many(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
+    """The best row of ``m x d_x``; of many, among the first 64 by the cheap ranking."""
+    if len(candidates) > _FIRST:
+        parts = candidates.unsqueeze(-2).split(_ROWS)
+        with torch.no_grad():
+            found = torch.cat([ranking(acqf, part) for part in parts])
+        candidates = candidates[found.topk(_FIRST).indices]
+    return candidates[score(acqf, candidates).argmax()]
 
 
 def best_row(candidates: Tensor, values: Tensor, pending: Tensor | None) -> Tensor:

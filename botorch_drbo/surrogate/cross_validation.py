@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_drbo.posterior.gpytorch_settings import any_variance
 from botorch_drbo.posterior.mixture import GaussianMixture
-from botorch_drbo.surrogate.base import ModelData, Surrogate
+from botorch_drbo.surrogate.base import MANY_ROWS, ModelData, Surrogate
 
 NUM_FOLDS = 5
 _SHUFFLE = 0  # the seed of the order in which sorted rows are dealt to folds
@@ -36,7 +36,9 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
     Returns:
         Residuals, ``t``, in predicted deviations, noise included: standard normal if
         the model is right, see ``GaussianMixture.normal_scores``. None if there are
-        fewer rows than folds, or if the surrogate is not refitted.
+        fewer rows than folds, if the surrogate is not refitted, or if there are 500
+        rows or more: to one of so many the hyper-parameters are hardly fitted, and
+        leave-one-out residuals in closed form are as good.
 
     Example:
         >>> from botorch_drbo.surrogate import SURROGATES
@@ -47,7 +49,7 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
         torch.Size([8])
     """
     t = len(data.inputs)
-    if t < NUM_FOLDS or not surrogate.is_refitted:
+    if not NUM_FOLDS <= t <= MANY_ROWS or not surrogate.is_refitted:
         return None
     fold = folds(data).to(data.inputs.device)
     residuals = torch.empty(t, dtype=torch.double)

@@ -169,3 +169,33 @@ def test_bad_arguments() -> None:
         acqf(penalty=-1.0)
     with pytest.raises(InputDataError, match="`penalty_over` must be one of"):
         acqf(penalty_over="rows")
+
+
+def many(weights: Tensor, objective: UncertaintyObjective = SO):
+    contexts = ContextSet(uniform(90, 1, seed=3), weights)
+    return DisagreementPenalizedUCB(four(), 2.25, contexts, objective)
+
+
+def test_an_expectation_is_ranked_by_every_third_context() -> None:
+    rows = uniform(200, 1, 2, seed=4)
+    by_all = many(torch.ones(90).double())
+    with torch.no_grad():
+        values, ranking = by_all(rows), by_all.ranking(rows)
+    assert not torch.equal(values, ranking)
+    few = ContextSet(by_all.context_set.points[::3])
+    with torch.no_grad():
+        expected = DisagreementPenalizedUCB(four(), 2.25, few, SO)(rows)
+    torch.testing.assert_close(ranking, expected)
+    assert values.argmax() in ranking.topk(10).indices
+
+
+@pytest.mark.parametrize("which", ["weights", "objective"])
+def test_other_rankings_are_by_all_contexts(which: str) -> None:
+    """Nearly all weight may be on two of the contexts that a third leaves out."""
+    weights = torch.ones(90).double()
+    if which == "weights":
+        weights[[1, 2]] = 1e3
+    objective = SO if which == "weights" else UncertaintyObjective(FullSimplex())
+    by_all, rows = many(weights, objective), uniform(20, 1, 2, seed=4)
+    with torch.no_grad():
+        torch.testing.assert_close(by_all.ranking(rows), by_all(rows))

@@ -21,6 +21,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import CvxpyAmbiguity, TotalVariation, Wasserstein
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 
 SO, RO = UncertaintyObjective.so(), UncertaintyObjective.ro()
 DRO = UncertaintyObjective.dro(TotalVariation(0.6))
@@ -207,3 +208,30 @@ def test_follows_the_model() -> None:
 def test_bad_decisions_tried(tried: Tensor, error: type[Exception]) -> None:
     with pytest.raises(error, match="X_baseline"):
         make(X_baseline=tried)
+
+
+@pytest.mark.parametrize("pending", [None, decisions(2, 8)], ids=["free", "pending"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_decisions_are_ranked_on_every_third_path(
+    members: int, pending: Tensor | None
+) -> None:
+    """The improvement by hand, on the paths 0, 3, 6, ... of all models together."""
+    model = gp() if members == 1 else ModelEnsemble([gp(), gp(unit=2.0)])
+    tried = TRIED.repeat(5, 1)
+    options = {"model": model, "num_paths": 61, "X_pending": pending}
+    acqf = make(SO, X_baseline=tried, **options)
+    bars = tried if pending is None else torch.cat([tried, pending])
+    with torch.no_grad():
+        found = acqf.ranking(X.unsqueeze(1)).exp()
+        f, bar = (
+            by_hand(SO, acqf.paths(points, POINTS)[::3]) for points in (X, bars)
+        )  # 7 x 6
+        values = acqf(X.unsqueeze(1)).exp()
+    gain = (f - bar.amax(-1, keepdim=True)).clamp_min(0.0).mean(0)
+    assert len(f) == 21 and gain.max() > 0.05
+    torch.testing.assert_close(found, gain, rtol=2e-2, atol=1e-3)
+    assert not torch.allclose(found, values, rtol=2e-2, atol=1e-3)
+    torch.testing.assert_close(acqf(X.unsqueeze(1)).exp(), values)  # nothing changed
+    fewer = make(SO, X_baseline=tried[:24], **options)
+    with torch.no_grad():
+        assert torch.equal(fewer.ranking(X.unsqueeze(1)), fewer(X.unsqueeze(1)))

@@ -7,6 +7,7 @@ from typing import Unpack, get_type_hints
 
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
@@ -133,6 +134,23 @@ def test_the_enlarged_bound_is_an_option_of_the_plain_one():
     )
 
 
+def test_an_enlarged_width_found_in_inference_mode_serves_gradients_later():
+    acqf = DistributionallyRobustUCB(
+        small_model(), 2.0, CONTEXTS, GEN, misspecification=0.1
+    )
+    with torch.inference_mode():
+        acqf.confidence_width()
+    factor = torch.ones((), dtype=torch.double, requires_grad=True)
+    (slope,) = torch.autograd.grad(factor * acqf.confidence_width(), factor)
+    assert slope > 1.1 * 2.0**0.5
+
+
+@pytest.mark.parametrize("step", [0.0, -0.1])
+def test_the_finite_difference_needs_a_step(step: float) -> None:
+    with pytest.raises(InputDataError, match="`step` must"):
+        FiniteDifferenceUCB(small_model(), 2.0, CONTEXTS, GEN, step=step)
+
+
 def test_the_finite_difference_takes_the_enlarged_bounds():
     """As if the width were that of the enlarged bound."""
     acqf = FiniteDifferenceUCB(
@@ -142,3 +160,17 @@ def test_the_finite_difference_takes_the_enlarged_bounds():
     assert width > 1.1 * 2.0**0.5
     wider = FiniteDifferenceUCB(small_model(), width.square(), CONTEXTS, GEN, step=0.1)
     torch.testing.assert_close(acqf(X), wider(X))
+
+
+def test_an_enlarged_bound_of_beta_zero_is_not_the_mean():
+    """The width is then the enlargement alone, in values, ranking and slopes."""
+    enlarged, plain = (
+        DistributionallyRobustUCB(
+            small_model(), 0.0, CONTEXTS, GEN, misspecification=misspecification
+        )
+        for misspecification in (0.1, 0.0)
+    )
+    width = enlarged.confidence_width()
+    as_wide = DistributionallyRobustUCB(small_model(), width.square(), CONTEXTS, GEN)
+    torch.testing.assert_close(enlarged(X), as_wide(X))
+    assert width > 0.1 and not torch.allclose(enlarged(X), plain(X))

@@ -75,7 +75,8 @@ def test_the_order_is_nearly_that_of_the_values(kind, pending, d_c):
     assert values.argmax() in ranking.topk(10).indices
     side = {"kernel": 1.0, "transport": 1.0, "variation": 0.0, "slopes": -1.0}[kind]
     error = side * (values - ranking) if side else -(values - ranking).abs()
-    assert (error > -1e-8).all()
+    # Variances are off by up to 1e-9 (ExplainedVariance), and so deviations by more.
+    assert (error > -1e-6).all()
 
 
 @pytest.mark.parametrize("d_c", [1, 2])

@@ -96,6 +96,31 @@ def test_value_is_the_objective_of_the_path_values(name: str, q: int) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-8)
 
 
+def test_the_ranking_is_a_bound_for_which_no_ball_is_solved(monkeypatch) -> None:
+    acqf, X = ts(UncertaintyObjective.dro(OBJECTIVES["wcs"].ambiguity_set)), rows(200)
+    values = acqf(X)
+
+    def solved(*_):
+        raise AssertionError("a worst case was solved")
+
+    monkeypatch.setattr(MaximumMeanDiscrepancy, "value", solved)
+    monkeypatch.setattr(MaximumMeanDiscrepancy, "solve", solved)
+    ranking = acqf.ranking(X.requires_grad_())
+    assert not ranking.requires_grad
+    assert (ranking <= values + 1e-9).all()
+    ranks = torch.stack([x.argsort().argsort().double() for x in (values, ranking)])
+    assert torch.corrcoef(ranks)[0, 1] > 0.97
+    assert values.argmax() in ranking.topk(10).indices
+
+
+def test_the_ranking_of_paths_that_are_too_old_is_refused() -> None:
+    acqf = ts()
+    Z, Y = data()
+    acqf.model.set_train_data(Z + 0.01, Y.squeeze(-1), strict=False)
+    with pytest.raises(UnsupportedError, match="redraw"):
+        acqf.ranking(rows())
+
+
 def test_paths_differ_between_seeds_and_stay_between_redraws() -> None:
     acqf, X = ts(), rows()
     first = acqf(X)

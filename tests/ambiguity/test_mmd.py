@@ -453,3 +453,37 @@ def test_sizes_that_do_not_fit_the_kernel_matrix():
     ball = MaximumMeanDiscrepancy(0.1, torch.eye(3))
     with pytest.raises(BotorchTensorDimensionError, match="3 contexts"):
         ball.worst_case(torch.zeros(4), torch.ones(4))
+
+
+def test_problems_of_earlier_calls_are_warm_starts_too(monkeypatch):
+    """Ascents end one by one: all of them again must not begin from the last alone."""
+    points = grid(100, 1)
+    ball = MaximumMeanDiscrepancy(0.3, kernel("se_0.2", points))
+    f, p = instance(points, rough=False, rows=8)
+    first = ball.value(f, p)
+    ball.value(f[7:] + 0.01 * f[6:7], p[7:])
+    rounds = 0
+    projection = active_set._projection_and_ascent
+
+    def counted(*arguments):
+        nonlocal rounds
+        rounds += 1
+        return projection(*arguments)
+
+    monkeypatch.setattr(active_set, "_projection_and_ascent", counted)
+    again = ball.value(f, p)
+    assert rounds == 1
+    torch.testing.assert_close(again, first, rtol=0, atol=1e-9)
+
+
+def test_a_distant_warm_start_needs_no_interior_point(monkeypatch):
+    """Of few atoms that lie far from the guess each needs rounds of its own."""
+    points = grid(200, 1)
+    ball = MaximumMeanDiscrepancy(0.1, kernel("se_0.5", points))
+    shifts = torch.linspace(0.0, 0.35, 2, dtype=torch.double)[:, None]
+    f = torch.cos(6 * (points.mT - shifts)) + (points.mT - shifts).square()
+    p = torch.full_like(f[0], 1 / 200)
+    ball.value(f[:1], p)
+    expected = ball.worst_case(f[1:], p).value
+    monkeypatch.setattr(interior_point, "MAX_STEPS", 0)
+    torch.testing.assert_close(ball.value(f[1:], p), expected, rtol=0, atol=1e-9)

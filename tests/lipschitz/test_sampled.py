@@ -184,7 +184,8 @@ def test_units_of_the_score_do_not_matter(d_c: int, unit: float) -> None:
     scaled = search(lambda contexts: unit * slopes(contexts)) / unit
     torch.testing.assert_close(scaled, L, rtol=1e-10, atol=0)
     gradients = [torch.autograd.grad(value.sum(), X)[0] for value in (scaled, L)]
-    torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-10)
+    # The top is flat: what rounding moves in c is its root, and dL/dx moves with c.
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("d_c", [1, 2])

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from botorch_drbo import (
     Category,
+    ContextSet,
     Log,
     NamedOptimizer,
     RobustOptimizer,
@@ -139,6 +140,34 @@ def test_each_method_recommends_what_it_recommends_alone() -> None:
     assert found.better[1, 1] >= 0.5  # it was made for this
 
 
+def test_methods_with_the_same_adversary_share_the_run_s_radius() -> None:
+    own = make_recipe("wdrbo_exact", radius=0.17)
+    of_run = comparison._as_recipe("ei_wdrbo", own)
+    assert type(of_run.adversary) is type(own.adversary)
+    assert of_run.options["radius"] == 0.17
+    other = comparison._as_recipe("drbo_kde", own)
+    assert other.options["radius"] == make_recipe("drbo_kde").options["radius"]
+
+
+def test_few_contexts_stand_for_many() -> None:
+    points = torch.arange(1000).double().unsqueeze(-1) / 1000
+    weights = torch.where(points < 0.5, 3.0, 1.0).squeeze(-1)
+    many = ContextSet(points, weights / weights.sum())
+    few = comparison._thinned(many, 64)
+    assert few.num_points <= 64
+    assert comparison._thinned(few, 64) is few
+    last = ContextSet(
+        points,
+        torch.full((1000,), 0.5 / 999).double().index_fill(0, torch.tensor([999]), 0.5),
+    )
+    assert (comparison._thinned(last, 64).points == points[-1]).sum() == 32
+    for power in (1, 2):
+        moments = [
+            (each.weights @ each.points.pow(power)).item() for each in (many, few)
+        ]
+        assert moments[1] == pytest.approx(moments[0], abs=0.01)
+
+
 def test_one_model_serves_all_and_nothing_is_recorded() -> None:
     calls = []
 
@@ -220,6 +249,17 @@ def test_a_recipe_may_be_given_and_twice() -> None:
         "erbo (2)",
     )
     assert found.better[3].tolist() == [0.5]
+
+
+def test_nothing_may_leave_the_bounds_of_a_box_unless_named() -> None:
+    unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    opt = RobustOptimizer("erbo", unit, unit, **SHORT)
+    Z = torch.rand(6, 2, generator=torch.Generator().manual_seed(0)).double()
+    opt.tell(Z[:, :1], Z[:, 1:], Z.sum(-1, keepdim=True))
+    with pytest.raises(InputDataError, match="beyond the bounds"):
+        opt.compare(shifts={"far": {"c1": 0.9}})
+    found = opt.compare(shifts={"far": {"c1": 0.9}}, clip=1.0)
+    assert found.worlds[1] == "far"
 
 
 def test_what_leaves_the_bounds_is_refused_unless_its_share_is_named() -> None:

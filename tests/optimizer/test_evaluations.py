@@ -272,6 +272,17 @@ def test_total_counts_what_was_over_before(toy: Toy) -> None:
     assert len(opt.trials) == 7
 
 
+def test_total_counts_what_failed(toy: Toy) -> None:
+    def evaluate(x: Tensor) -> tuple[Tensor, float]:
+        raise OSError("no licence")
+
+    opt = toy.make("random")
+    with pytest.warns(BotorchWarning, match="failed: OSError"):
+        opt.run(evaluate, num=3, executor=Here())
+    opt.run(good, total=4, executor=Here())
+    assert [t.status for t in opt.trials] == ["failed"] * 3 + ["complete"]
+
+
 def lab(**options: Any) -> RobustOptimizer:
     unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
     world = ContextSet(torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1))

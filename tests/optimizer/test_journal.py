@@ -36,6 +36,16 @@ def test_event_is_on_the_disk_when_the_call_returns(
     assert len(synced) == 4
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_nobody_may_execute_the_file(toy: Any, path: Path) -> None:
+    before = os.umask(0)
+    try:
+        toy.make("random", journal=path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o666
+
+
 def test_file_is_plain_json_lines(finished: Path) -> None:
     header, *events = map(json.loads, finished.read_text().splitlines())
     assert header["format"] == "botorch_drbo journal"

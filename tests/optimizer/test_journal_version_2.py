@@ -34,6 +34,22 @@ def of_today(name: str) -> RobustOptimizer | NamedOptimizer:
     return opt
 
 
+def check_same(old: Any, new: Any, rounding: float) -> None:
+    """The same entries, numbers up to rounding."""
+    if isinstance(old, dict):
+        assert old.keys() == new.keys()
+        for key, value in old.items():
+            check_same(value, new[key], rounding)
+    elif isinstance(old, list):
+        assert len(old) == len(new)
+        for one, other in zip(old, new, strict=True):
+            check_same(one, other, rounding)
+    elif isinstance(old, float):
+        assert new == pytest.approx(old, rel=rounding, abs=0.0)
+    else:
+        assert type(new) is type(old) and new == old
+
+
 def test_every_run_is_there() -> None:
     assert list(STATES) == list(RUNS)
     assert {state["version"] for state in STATES.values()} == {2}
@@ -43,7 +59,9 @@ def test_every_run_is_there() -> None:
 def test_old_states_are_read(name: str) -> None:
     old, new = of_old(STATES[name]).state_dict(), of_today(name).state_dict()
     assert old["config"] == new["config"]
-    assert old["events"] == new["events"]
+    # Decisions are among the events; another torch ends its searches elsewhere.
+    same = STATES[name]["environment"]["torch"] == torch.__version__
+    check_same(old["events"], new["events"], 1e-13 if same else 1e-2)
 
 
 @pytest.mark.parametrize("name", ["dro_mmd", "dro_minimax_mmd"])

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.explained_variance import ExplainedVariance
 from botorch_drbo.testing.view_case import joined, model_moments
 from tests.models import make_inputs, make_model
 
@@ -101,8 +102,8 @@ def test_where_the_variance_is_cut_off_it_has_no_slope() -> None:
     model, (X, C) = make_model(), make_inputs()
     posterior = marginal_posterior(model, [2], method="exact")
     assert isinstance(posterior, ExactPosterior) and posterior.system is not None
-    more = 1.05 * posterior.inverse_root
-    posterior.system = posterior.system._replace(inverse_root=more)
+    more = ExplainedVariance.of(1.05 * posterior.inverse_root, 1.0)
+    posterior.system = posterior.system._replace(explained=more)
     here = posterior.over(C).at(X)
     at, variance = here.slopes(), here.moments()[1]
     torch.testing.assert_close(at.variance, variance, rtol=0, atol=1e-12)

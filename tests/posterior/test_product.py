@@ -211,6 +211,17 @@ class TestStepsAside:
         for a, b in zip(view.at(X).moments(), exact.at(X).moments(), strict=True):
             assert torch.equal(a, b)
 
+    def check_separable(self, model: SingleTaskGP, X: Tensor, C: Tensor) -> None:
+        """The two sides are computed once each, the slopes in closed form."""
+        view, exact = view_of(model, C, "product"), view_of(model, C, "exact")
+        assert isinstance(view, product.SeparableView)
+        for a, b in zip(view.at(X).moments(), exact.at(X).moments(), strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+        means = view.at(X).mean_slopes(), exact.at(X).mean_slopes()
+        slopes = view.at(X).slopes(), exact.at(X).slopes()
+        for a, b in [means, *zip(*slopes, strict=True)]:
+            assert torch.equal(a, b)
+
     def test_few_contexts(self) -> None:
         self.check(model_of(), *inputs(n=8))
 
@@ -221,10 +232,12 @@ class TestStepsAside:
         assert view_of(model_of(t=10), C).method == "product"
 
     def test_short_lengthscales(self) -> None:
-        self.check(model_of(lengthscale=0.005), *inputs(n=60))
+        self.check_separable(model_of(lengthscale=0.005), *inputs(n=60))
 
     def test_many_context_columns(self) -> None:
-        self.check(model_of(t=60, d_c=4, lengthscale=0.6), *inputs(d_c=4))
+        # From 256 observations on means alone have slopes of their own.
+        model = model_of(t=256, d_c=4, lengthscale=0.6)
+        self.check_separable(model, *inputs(d_c=4))
 
     def test_rough_kernel_of_the_context(self) -> None:
         covar = RBFKernel(active_dims=[0, 1]) * MaternKernel(0.5, active_dims=[2])
@@ -236,13 +249,13 @@ class TestStepsAside:
             torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
 
     def test_small_budget(self) -> None:
-        """The interpolation matrix has to fit too."""
+        """The interpolation matrix has to fit too, and the context's side."""
         self.check(model_of(), *inputs(n=4000), memory_budget=400_000)
 
     def test_what_the_check_sees(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A skeleton of far too few contexts is refused by its own check."""
         monkeypatch.setattr(skeleton, "numerical_rank", lambda *_: 4)
-        self.check(model_of(), *inputs())
+        self.check_separable(model_of(), *inputs())
 
 
 @pytest.mark.parametrize("away", [0.4, 4.0, 5.0])

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.posterior import separable
+from botorch_drbo.posterior import explained_variance, separable
+from botorch_drbo.posterior.explained_variance import ExplainedVariance
 from botorch_drbo.posterior.separable import (
     SkeletonSystem,
     coarse_moments,
@@ -15,15 +16,16 @@ from botorch_drbo.posterior.separable import (
 from tests.models import uniform
 
 B, R, T = 4, 3, 5
+LOWER = torch.eye(T).double() + uniform(T, T, seed=5).tril()
 
 
 def system(memory_budget: int = 2**30) -> SkeletonSystem:
-    lower = torch.eye(T).double() + uniform(T, T, seed=5).tril()
+    root = torch.linalg.inv(LOWER)
     # So small a prior variance that all of it is explained at some of the pairs.
     return SkeletonSystem(
         context_side=uniform(2, R, T, seed=4),
         alpha=uniform(T, 1, seed=6),
-        inverse_root=torch.linalg.inv(lower),
+        explained=ExplainedVariance.of(root, 0.35),
         variance=0.35,
         offset=0.3,
         scale=1.2,
@@ -35,12 +37,21 @@ def plain_moments(A: Tensor) -> Tensor:
     made = system()
     K = torch.einsum("mbt,mrt->brt", A, made.context_side)
     mean = made.offset + made.scale * (K @ made.alpha).squeeze(-1)
-    explained = (K @ made.inverse_root.mT).square().sum(-1)
+    whitened = torch.linalg.solve_triangular(LOWER, K.mT, upper=False)
+    explained = whitened.square().sum(-2)
     left = (made.variance - explained).clamp_min(0.0)
     return torch.stack([mean, made.scale**2 * left])
 
 
 A = uniform(2, B, T, seed=13)
+
+
+@pytest.fixture(params=["one product", "two products"], autouse=True)
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    careful = request.param == "two products"
+    if careful:
+        monkeypatch.setattr(explained_variance, "_ROUNDING", 0.0)
+    assert (system().explained.precision is None) == careful
 
 
 @pytest.fixture(params=["at once", "a decision at a time", "nothing kept"])

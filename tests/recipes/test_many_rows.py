@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from botorch.models import SingleTaskGP
 
 from botorch_drbo.policies.exploration import ConfidenceWidth
+from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.inducing_points import with_inducing_points
 from botorch_drbo.problem import History, SearchSpace
@@ -83,3 +85,26 @@ def test_a_model_with_few_rows_or_of_another_kind_is_left_alone() -> None:
     assert with_inducing_points(few, 2) is few
     assert few.covar_module.inducing_points.shape[0] == 3
     assert not hasattr(model.covar_module, "inducing_points")
+
+
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_interpolated_moments_of_inducing_points(d_c: int) -> None:
+    """Against the model's own posterior at every pair, in units of the prior."""
+    generator = torch.Generator().manual_seed(2)
+    Z = torch.rand(700, 2 + d_c, generator=generator).double()
+    Y = (5.0 * Z[:, :1]).sin() - (Z[:, 1:2] - Z[:, 2:].prod(-1, True)).square()
+    few = with_inducing_points(SingleTaskGP(Z, Y), 128)
+    contexts = torch.rand(400, d_c, generator=generator).double()
+    posterior = marginal_posterior(few, list(range(2, 2 + d_c)))
+    X = torch.rand(3, 2, generator=generator).double()
+    with torch.no_grad():
+        view = posterior.over(contexts)
+        assert view.method == "product"
+        mean, variance = view.at(X).moments()
+        pairs = [torch.cat([x.expand(400, -1), contexts], -1) for x in X]
+        own = [few.posterior(pair) for pair in pairs]
+    exact_mean = torch.stack([each.mean.flatten() for each in own])
+    exact_variance = torch.stack([each.variance.flatten() for each in own])
+    scale = float(Y.var())
+    assert (mean - exact_mean).abs().max() < 1e-6 * scale**0.5
+    assert (variance - exact_variance).abs().max() < 1e-6 * scale

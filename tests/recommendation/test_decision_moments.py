@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.recommendation.decision_moments import mean_at
+from botorch_drbo.recommendation.decision_moments import mean_at, moments_at
 
 
 def gp(seed: int) -> SingleTaskGP:
@@ -33,3 +33,21 @@ def test_means_and_their_slopes_are_those_of_the_posterior(kind, monkeypatch):
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
     slopes = [torch.autograd.grad(v.sum(), contexts)[0] for v in (found, expected)]
     torch.testing.assert_close(*slopes, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["one", "ensemble"])
+def test_moments_are_those_of_the_mixture(kind):
+    """``E[f^2] - E[f]^2`` of the members, each by its own posterior."""
+    members = [gp(0), gp(1)][: 1 if kind == "one" else 2]
+    model = members[0] if kind == "one" else ModelEnsemble(members)
+    x, contexts = torch.tensor([0.3, 1.2]).double(), torch.rand(6, 1).double() * 3.0
+    Z = torch.cat([x.expand(6, -1), contexts], -1)
+    with torch.no_grad():
+        found = moments_at(model, x)(contexts)
+        own = [m.posterior(Z) for m in members]
+    means = torch.stack([each.mean.squeeze(-1) for each in own])
+    squares = torch.stack([each.variance.squeeze(-1) for each in own]) + means.square()
+    expected = means.mean(0), squares.mean(0) - means.mean(0).square()
+    assert kind == "one" or (means[0] - means[1]).abs().max() > 0.01
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)

@@ -32,7 +32,8 @@ from gpytorch.kernels import (
 )
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
-from botorch_drbo.sample_paths import PosteriorPaths
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.sample_paths import PosteriorPaths, sample_paths
 from botorch_drbo.sample_paths.support import supports_paths
 from botorch_drbo.surrogate.model_inputs import model_inputs
 from botorch_drbo.testing.view_case import joined
@@ -307,6 +308,19 @@ def test_a_part_has_the_same_paths(transform):
         part.own(X[:3], C), paths.own(X[[0, 0, 1, 2, 0]], C)[1:4]
     )
     assert torch.equal(paths(X, C), whole)
+    torch.testing.assert_close(paths.part(slice(None, None, 2))(X, C), whole[::2])
+
+
+@pytest.mark.parametrize("which", [slice(2, 6), slice(None, None, 3), slice(4, None)])
+def test_a_part_of_the_paths_of_two_models(which):
+    models = [make_model("x_and_interaction"), make_model("x_and_interaction")]
+    paths = sample_paths(
+        ModelEnsemble(models), [2], num_paths=7, num_features=8, seed=0
+    )
+    X, C = make_inputs(4)
+    part = paths.part(which)
+    assert part.num_paths == len(range(7)[which])
+    torch.testing.assert_close(part(X, C), paths(X, C)[which])
 
 
 def test_many_contexts_are_prepared_once_without_a_graph(monkeypatch):

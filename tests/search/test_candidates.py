@@ -10,7 +10,13 @@ from torch import Tensor
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.search.candidates import best_row, best_rows, check_candidates, score
+from botorch_drbo.search.candidates import (
+    best_of_many,
+    best_row,
+    best_rows,
+    check_candidates,
+    score,
+)
 from tests.products import each_recipe, one_model
 
 SPACE = SearchSpace(
@@ -184,3 +190,22 @@ def test_rows_off_by_rounding_are_moved_to_what_they_mean() -> None:
     listed = torch.tensor([[1.0 + 2e-16, 1.0 - 2e-16], [-1e-17, 3.0]]).double()
     found = check_candidates(listed, space)
     assert found.tolist() == [[1.0, 1.0], [0.0, 3.0]]
+
+
+@pytest.mark.parametrize("name", ["wdrbo", "drbo_mmd", "drbo_kde", "wdrbo_exact"])
+def test_the_best_of_many_is_found_by_the_ranking(name: str) -> None:
+    known, X = history(100), listed(150)
+    recipe = make_recipe(name, surrogate="botorch")
+    assert isinstance(recipe, ModelBasedRecipe)
+    model = recipe.fitted(known, SPACE, uses_contexts=True)
+    acqf = recipe.exploiting(recipe.state_of(model, known, SPACE, 0))
+    values = score(acqf, X)
+    assert values.argmax() >= 5  # not among the few
+    torch.testing.assert_close(best_of_many(acqf, X), X[values.argmax()])
+    few = X[:5]
+    torch.testing.assert_close(best_of_many(acqf, few), few[values[:5].argmax()])
+    looked_at: list[int] = []
+    forward = acqf.forward
+    acqf.forward = lambda X: (looked_at.append(len(X)), forward(X))[1]  # pyright: ignore
+    best_of_many(acqf, X)
+    assert sum(looked_at) == 64

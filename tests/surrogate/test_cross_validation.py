@@ -22,6 +22,7 @@ from botorch_drbo.surrogate.cross_validation import (
     overconfidence,
 )
 from botorch_drbo.surrogate.given_model import GivenModel
+from botorch_drbo.surrogate.leave_one_out import leave_one_out
 from tests.models import uniform
 
 pytestmark = pytest.mark.usefixtures("each_fit_is_made")
@@ -54,6 +55,20 @@ def by_hand(
     else:
         noise = model.likelihood.noise.item() * Y[told].var().item()
     return found.mean.item(), (found.variance.item() + noise) ** 0.5
+
+
+def test_many_rows_are_not_fitted_again() -> None:
+    """From 500 on; what leave-one-out then says is the same within a few percent."""
+    many = uniform(500, 2, seed=5)
+    noise = torch.randn(500, 1, generator=torch.Generator().manual_seed(0)).double()
+    data = ModelData(many, (6 * many[:, :1]).sin() + 0.1 * noise, BOX)
+    surrogate = SURROGATES["botorch"]
+    assert cross_validated(surrogate, data) is None
+    fewer = data.of_rows(torch.arange(500) < 499)
+    refitted = residuals(surrogate, fewer).square().mean().sqrt()
+    alone = leave_one_out(surrogate.fit(data)).standardised.square().mean().sqrt()
+    assert refitted.item() == pytest.approx(1.0, abs=0.1)
+    assert alone.item() == pytest.approx(refitted.item(), rel=0.05)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +14,14 @@ from torch import Tensor
 from torch.distributions import Gamma, MultivariateNormal
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble, members_of
-from botorch_drbo.surrogate import GaussianProcess, HyperparameterDraws, ModelData
+from botorch_drbo.surrogate import (
+    GaussianProcess,
+    HyperparameterDraws,
+    ModelData,
+    hyperparameter_draws,
+)
 from botorch_drbo.surrogate.evidence import LogPosterior
+from botorch_drbo.surrogate.hyperparameter_draws import _root
 from tests.models import uniform
 
 pytestmark = pytest.mark.usefixtures("each_fit_is_made")
@@ -75,6 +84,32 @@ def test_draws_are_those_of_the_posterior(seed: int) -> None:
     mean, deviation = map(Tensor.numpy, by_quadrature())
     assert (np.abs(found.mean(0) - mean) < 0.15 * deviation).all()
     assert (np.abs(found.std(0) / deviation - 1.0) < 0.15).all()
+
+
+@pytest.mark.parametrize("end", ["lower", "upper"])
+def test_draws_lie_within_the_ranges(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the proposals about a half lie beyond the end."""
+    posterior = LogPosterior(GaussianProcess().family(1), data(), marginal=True)
+    mean = by_quadrature()[0].numpy()
+    limits = {"lower": (mean[0], np.inf), "upper": (-np.inf, mean[0])}[end]
+    given = [np.array(limits), np.array([-np.inf, np.inf])]
+    monkeypatch.setattr(hyperparameter_draws, "ranges", lambda posterior: given)
+    many = HyperparameterDraws(num_draws=100, num_proposals=400)
+    found = many.draws(posterior, 0.5, np.random.default_rng(0))
+    assert (found[:, 0] >= limits[0]).all() and (found[:, 0] <= limits[1]).all()
+
+
+@pytest.mark.parametrize("curvature", [0.0, -3.0, 0.25, 4.0])
+def test_proposals_are_no_wider_than_the_widest(curvature: float) -> None:
+    """A quadratic density: one over the root of its curvature, or 1.5."""
+
+    class Quadratic:
+        def __call__(self, point: np.ndarray) -> SimpleNamespace:
+            return SimpleNamespace(gradient=-curvature * point)
+
+    root = _root(cast(LogPosterior, Quadratic()), np.array([0.3, -0.2]))
+    wanted = min(1.5, max(curvature, 1e-12) ** -0.5)
+    np.testing.assert_allclose(root @ root.T, wanted**2 * np.eye(2), rtol=1e-6)
 
 
 def test_the_mean_is_drawn_given_the_others() -> None:

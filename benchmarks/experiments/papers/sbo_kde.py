@@ -18,8 +18,6 @@ from benchmarks.experiments.papers.judge import (
 )
 from benchmarks.run.report import estimate
 
-# 95 rounds, without `drbo_mmd_minimax`; `sbo_kde` has it, and 20 rounds.
-_LONG = "sbo_kde_long"
 _SPEED = "iteration_speed.md"
 _SYNTHETIC = (
     "ackley_2_1",
@@ -32,10 +30,10 @@ _SYNTHETIC = (
 
 def claims_of_sbo_kde() -> Iterator[Claim]:
     """Its claims."""
-    ranks, size = ranks_of(_LONG, _SYNTHETIC)
+    ranks, size = ranks_of("sbo_kde", _SYNTHETIC)
     finished = size_of(size, "5 seeds, 95 rounds")
     own = ["sbo_kde", "drbo_kde"]
-    others = ["gp_ucb", "drbo_mmd", "stable_opt"]
+    others = ["gp_ucb", *MMD, "stable_opt"]
     means: Any = ranks.groupby(level="problem").mean()
     ahead = (means[own].max(axis=1) < means[others].min(axis=1)).sum()
     yield Claim(
@@ -46,9 +44,9 @@ def claims_of_sbo_kde() -> Iterator[Claim]:
         "as a pair against the others together. Not against each: `gp_ucb` is ahead of "
         "DRBO-KDE on Ackley 2+1, and `stable_opt` on Ackley 2+4",
         finished,
-        f"{_LONG}/results.parquet",
+        "sbo_kde/results.parquet",
     )
-    rows = rounds_of(_LONG)
+    rows = rounds_of("sbo_kde")
     rewards: Any = (
         rows[rows["problem"] == "complicated_hartmann"]
         .groupby(["seed", "algorithm"])["y"]
@@ -64,7 +62,7 @@ def claims_of_sbo_kde() -> Iterator[Claim]:
         f"SBO-KDE is ahead in {sum(d > 0 for d in less)} of {len(less)} seeds, and in "
         "EDRBO's ten published seeds",
         finished,
-        f"{_LONG}/results.parquet",
+        "sbo_kde/results.parquet",
     )
     total: Any = (
         rows[rows["problem"] == "newsvendor"]
@@ -80,7 +78,7 @@ def claims_of_sbo_kde() -> Iterator[Claim]:
         "the order is the paper's; five seeds cannot give p < .05. After 20 rounds all "
         "had less regret than GP-UCB",
         finished,
-        f"{_LONG}/results.parquet",
+        "sbo_kde/results.parquet",
     )
     speed = cells_of(_SPEED, "### Whole iterations")
     exact, approximate = (float(speed[method][2]) for method in MMD)

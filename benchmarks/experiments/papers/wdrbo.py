@@ -63,7 +63,8 @@ def claims_of_wdrbo() -> Iterator[Claim]:
             words,
             verdict(before(ranks, names, bad).tolist()),
             "mean ranks " + means_of(ranks, *names, *bad),
-            "the MMD radius is above one for 17 rounds: they guard against every law",
+            "the MMD radius is above one for 17 rounds, in which they guard against "
+            "every law, and shrinks slowly",
             finished,
             "wdrbo/results.parquet",
         )

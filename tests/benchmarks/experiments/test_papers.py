@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from pathlib import Path
 
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from benchmarks.experiments.papers.bandits import sizes_of_bocu
+from benchmarks.experiments.papers.edrbo import first_values
 from benchmarks.experiments.papers.judge import before, verdict
 from benchmarks.experiments.papers.report import make_report
 from benchmarks.experiments.tournament.compare import Comparison
@@ -41,3 +47,35 @@ def test_blocks_that_show_a_difference():
     assert found.deviation == 24.0
     assert found.blocks_for(-4.0) == 283
     assert found.blocks_for(8.0) == 71
+
+
+def test_values_of_edrbo_by_hand():
+    """One cell, and the order of the methods on one problem, from the files."""
+    rows, _ = load(RESULTS / "edrbo")
+    here = rows[(rows["problem"] == "hartmann_5_1") & (rows["iteration"] < 25)]
+    seeds = here.groupby(["algorithm", "seed"])["expected"].mean().unstack()
+    own, theirs = seeds.mean(axis=1), first_values().theirs["hartmann_5_1"]
+    error = seeds.loc["edrbo"].std() / len(seeds.columns) ** 0.5
+    table = (RESULTS / "edrbo_values.md").read_text(encoding="utf-8")
+    assert f"{theirs['edrbo']:.3g} / {own['edrbo']:.3g} ± {error:.1g}" in table
+    both = [name for name in theirs.index if name in own.index]
+    found = spearmanr(theirs[both], own[both]).statistic
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    assert len(both) == 8 and f"hartmann_5_1 {found:.2f}," in page
+
+
+@pytest.mark.parametrize("sizes", [("3 seeds, 30",), ("3 seeds, 30", "10 seeds, 100")])
+def test_sizes_of_bocu_are_those_of_its_tables(tmp_path: Path, sizes: tuple[str, ...]):
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        size = sizes[number % len(sizes)]
+        (folder / "table.md").write_text(f"# BOCU\n\n**DRO, TV**: {size} decisions\n")
+    assert sizes_of_bocu(folders) == (
+        "3 seeds, 30 decisions"
+        if len(sizes) == 1
+        else "one, three: 3 seeds, 30 decisions; two: 10 seeds, 100 decisions"
+    )
+    (folders[0] / "table.md").write_text("# BOCU\n")
+    with pytest.raises(ValueError, match="seeds"):
+        sizes_of_bocu(folders)

@@ -89,7 +89,7 @@ def test_a_job_is_measured_by_all_sides(gpu, monkeypatch):
     row = measure_job(Job(2, 5, 4), repeats=2)
     assert {"auto", "exact", "generic", IDIOM, GEMM, FIRST} <= set(row.seconds)
     assert row.chosen == "exact"  # five contexts are too few for anything else
-    assert row.work["dense"].flops == 10 * (4 * 16 + 6 * 3 * 4 + 4 * 4)
+    assert row.work["dense"].flops == 10 * (2 * 16 + 6 * 3 * 4 + 4 * 4)
     times, _ = grid_sections([row])
     assert bool(times.rows[0][-1]) == gpu
     assert ("There is no GPU" in times.text) != gpu

@@ -104,8 +104,8 @@ def test_a_busy_machine_is_named(monkeypatch):
 
 def test_work_by_hand():
     assert gemm_work(2, 3) == Work(36, 8 * (6 + 6 + 9))
-    # two gemms, and 2 * 3 * (6 * 4 + 4) for distances, mean and slopes
-    assert dense_work(2, 3, 4) == Work(72 + 168, 2 * 168)
+    # one gemm, and 2 * 3 * (6 * 4 + 4) for distances, mean and slopes
+    assert dense_work(2, 3, 4) == Work(36 + 168, 168)
     # one context for five: two pairs; 8 * 2 * 1 * 5 flops to interpolate
     interpolation = Work(80, 2 * 8 * (2 * 2 * 1 + 1 * 5 + 2 * 2 * 5))
     assert product_work(2, 5, 3, 4, 1) == dense_work(2, 3, 4) + interpolation

@@ -1,0 +1,150 @@
+"""What is lost by what saves time: rankings of starts, residuals without folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+from unittest.mock import patch
+
+from rich.console import Console
+from torch import Tensor
+
+from benchmarks.run.display import working
+from benchmarks.run.engine import one_thread
+from benchmarks.run.provenance import machine
+from benchmarks.speed.iterations import make_history
+from benchmarks.speed.rows import make_rows
+from benchmarks.speed.tables import Section, report_sections, show
+from botorch_drbo.acquisition import (
+    DisagreementPenalizedUCB,
+    qLogDistributionallyRobustNoisyExpectedImprovement,
+)
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.search.maximise import Effort, maximise
+from botorch_drbo.surrogate import SURROGATES
+from botorch_drbo.surrogate.cross_validation import cross_validated
+from botorch_drbo.surrogate.fit import joint_data
+from botorch_drbo.surrogate.leave_one_out import leave_one_out
+
+_LOWER = 1e-3  # a maximum that is short by less counts as the same
+_RECIPES = {
+    "ei_drbo_kde": (25, 50, 100),
+    "ei_wdrbo": (25, 50, 100),
+    "edrbo": (30, 60, 100),
+}
+_REFITTED = 499  # the most outcomes for which folds are fitted
+
+
+@contextmanager
+def ranked_by_values() -> Iterator[None]:
+    """Starts of expected improvement and of EDRBO are ranked by the values."""
+    improvement = qLogDistributionallyRobustNoisyExpectedImprovement
+    with (
+        patch.object(improvement, "ranking", DecisionAcquisitionFunction.ranking),
+        patch.object(
+            DisagreementPenalizedUCB, "_ranking", DisagreementPenalizedUCB.values
+        ),
+    ):
+        yield
+
+
+def maxima(name: str, t: int, seed: int, effort: Effort | None) -> tuple[float, float]:
+    """The best value found: with starts ranked cheaply, and ranked by the values.
+
+    Logarithms of the expected improvement; of EDRBO in deviations of the outcomes.
+    """
+    history, space = make_history(t, seed)
+    recipe = make_recipe(name, **({} if name == "edrbo" else {"surrogate": "botorch"}))
+    assert isinstance(recipe, ModelBasedRecipe)
+    model = recipe.fitted(history, space, uses_contexts=True)
+    unit = history.Y.std().item() if name == "edrbo" else 1.0
+
+    def found() -> float:
+        acqf = recipe.exploring(recipe.state_of(model, history, space, seed), None)
+        tries = recipe.effort(seed) if effort is None else effort
+        return maximise(acqf, space, tries)[1].max().item() / unit
+
+    cheap = found()
+    with ranked_by_values():
+        return cheap, found()
+
+
+def ranking_section(repeats: int, effort: Effort | None) -> Section:
+    """Searches with both rankings, pair by pair."""
+    rows = []
+    for name, sizes in _RECIPES.items():
+        for t in sizes:
+            pairs = [maxima(name, t, 100 + i, effort) for i in range(repeats)]
+            gaps = [cheap - exact for cheap, exact in pairs]
+            lower = sum(gap < -_LOWER for gap in gaps)
+            line = [name, f"{t}", f"{lower} of {repeats}"]
+            rows.append([*line, f"{min(gaps):.2g}", f"{max(gaps):.2g}"])
+    return Section(
+        title="Starts ranked on fewer paths or by fewer contexts",
+        text="The maximum that a search with the default effort finds, less that of "
+        "the same search with starts ranked by the values: of the logarithm of the "
+        "expected improvement, for `edrbo` in deviations of the outcomes. Ackley 2+1; "
+        f"*lower* is by more than {_LOWER:g}.",
+        head=["recipe", "outcomes", "lower", "least difference", "largest"],
+        rows=rows,
+    )
+
+
+def residual_section(repeats: int, t: int) -> Section:
+    """Residuals of leave-one-out and of folds, on the same outcomes."""
+    rows = []
+    for name in ("botorch", "ensemble"):
+        surrogate = SURROGATES[name]
+        for seed in range(repeats):
+            data = joint_data(*make_rows(t, seed))
+            with patch(
+                "botorch_drbo.surrogate.cross_validation.MANY_ROWS", max(t, _REFITTED)
+            ):
+                folds = cast(Tensor, cross_validated(surrogate, data))
+            alone = leave_one_out(surrogate.fit(data)).standardised
+            sizes = (each.square().mean().sqrt().item() for each in (folds, alone))
+            rows.append([name, f"{seed}", *(f"{size:.3f}" for size in sizes)])
+    return Section(
+        title="Residuals without folds",
+        text=f"Root mean squares of residuals in predicted deviations, {t} outcomes: "
+        "of five folds, each predicted by a fit to the others, and of leave-one-out "
+        "in closed form. One is right.",
+        head=["surrogate", "data set", "five folds", "leave-one-out"],
+        rows=rows,
+    )
+
+
+def run_approximations(out: Path, *, repeats: int, quick: bool) -> int:
+    """Measure, print the tables, write them to ``out`` as Markdown.
+
+    Args:
+        out: The report file.
+        repeats: Data sets of each kind.
+        quick: Tiny sizes.
+
+    Returns:
+        The exit status, 0.
+    """
+    console = Console()
+    effort = Effort(1, 4, 2, 0) if quick else None
+    sections: Sequence[Section] = ()
+    with one_thread(), working(console, "what approximations lose"):
+        sections = [
+            ranking_section(repeats, effort),
+            residual_section(min(repeats, 3), 30 if quick else 550),
+        ]
+    for section in sections:
+        show(console, section)
+    about = (
+        "**Tiny sizes, to see that it runs: the numbers mean nothing.** "
+        * quick
+        + f"`python -m benchmarks speed approximations{' --quick' * quick} "
+        f"--repeats {repeats}`. {machine()}."
+    )
+    title = "What approximations lose"
+    report_sections(console, out, sections, title=title, about=about)
+    return 0
