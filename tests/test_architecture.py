@@ -44,7 +44,6 @@ LONGER = {  # why
     "posterior/exact.py",  # the exact posterior, its view and its moments are one thing
     "optimizer/robust.py",  # the public methods and their docstrings; bodies are calls
     "optimizer/named.py",  # the same
-    "posterior/product.py",
     "recipes/base.py",  # the questions that a recipe answers, and what it refuses
 }
 CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}

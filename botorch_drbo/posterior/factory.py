@@ -19,6 +19,7 @@ from torch import Tensor
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.ensemble import EnsemblePosterior, ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.factorized import factors_of
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.models import only_model, settle
 from botorch_drbo.posterior.product import ProductPosterior
@@ -138,9 +139,7 @@ def marginal_posterior(
     exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(
         model, posterior_transform
     )
-    factorises = ProductPosterior.components(
-        model, context_indices, posterior_transform
-    )
+    factorises = factors_of(model, context_indices, posterior_transform)
     if method == "exact" and not exact:
         raise UnsupportedError(
             "The exact posterior needs a single-output SingleTaskGP with a Gaussian "

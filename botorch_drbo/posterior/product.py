@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
-from functools import cached_property
-from typing import cast
+from collections.abc import Sequence
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.models.model import Model
-from botorch.sampling.pathwise.utils import get_train_inputs
-from gpytorch.kernels import InducingPointKernel, Kernel
-from gpytorch.means import ConstantMean, ZeroMean
+from gpytorch.kernels import InducingPointKernel
 from torch import Tensor
 
-from botorch_drbo.kernels.components import KernelComponent
-from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
-from botorch_drbo.kernels.inducing import prior_kernel
-from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.columnwise import column_sources, columns_from
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
-from botorch_drbo.posterior.separable import (
-    SeparableKernel,
-    SkeletonSystem,
-    coarse_moments,
-    separable_mean_slopes,
-    separable_means,
-    separable_moments,
-    separable_slopes,
+from botorch_drbo.posterior.factorized import (
+    BLOCK_ELEMENTS,
+    FactorizedModel,
+    factors_of,
 )
-from botorch_drbo.posterior.skeleton import Skeleton, find_skeleton
-from botorch_drbo.posterior.view import (
-    Integral,
-    LocalMoments,
-    MarginalPosterior,
-    MomentSlopes,
-    View,
-)
+from botorch_drbo.posterior.product_view import ProductView
+from botorch_drbo.posterior.separable_view import SeparableView, view_of_every_context
+from botorch_drbo.posterior.skeleton import find_skeleton
+from botorch_drbo.posterior.view import Integral, MarginalPosterior, View
 
 # With fewer contexts, or fewer pairs of context and training input, the exact view is
 # as fast: measured with 1 and 10 decisions. The rule does not ask how many there are,
@@ -49,9 +31,7 @@ _MIN_PAIRS = 2000
 _MAX_SHARE = 0.5  # of the contexts: a larger skeleton does not pay
 _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
 _OF_INDUCING_POINTS = 1e-9  # what these leave out is far more
-_BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
 _TEMPORARIES = 12  # of m x t, in the integral of one decision
-_FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
 
 
 class ProductPosterior(MarginalPosterior):
@@ -75,7 +55,7 @@ class ProductPosterior(MarginalPosterior):
     the view of ``ExactPosterior``.
 
     Args:
-        model: A ``SingleTaskGP`` for which ``ProductPosterior.components`` is not None.
+        model: A ``SingleTaskGP`` for which ``factors_of`` is not None.
         context_indices: The model's input columns that hold the context.
         posterior_transform: None or a ``ScalarizedPosteriorTransform``.
         pending: Joint inputs ``p x d`` that are being evaluated.
@@ -85,35 +65,6 @@ class ProductPosterior(MarginalPosterior):
     Raises:
         UnsupportedError: A kernel that does not factorise.
     """
-
-    @staticmethod
-    def components(
-        model: Model,
-        context_indices: Sequence[int],
-        posterior_transform: PosteriorTransform | None,
-    ) -> list[KernelComponent] | None:
-        r"""The context's side of a model that keeps decision and context apart.
-
-        Args:
-            model: Any BoTorch model.
-            context_indices: The model's input columns that hold the context.
-            posterior_transform: The transform that would be applied to its posterior.
-
-        Returns:
-            The summands of the kernel for models of ``ExactPosterior`` with a constant
-            mean, an input transform whose results depend on one column each, and a
-            kernel that factorises; None for others.
-        """
-        if not isinstance(model, SingleTaskGP) or not ExactPosterior.supports(
-            model, posterior_transform
-        ):
-            return None
-        sources = _sources(model)
-        if type(model.mean_module) not in (ConstantMean, ZeroMean) or sources is None:
-            return None
-        kernel = prior_kernel(cast(Kernel, model.covar_module))
-        columns = columns_from(sources, context_indices)
-        return context_components(kernel, len(sources), columns)
 
     def __init__(
         self,
@@ -126,9 +77,8 @@ class ProductPosterior(MarginalPosterior):
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
-        components = self.components(model, context_indices, posterior_transform)
-        sources = _sources(model)
-        if components is None or sources is None:
+        context_side = factors_of(model, context_indices, posterior_transform)
+        if context_side is None:
             raise UnsupportedError(
                 "The product view needs a SingleTaskGP with a constant mean, an input "
                 "transform whose results depend on one column each, and a kernel that "
@@ -136,7 +86,6 @@ class ProductPosterior(MarginalPosterior):
                 "sums of kernels that look at one side only), got "
                 f"{type(model).__name__}. Use method='auto' or method='exact'."
             )
-        self.gp = model
         self.exact = ExactPosterior(
             model,
             context_indices,
@@ -145,29 +94,8 @@ class ProductPosterior(MarginalPosterior):
             pending_noise=pending_noise,
             memory_budget=memory_budget,
         )
+        self.factors = FactorizedModel(self.exact, context_side)
         self.smooth = self.exact.smooth
-        inputs = self.exact.train_inputs
-        # The contexts' columns as the kernel sees them: several of each category.
-        self.context_columns = columns_from(sources, context_indices)
-        of_columns = [sources[column] for column in self.context_columns]
-        self.source_positions = [
-            self.context_indices.index(source) for source in of_columns
-        ]
-        # One for each of the user's columns: a category's has slope zero, as they all.
-        self.first_columns = [
-            of_columns.index(source) for source in self.context_indices
-        ]
-        self.context_kernel = ContextKernel(
-            components, inputs[:, self.context_columns].double()
-        )
-        affine = self.exact.affine
-        self.context_affine = affine and affine.of(self.context_indices)
-        columns = range(self.exact.num_columns)
-        decisions = [i for i in columns if i not in self.context_indices]
-        self.decision_affine = affine and affine.of(decisions).to(self.dtype)
-        self.separable = SeparableKernel(
-            self.exact.components or [], inputs, self.context_columns
-        )
 
     @property
     def dtype(self) -> torch.dtype:
@@ -175,15 +103,15 @@ class ProductPosterior(MarginalPosterior):
         return self.exact.dtype
 
     def _over(self, contexts: Tensor) -> View:
-        n, columns = len(contexts), self.context_kernel.num_columns
+        n, columns = len(contexts), self.factors.context_kernel.num_columns
         if n < _MIN_CONTEXTS or n * columns < _MIN_PAIRS:
-            return self.at_every_context(contexts)
-        transformed, _ = self.contexts_inside(contexts)
+            return view_of_every_context(self.factors, contexts)
+        transformed, _ = self.factors.contexts_inside(contexts)
         max_size = int(_MAX_SHARE * n)
         # One matrix n x r stays; and a block has some temporaries of both widths.
         max_size = min(max_size, self.memory_budget // (32 * n))
         skeleton = find_skeleton(
-            self.context_kernel,
+            self.factors.context_kernel,
             transformed,
             amplification=self._amplification(),
             tolerance=self._tolerance(contexts.dtype),
@@ -194,108 +122,34 @@ class ProductPosterior(MarginalPosterior):
             # One matrix n x t stays; with two sides fewer exponentials are needed.
             side = n * len(self.exact.alpha) * contexts.element_size()
             if side <= self.memory_budget // 4:
-                return SeparableView(self, contexts)
-            return self.at_every_context(contexts)
-        return ProductView(self, contexts, skeleton, transformed[skeleton.chosen])
+                return SeparableView(self.factors, contexts)
+            return view_of_every_context(self.factors, contexts)
+        return ProductView(
+            self.factors, contexts, skeleton, transformed[skeleton.chosen]
+        )
 
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         return _ProductIntegral(self, contexts, weights)
 
-    def at_every_context(self, contexts: Tensor) -> View:
-        """Few contexts, or slopes: one stationary factor is faster than two sides."""
-        if self.exact.system is not None:
-            return self.exact._over(contexts)
-        return SeparableView(self, contexts)
-
-    def system_at(self, inside: Tensor) -> SkeletonSystem:
-        r"""What turns kernel rows at contexts into moments.
-
-        Args:
-            inside: Contexts as the kernel sees them, ``r x d_c``.
-
-        Returns:
-            The context's side and the training data.
-        """
-        exact = self.exact
-        offset = exact.mean_offset + exact.mean_scale * exact.prior_mean
-        return SkeletonSystem(
-            context_side=self.separable.context_side(inside),
-            alpha=exact.alpha,
-            explained=exact.explained,
-            variance=self.separable.variance,
-            offset=offset.item(),  # once: numbers never wait for a device again
-            scale=exact.mean_scale.item(),
-            memory_budget=self.memory_budget,
-        )
-
     def _tolerance(self, dtype: torch.dtype) -> float:
         """The error of the skeleton that is aimed at, relative to the prior's scale."""
         tolerance = _TOLERANCE.get(dtype, 1e-5)
-        if isinstance(self.gp.covar_module, InducingPointKernel):
+        if isinstance(self.exact.gp.covar_module, InducingPointKernel):
             tolerance = max(tolerance, _OF_INDUCING_POINTS)
         return tolerance
 
     def _amplification(self) -> float:
         """By how much an error in a kernel row can grow, relative to the prior."""
-        variance = self.context_kernel.variance
+        variance = self.factors.context_kernel.variance
         root = self.exact.inverse_root.double()
         size = torch.linalg.matrix_norm
         # |L^-1|_2 <= min(|L^-1|_F, sqrt(|L^-1|_1 |L^-1|_inf))
         norm = torch.minimum(size(root), (size(root, 1) * size(root, torch.inf)).sqrt())
-        residual = self.gp.train_targets.double() - self.exact.prior_mean.double()
+        residual = self.exact.gp.train_targets.double() - self.exact.prior_mean.double()
         largest = residual.abs().max()
         mean_gain = variance * self.exact.alpha.double().norm()
         mean_gain = mean_gain / largest.clamp_min(torch.finfo(torch.double).tiny)
         return max(1.0, float(torch.maximum(variance**0.5 * norm, mean_gain)))
-
-    def contexts_inside(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Transform contexts; each column by itself.
-
-        Args:
-            contexts: ``n x d_c``.
-
-        Returns:
-            The contexts as the kernel sees them, ``n x k``, and the derivative of each
-            column in the one that it comes from, the same shape, float64. A category
-            comes to several columns, which have derivative zero.
-        """
-        contexts = contexts.double()
-        if self.context_affine is not None:
-            affine = self.context_affine
-            return affine(contexts), affine.slope.expand_as(contexts)
-        decision = self.exact.some_decision()
-        with torch.enable_grad():
-            leaf = contexts.detach().requires_grad_()
-            joint = self.join(decision, leaf.to(decision))
-            Z = self.gp.transform_inputs(joint)[0]  # n x d
-            transformed = Z[:, self.context_columns].double()
-            # No context column has a gradient if all are categories.
-            total = transformed.sum() + 0.0 * leaf.sum()
-            (slope,) = torch.autograd.grad(total, leaf)
-        return transformed.detach(), slope[:, self.source_positions]
-
-    def decisions_inside(self, X: Tensor, context: Tensor) -> Tensor:
-        r"""Transform decisions; each column by itself.
-
-        Args:
-            X: ``b x d_x``.
-            context: Any context, ``1 x d_c``.
-
-        Returns:
-            The decisions as the kernel sees them, ``b x d_x``.
-        """
-        if self.decision_affine is not None:
-            return self.decision_affine(X)
-        if self.gp.training:
-            self.gp.eval()
-        Z = self.gp.transform_inputs(self.join(X, context).squeeze(-2))  # b x d
-        return Z[:, self.separable.columns[: self.separable.split]]
-
-
-def _sources(model: SingleTaskGP) -> list[int] | None:
-    """The user's column that each of the kernel's comes from, if it is one each."""
-    columns = get_train_inputs(model, transformed=False)[0].shape[-1]
-    return column_sources(getattr(model, "input_transform", None), columns)
 
 
 class _ProductIntegral(RowsIntegral):
@@ -305,13 +159,13 @@ class _ProductIntegral(RowsIntegral):
         self, posterior: ProductPosterior, contexts: Tensor, weights: Tensor
     ) -> None:
         super().__init__(posterior.exact, contexts, weights)
-        self.product = posterior
-        inside, _ = posterior.contexts_inside(contexts)
-        separable, t = posterior.separable, len(posterior.exact.alpha)
-        step = max(1, _BLOCK_ELEMENTS // t)
+        self.factors = posterior.factors
+        inside, _ = self.factors.contexts_inside(contexts)
+        kernel, t = self.factors.kernel, len(posterior.exact.alpha)
+        step = max(1, BLOCK_ELEMENTS // t)
         self.context_side = sum(
             (
-                part @ separable.context_side(points.to(contexts))
+                part @ kernel.context_side(points.to(contexts))
                 for part, points in zip(
                     weights.split(step), inside.split(step), strict=True
                 )
@@ -321,305 +175,10 @@ class _ProductIntegral(RowsIntegral):
 
     def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""The sum ``sum_m A_m(x) (w' B_m)``."""
-        inside = self.product.decisions_inside(X, self.contexts[:1])
-        sides = self.product.separable.decision_side(inside)  # m x b x t
+        sides = self.factors.decision_side(X, self.contexts[:1])  # m x b x t
         rows = (sides * self.context_side.unsqueeze(1)).sum(0)
         mean = self.posterior.prior_mean * self.weights.sum()
         return mean.expand(len(X)), rows
 
     def _bytes_per_row(self) -> int:
         return _TEMPORARIES * self.context_side.numel() * self.contexts.element_size()
-
-
-class ProductView(View):
-    r"""A posterior over contexts for which there is a skeleton.
-
-    Args:
-        posterior: The posterior.
-        contexts: The contexts, ``n x d_c``.
-        skeleton: Their skeleton.
-        inside: The skeleton contexts as the kernel sees them, ``r x d_c``.
-    """
-
-    method = "product"
-
-    def __init__(
-        self,
-        posterior: ProductPosterior,
-        contexts: Tensor,
-        skeleton: Skeleton,
-        inside: Tensor,
-    ) -> None:
-        super().__init__(contexts)
-        self.posterior, self.skeleton = posterior, skeleton
-        self.interpolation = skeleton.interpolation.mT.contiguous().to(contexts)
-        self.system = posterior.system_at(inside.to(contexts))
-        self._slope_matrices: dict[tuple[int, int, int], Tensor] = {}
-
-    @cached_property
-    def every_context(self) -> View:
-        """The view that interpolates nothing."""
-        return self.posterior.at_every_context(self.contexts)
-
-    @property
-    def size(self) -> int:
-        """At how many contexts the model itself is evaluated, ``r``."""
-        return len(self.skeleton.chosen)
-
-    def _at(self, X: Tensor) -> LocalMoments:
-        return _InterpolatedMoments(self, X)
-
-    def shared_matrices(self, part: slice) -> Tensor:
-        r"""What takes moments to some of the view's contexts; computed once.
-
-        Args:
-            part: Some of the contexts.
-
-        Returns:
-            The interpolation and its derivatives in each column, one after the other:
-            ``r x ((1 + d_c) k)``.
-        """
-        key = part.indices(len(self.contexts))
-        if key not in self._slope_matrices:
-            matrices = self.matrices(self.contexts[part])  # (1 + d_c) x k x r
-            self._slope_matrices[key] = matrices.flatten(0, 1).mT.contiguous()
-        return self._slope_matrices[key]
-
-    def matrices(self, contexts: Tensor) -> Tensor:
-        r"""What takes moments at the skeleton to any contexts.
-
-        .. math:: e_s(c), \qquad \partial_{c_j} e_s(c)
-
-        Args:
-            contexts: ``n x d_c``, among those that the skeleton was checked for.
-
-        Returns:
-            The interpolation and its derivatives, ``(1 + d_c) x n x r``.
-        """
-        with torch.no_grad():
-            rows = max(1, _BLOCK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
-            parts = [
-                self.skeleton.values_and_slopes(part, units)
-                for part, units in zip(
-                    *(
-                        inside.split(rows)
-                        for inside in self.posterior.contexts_inside(contexts)
-                    ),
-                    strict=True,
-                )
-            ]
-            found = torch.cat(parts, dim=1).to(contexts)  # (1 + k) x n x r
-            first = self.posterior.first_columns
-            return found[[0, *(1 + column for column in first)]]
-
-    def has_slopes(self, *, own: bool) -> bool:
-        """Whether slopes are interpolated too: where they exist, and cost less."""
-        if not self.posterior.context_kernel.smooth:
-            return False
-        t = len(self.system.alpha)
-        return not own or self.skeleton.flops_per_context() < max(
-            8 * t * t, _FREE_FLOPS
-        )
-
-
-class _InterpolatedMoments(LocalMoments):
-    def __init__(self, view: ProductView, X: Tensor) -> None:
-        super().__init__(X, view.posterior.dtype)
-        self.view, self.num_rows = view, len(view.system.alpha)
-        posterior = view.posterior
-        with self._graph():
-            inside = posterior.decisions_inside(self.X, view.contexts[:1])
-            self.side = posterior.separable.decision_side(inside)  # m x b x t
-        self._at_skeleton: Tensor | None = None
-
-    @property
-    def at_skeleton(self) -> Tensor:
-        """Both moments at the skeleton, ``2 x b x r``; for means alone not needed."""
-        found = self._at_skeleton
-        graph = torch.is_grad_enabled() and self.side.requires_grad
-        if found is None or (graph and not found.requires_grad):
-            found = self._at_skeleton = separable_moments(self.side, self.view.system)
-        return found
-
-    def _means(self, part: slice) -> Tensor:
-        found = separable_means(self.side, self.view.system)  # b x r
-        return found @ self.view.interpolation[:, part]
-
-    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
-        # f(c_i) = sum_s E_is f(c_s), of both moments.
-        found = self.at_skeleton @ self.view.interpolation[:, part]  # 2 x b x n
-        mean, variance = found.unbind()
-        return mean, variance.clamp_min(0.0)
-
-    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
-        view = self.view
-        if not view.has_slopes(own=isinstance(contexts, Tensor)):
-            return view.every_context.at(self.X).mean_slopes(contexts)
-        at_skeleton = separable_means(self.side, view.system)  # b x r
-        if isinstance(contexts, Tensor):
-            matrices = view.matrices(contexts.flatten(0, 1))[1:]  # d_c x b k x r
-            matrices = matrices.unflatten(1, contexts.shape[:2])
-            return torch.einsum("br,dbkr->bkd", at_skeleton, matrices)
-        found = at_skeleton @ view.shared_matrices(contexts)
-        count = 1 + view.contexts.shape[-1]
-        return found.unflatten(-1, (count, -1))[:, 1:].mT
-
-    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
-        view = self.view
-        if not view.has_slopes(own=isinstance(contexts, Tensor)):
-            return view.every_context.at(self.X).slopes(contexts)
-        if isinstance(contexts, Tensor):
-            # From (1 + d_c) x b x k x r to one matrix for each decision.
-            matrices = view.matrices(contexts.flatten(0, 1))
-            matrices = matrices.unflatten(1, contexts.shape[:2]).permute(1, 3, 0, 2)
-            at_skeleton = self.at_skeleton.transpose(0, 1)  # b x 2 x r
-            moments = (at_skeleton @ matrices.flatten(2)).unbind(1)
-        else:
-            moments = (self.at_skeleton @ view.shared_matrices(contexts)).unbind()
-        count = 1 + view.contexts.shape[-1]
-        (mean, *mean_slopes), (variance, *variance_slopes) = (
-            part.unflatten(-1, (count, -1)).unbind(1) for part in moments
-        )  # b x k each
-        inside = (variance > 0.0).unsqueeze(-1)
-        return MomentSlopes(
-            mean=mean,
-            variance=variance.clamp_min(0.0),
-            mean_slope=torch.stack(mean_slopes, -1),  # b x k x d_c
-            variance_slope=torch.stack(variance_slopes, -1) * inside,
-        )
-
-
-class SeparableView(View):
-    r"""A posterior over contexts that are all evaluated, each on its own side once.
-
-    Args:
-        posterior: The posterior.
-        contexts: The contexts, ``n x d_c``.
-    """
-
-    method = "product"
-
-    def __init__(self, posterior: ProductPosterior, contexts: Tensor) -> None:
-        super().__init__(contexts)
-        self.posterior = posterior
-        inside, _ = posterior.contexts_inside(contexts)
-        self.system = posterior.system_at(inside.to(contexts))
-        self.moments = separable_moments
-        # A stationary factor has its slopes in closed form.
-        stationary = posterior.exact.system is not None
-        self.closed = posterior.at_every_context(contexts) if stationary else None
-        self._sides: tuple[Tensor, Tensor] | None = None
-
-    def coarse(self) -> View:
-        r"""The variances of a float32 product, which takes half of the time."""
-        same = copy(self)
-        same.moments = coarse_moments
-        return same
-
-    def _at(self, X: Tensor) -> LocalMoments:
-        return _SeparableMoments(self, X)
-
-    def own_sides(self) -> tuple[Tensor, Tensor]:
-        """Both sides of the view's contexts, computed once; see ``sides``."""
-        if self._sides is None:
-            self._sides = self.sides(self.contexts)
-        return self._sides
-
-    def sides(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The context's side of the kernel, and its slopes in the user's units.
-
-        Args:
-            contexts: ``n x d_c``.
-
-        Returns:
-            ``m x n x t`` and ``d_c x m x n x t``.
-        """
-        with torch.no_grad():
-            inside, units = self.posterior.contexts_inside(contexts)
-            side, slopes = self.posterior.separable.context_slopes(inside.to(contexts))
-            slopes = slopes * units.to(contexts).mT[:, None, :, None]
-            return side, slopes[self.posterior.first_columns]
-
-
-class _SeparableMoments(LocalMoments):
-    def __init__(self, view: SeparableView, X: Tensor) -> None:
-        super().__init__(X, view.posterior.dtype)
-        self.view, self.num_rows = view, len(view.system.alpha)
-        posterior = view.posterior
-        with self._graph():
-            inside = posterior.decisions_inside(self.X, view.contexts[:1])
-            self.side = posterior.separable.decision_side(inside)  # m x b x t
-
-    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
-        system = self.view.system
-        system = system._replace(context_side=system.context_side[:, part])
-        mean, variance = self.view.moments(self.side, system).unbind()
-        return mean, variance
-
-    def _means(self, part: slice) -> Tensor:
-        system = self.view.system
-        side = system.context_side[:, part]
-        return separable_means(self.side, system._replace(context_side=side))
-
-    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
-        view = self.view
-        if view.closed is not None:
-            return view.closed.at(self.X).mean_slopes(contexts)
-        if not view.posterior.separable.has_slopes:
-            return super()._mean_slopes(contexts)
-        if isinstance(contexts, slice):  # one product of matrices
-            of_all = view.own_sides()[1][:, :, contexts]
-            return separable_mean_slopes(self.side.transpose(0, 1), of_all, view.system)
-
-        def mean_slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor]:
-            return (separable_mean_slopes(A, slopes, view.system),)
-
-        return self._of_sides(mean_slopes, contexts)[0]
-
-    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
-        view, posterior = self.view, self.view.posterior
-        if view.closed is not None:
-            return view.closed.at(self.X).slopes(contexts)
-        if not posterior.separable.has_slopes:
-            if isinstance(contexts, slice):
-                contexts = view.contexts[contexts]
-            return posterior.exact.slopes(self.X, contexts)
-
-        def slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor, ...]:
-            return separable_slopes(A, B, slopes, view.system)
-
-        return MomentSlopes(*self._of_sides(slopes, contexts))
-
-    def _of_sides(
-        self,
-        function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
-        contexts: slice | Tensor,
-    ) -> tuple[Tensor, ...]:
-        """A function of ``A``, ``B`` and the slopes of ``B``, decisions in blocks."""
-        view, posterior = self.view, self.view.posterior
-        side, shape = self.side.transpose(0, 1), self.side.shape  # b x m x t
-        if isinstance(contexts, slice):
-            B, slopes = view.own_sides()
-            B, slopes = B[:, contexts], slopes[:, :, contexts]
-            k, own = B.shape[1], side.new_empty(len(side), 0)
-        else:
-            k, own = contexts.shape[1], contexts.flatten(1)
-
-        def block(rows: Tensor) -> tuple[Tensor, ...]:
-            some, points = rows.tensor_split([shape[0] * shape[2]], dim=-1)
-            some = some.unflatten(-1, (shape[0], shape[2]))
-            if isinstance(contexts, slice):
-                return function(some, B, slopes)
-            points = points.reshape(-1, contexts.shape[-1])
-            each, change = view.sides(points)  # m x (b k) x t, d_c x m x (b k) x t
-            each = each.unflatten(1, (-1, k)).transpose(0, 1)
-            change = change.unflatten(2, (-1, k)).transpose(1, 2)
-            return function(some, each, change)
-
-        floats = k * shape[2] * (shape[0] + 1) * (4 + 2 * view.contexts.shape[-1])
-        return in_blocks(
-            block,
-            torch.cat([side.flatten(1), own], dim=-1),
-            floats * side.element_size(),
-            posterior.memory_budget,
-        )

@@ -15,6 +15,7 @@ from gpytorch.kernels import (
 from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior, product
+from botorch_drbo.posterior.separable_view import SeparableView
 from botorch_drbo.posterior.view import View
 from botorch_drbo.testing.view_case import joined, model_moments
 from tests.models import make_inputs, make_model, uniform
@@ -79,7 +80,7 @@ def test_values_gradients_and_slopes(
     view = view_of(model, contexts)
     assert view.method == ("product" if name in FACTORISING else "exact")
     if share == 0.0 and name in FACTORISING:
-        assert isinstance(view, product.SeparableView)
+        assert isinstance(view, SeparableView)
     x.requires_grad_()
     contexts = contexts.clone().requires_grad_()
     expected = model_moments(model, joined(x, contexts, columns(d_c)))

@@ -17,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from botorch_drbo.posterior import View, marginal_posterior, product, skeleton
+from botorch_drbo.posterior import (
+    View,
+    marginal_posterior,
+    product,
+    product_view,
+    skeleton,
+)
+from botorch_drbo.posterior.product_view import ProductView
+from botorch_drbo.posterior.separable_view import SeparableView
 from botorch_drbo.testing.view_case import joined, model_moments
 from tests.models import make_inputs, make_model
 
@@ -140,12 +148,12 @@ def test_slopes_are_those_of_the_exact_view(
     kernel: str, d_c: int, interpolated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where slopes at a decision's own contexts are cheaper in closed form."""
-    monkeypatch.setattr(product, "_FREE_FLOPS", 2**40 if interpolated else 0)
+    monkeypatch.setattr(product_view, "_FREE_FLOPS", 2**40 if interpolated else 0)
     # With few observations interpolation costs more than the 8 t^2 flops without it.
     model = model_of(kernel, d_c=d_c, t=30 if interpolated else 4)
     X, C = inputs(n=500, d_c=d_c)
     view, exact = view_of(model, C), view_of(model, C, method="exact")
-    assert isinstance(view, product.ProductView)
+    assert isinstance(view, ProductView)
     assert view.has_slopes(own=False)
     assert view.has_slopes(own=True) == interpolated
     for contexts in (slice(7), C[10:40].reshape(5, 6, d_c)):
@@ -159,7 +167,7 @@ def test_slopes_of_a_rough_kernel_are_not_interpolated() -> None:
     covar = RBFKernel(active_dims=[0, 1]) * MaternKernel(2.5, active_dims=[2])
     model, (X, C) = make_model(covar, t=8), inputs()
     view = view_of(model, C)
-    assert isinstance(view, product.ProductView)
+    assert isinstance(view, ProductView)
     assert not view.has_slopes(own=False)
     exact = view_of(model, C, method="exact")
     for a, b in zip(view.at(X).slopes(), exact.at(X).slopes(), strict=True):
@@ -214,7 +222,7 @@ class TestStepsAside:
     def check_separable(self, model: SingleTaskGP, X: Tensor, C: Tensor) -> None:
         """The two sides are computed once each, the slopes in closed form."""
         view, exact = view_of(model, C, "product"), view_of(model, C, "exact")
-        assert isinstance(view, product.SeparableView)
+        assert isinstance(view, SeparableView)
         for a, b in zip(view.at(X).moments(), exact.at(X).moments(), strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
         means = view.at(X).mean_slopes(), exact.at(X).mean_slopes()
@@ -243,7 +251,7 @@ class TestStepsAside:
         covar = RBFKernel(active_dims=[0, 1]) * MaternKernel(0.5, active_dims=[2])
         model, (X, C) = make_model(covar, t=150), inputs()
         view = view_of(model, C)
-        assert isinstance(view, product.SeparableView)
+        assert isinstance(view, SeparableView)
         exact = view_of(model, C, method="exact")
         for a, b in zip(view.at(X).moments(), exact.at(X).moments(), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
