@@ -149,6 +149,26 @@ def test_multiples_of_the_paper_are_those_of_its_seconds():
         check_cell(multiple, [float(seconds) / float(table["gp_ucb"][0])], method)
 
 
+def test_places_of_bocu_in_the_readme_are_those_of_the_rows():
+    """The lowest cumulative regret of each setting, and the place of `ts_bocu`."""
+    _, table = table_after("### Figure 2: four functions")
+    assert set(table) == {path.name for path in (RESULTS / "bocu").iterdir()}
+    for function, (*lowest, places) in table.items():
+        rows = pd.read_csv(RESULTS / "bocu" / function / "iterations.csv")
+        last = rows[rows["decision"] == rows["decision"].max()]
+        found = []
+        for objective, cell in zip(("dro", "wcs", "gen"), lowest, strict=True):
+            for distance, method in zip(("tv", "mmd"), cell.split(" / "), strict=True):
+                here = (last.objective == objective) & (last.distance == distance)
+                totals = last[here].set_index("method")["mean"]
+                assert totals[method] == totals.min()
+                found.append(1 + int((totals < totals["ts_bocu"]).sum()))
+                if objective == "dro":  # there both versions are one, and one row
+                    both = totals["ucb_bocu_2"] < totals["ts_bocu"]
+                    found[-1] += int("ucb_bocu_1" not in totals and both)
+        assert [int(place) for place in re.findall(r"\d", places)] == found
+
+
 def test_the_claims_report_is_that_of_its_table():
     folder = RESULTS / "tournament"
     found = str(make_claims_report(pd.read_parquet(folder / "claims.parquet")))

@@ -8,7 +8,11 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from benchmarks.experiments.papers.bandits import sizes_of_bocu
+from benchmarks.experiments.papers.bandits import (
+    crossed_objectives,
+    quarters,
+    sizes_of_bocu,
+)
 from benchmarks.experiments.papers.edrbo import first_values
 from benchmarks.experiments.papers.judge import before, verdict
 from benchmarks.experiments.papers.report import make_report
@@ -79,3 +83,40 @@ def test_sizes_of_bocu_are_those_of_its_tables(tmp_path: Path, sizes: tuple[str,
     (folders[0] / "table.md").write_text("# BOCU\n")
     with pytest.raises(ValueError, match="seeds"):
         sizes_of_bocu(folders)
+
+
+def test_quarters_by_hand():
+    """Eight decisions: the first two cost 4 each, the last two 1 each, the rest 2."""
+    total = [4.0, 8.0, 10.0, 12.0, 14.0, 16.0, 17.0, 18.0]
+    every = pd.DataFrame(
+        {
+            "problem": "bowl",
+            "objective": "dro",
+            "distance": "tv",
+            "method": "ts_bocu",
+            "decision": range(1, 9),
+            "mean": total,
+        }
+    )
+    linear = every.assign(method="random", mean=range(1, 9))
+    found = quarters(pd.concat([every, linear]))
+    assert found.loc["bowl", "dro", "tv"].to_dict() == {"ts_bocu": 0.25, "random": 1.0}
+
+
+def test_crossed_objectives_are_those_of_the_tables():
+    """One column, read by hand from the file."""
+    found = crossed_objectives([RESULTS / "bocu" / "hartmann_2_1"])
+    assert len(found) == 6
+    text = (RESULTS / "bocu" / "hartmann_2_1" / "table.md").read_text(encoding="utf-8")
+    table = text.split("judged by every objective, MMD**")[1]
+    means = {
+        line.split("|")[1].strip(): float(line.split("|")[3].split(" ±")[0])
+        for line in table.splitlines()
+        if line.startswith(("| DRO", "| WCS", "| GEN"))
+    }
+    row = found.loc["hartmann_2_1", "MMD", "WCS"]
+    assert row.to_dict() == {
+        "right": means["WCS"],
+        "wrong": means["GEN"],
+        "other_wrong": means["DRO"],
+    }
