@@ -73,7 +73,10 @@ def test_old_balls_of_mmd_keep_their_numbers(name: str) -> None:
         balls += [m for m in modules if isinstance(m, MaximumMeanDiscrepancy)]
     old, new = balls
     for held in ("radius", "spectrum", "factor"):
-        assert torch.equal(getattr(old, held), getattr(new, held))
+        # The last digit of today's is the processor's.
+        torch.testing.assert_close(
+            getattr(old, held), getattr(new, held), rtol=1e-13, atol=1e-15
+        )
 
 
 DECIDES = [
