@@ -54,8 +54,8 @@ class PolicyCase:
         >>> from botorch_drbo.testing import PolicyCase
         >>> from botorch_drbo.policies.confidence_bound import ConfidenceBound
         >>> case = PolicyCase("careful", ConfidenceBound(beta=1.0))
-        >>> sorted(case.adversaries)[:4]
-        ['ambiguity_set', 'empirical', 'every_distribution', 'kernel_density']
+        >>> case.against("empirical").options["beta"]
+        1.0
     """
 
     name: str
