@@ -11,11 +11,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from botorch_drbo.recipes import RECIPES
 from tests.attacks.counted import count, num_cases
 from tests.recipes_golden import record
-from tests.recipes_golden.cases import OPTIONS, Answer, questions
+from tests.recipes_golden.cases import (
+    OPTIONS,
+    SEED,
+    Answer,
+    mixed,
+    pinned,
+    questions,
+)
 from tests.recipes_golden.journals import follow
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what is said has its own tests
@@ -32,6 +40,24 @@ def check(found: Answer, recorded: Answer, made_on: dict[str, str], key: str) ->
         return
     numbers = [[float.fromhex(text) for text in row] for row in (found, recorded)]
     assert numbers[0] == pytest.approx(numbers[1], abs=TOLERANCE), key
+
+
+def check_mixed(found: Answer, recorded: list[str], key: str, name: str) -> None:
+    """Steps between categories may end at another maximum, but not at a lower one.
+
+    That is so on another machine than that of the record, where a last digit may tell.
+    """
+    assert not isinstance(found, str), found
+    decisions = [[float.fromhex(text) for text in row] for row in (found, recorded)]
+    if decisions[0] != pytest.approx(decisions[1], abs=TOLERANCE):
+        assert better_of(decisions, key, name) == decisions[0], key
+
+
+def better_of(decisions: list[list[float]], key: str, name: str) -> list[float]:
+    """What a recipe chooses if it may choose one of two decisions alone."""
+    to, one = mixed(categories="categories" in key), pinned(name)
+    both = torch.tensor(decisions, dtype=torch.double)
+    return one.propose(to.history, to.space, seed=SEED, candidates=both)[0].tolist()
 
 
 def test_every_recipe_is_on_record() -> None:
@@ -55,7 +81,13 @@ def test_all_answers_are_those_on_record(name: str) -> None:
     for i, (key, ask) in enumerate(asked.items()):
         if (i + first) % 3 < THIRDS:
             count("answers on record")
-            check(ask(), recorded[key], RECORD["machine"], key)
+            found, known = ask(), recorded[key]
+            searched = key.startswith("mixed") and key.endswith("propose")
+            elsewhere = RECORD["machine"] != record.machine()
+            if searched and elsewhere and not isinstance(known, str):
+                check_mixed(found, known, key, name)
+            else:
+                check(found, known, RECORD["machine"], key)
 
 
 @pytest.mark.parametrize("key", JOURNALS["answers"])
