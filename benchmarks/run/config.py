@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 SIZES = ("smoke", "laptop", "long", "paper")
-INITIAL_DESIGNS = ("uniform", "sobol_joint")
+INITIAL_DESIGNS = ("uniform", "sobol", "sobol_joint")
 CONFIGS = Path(__file__).parents[1] / "configs"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 

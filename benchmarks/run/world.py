@@ -29,9 +29,10 @@ class World:
         name: Its name: part of every random seed.
         seed: The seed of the run.
         initial_design: One of ``INITIAL_DESIGNS``. ``"uniform"``: uniform decisions,
-            and contexts of the true law. ``"sobol_joint"``: a Sobol sequence over
-            decision and context together, as in SBO-KDE's experiments; its contexts are
-            no draws of the law.
+            and contexts of the true law. ``"sobol"``: a Sobol sequence of decisions,
+            and contexts of the true law, as in EDRBO's study. ``"sobol_joint"``: a
+            Sobol sequence over decision and context together, as in SBO-KDE's
+            experiments; its contexts are no draws of the law.
     """
 
     problem: RobustTestFunction
@@ -43,8 +44,11 @@ class World:
         """The decision ``1 x d_x`` and the context ``1 x d_c`` of an initial step."""
         if self.initial_design == "uniform":
             return self.initial_decision(step), self.context(step)
-        bounds = torch.cat([self.problem.bounds, self.problem.context_bounds], dim=-1)
         seed = self._derived_seed(0, "design")
+        if self.initial_design == "sobol":
+            x = sobol_in_box(1, self.problem.bounds, seed, skip=step)
+            return x, self.context(step)
+        bounds = torch.cat([self.problem.bounds, self.problem.context_bounds], dim=-1)
         point = sobol_in_box(1, bounds, seed, skip=step)
         x, c = point.split([self.problem.d_x, self.problem.d_c], dim=-1)
         return x, c

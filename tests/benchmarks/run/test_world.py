@@ -94,6 +94,17 @@ def test_a_joint_design_fills_decisions_and_contexts_together():
     assert torch.equal(joint.context(9), world(3).context(9))
 
 
+def test_a_sobol_design_fills_decisions_and_has_contexts_of_the_law():
+    function = make_test_function("ackley_2_1")
+    design = World(function, "ackley_2_1", 3, "sobol")
+    pairs = [design.initial(step) for step in range(8)]
+    points = torch.cat([x for x, _ in pairs])
+    eighths = (points * 8).long().sort(0).values
+    assert torch.equal(eighths, torch.arange(8)[:, None].expand(-1, 2))
+    for step, (_, c) in enumerate(pairs):
+        assert torch.equal(c, world(3).context(step))
+
+
 def test_a_uniform_design_has_contexts_of_the_law():
     x, c = world().initial(2)
     assert torch.equal(x, world().initial_decision(2))
