@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.experiments.decisions import decisions
+from benchmarks.experiments.misspecified import BALANCING as OF_A_FIXED_LIST
 from benchmarks.experiments.misspecified import (
     EPSILONS,
     KINDS,
@@ -44,10 +45,8 @@ from botorch_drbo.surrogate import FixedHyperparameters
 NORM, LENGTHSCALE, NOISE = 2.0, 0.3, 0.6
 BETA = 4.0  # two standard deviations
 NUM_DESIGN = 4  # random actions in the first rounds
-OWN_GUESSES = (0.3, 0.1, 0.03, 0.0)  # of the range of the rewards
 BALANCING: Mapping[str, Mapping[str, Any]] = {
-    "regret_balancing": {},
-    "regret_balancing, own guesses": {"misspecifications": OWN_GUESSES},
+    **OF_A_FIXED_LIST,
     "regret_balancing, lambda 1": {"noise_ratio": 1.0},
 }
 METHODS = ("gp_ucb", "ec_gp_ucb", *BALANCING, "random")

@@ -13,6 +13,7 @@ import io
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -282,8 +283,9 @@ def collect(
     return found
 
 
+@cache
 def _regrets(name: str, seed: int, setting: Setting) -> Tensor:
-    """The regret of each candidate."""
+    """The regret of each candidate; asked for by several tables."""
     problem = make_problem(name, seed)
     return problem.regret(setting.build(problem))
 
@@ -361,7 +363,10 @@ def report(
         f"BOCU on {problem}",
         [about, reading, *tables, *crossed],
         figures={"regret.png": figure(found)},
-        texts={"iterations.csv": iterations_csv(found)},
+        texts={
+            "iterations.csv": iterations_csv(found),
+            "seeds.csv": seeds_csv(problem, rows, settings, methods),
+        },
     )
 
 
@@ -427,6 +432,33 @@ def iterations_csv(found: Found) -> str:
                 error = "" if point.error is None else f"{point.error:.5g}"
                 about = [setting.objective, setting.distance, method]
                 writer.writerow([*about, i + 1, f"{point.mean:.5g}", error])
+    return text.getvalue()
+
+
+def seeds_csv(
+    name: str,
+    rows: pd.DataFrame,
+    settings: Sequence[Setting],
+    methods: Sequence[str],
+) -> str:
+    """Cumulative regret of each seed, and the objective that its decisions aimed at."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    head = ["objective", "distance", "method", "aimed_at", "seed", "regret"]
+    writer.writerow(head)
+    for seed, own in rows.groupby("seed"):
+        for setting, curves in collect(name, own, settings, methods).items():
+            about = [setting.objective, setting.distance]
+            for method, curve in curves.items():
+                total = curve.regret.sum().item()
+                aim = setting.objective
+                writer.writerow([*about, method, aim, seed, f"{total:.8g}"])
+        for distance, pairs in cross(name, own).items():
+            for (aim, judge), regret in pairs.items():
+                if aim != judge:
+                    total = regret.sum().item()
+                    line = [judge, distance, CROSSED, aim, seed, f"{total:.8g}"]
+                    writer.writerow(line)
     return text.getvalue()
 
 

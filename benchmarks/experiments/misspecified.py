@@ -37,7 +37,12 @@ NUM_INITIAL = 4
 BETA = 4.0  # two standard deviations
 MARGIN = 5.0  # noise deviations that rewards may lie outside the function's range
 SHARES = {"ec_gp_ucb, half": 0.5, "ec_gp_ucb": 1.0, "ec_gp_ucb, double": 2.0}
-METHODS = ("gp_ucb", *SHARES, "phased_gp_us", "regret_balancing", "random")
+OWN_GUESSES = (0.3, 0.1, 0.03, 0.0)  # of the range of the rewards
+BALANCING: Mapping[str, Mapping[str, Any]] = {
+    "regret_balancing": {},
+    "regret_balancing, own guesses": {"misspecifications": OWN_GUESSES},
+}
+METHODS = ("gp_ucb", *SHARES, "phased_gp_us", *BALANCING, "random")
 EPSILONS = (0.0, 0.1, 0.3)
 KINDS: tuple[Perturbation, ...] = get_args(Perturbation)
 
@@ -79,7 +84,7 @@ class Task:
     def header(self) -> dict[str, Any]:
         """Its name, and the number of rounds where the recipe is told it."""
         about = {"experiment": "misspecified", **self.key._asdict()}
-        told = self.method == "regret_balancing"
+        told = self.method in BALANCING
         return about | ({"rounds": self.rounds} if told else {})
 
     def function(self) -> MisspecifiedFunction:
@@ -103,7 +108,7 @@ class Task:
             share = SHARES.get(self.method, 0.0)
             options |= {"beta": BETA, "misspecification": share * self.epsilon}
             return "ec_gp_ucb", options
-        if self.method == "regret_balancing":
+        if self.method in BALANCING:
             low, high = values.min().item(), values.max().item()
             margin = MARGIN * NOISE
             options |= {
@@ -112,6 +117,7 @@ class Task:
                 "num_design": NUM_INITIAL,
                 "reward_range": (low - margin, high + margin),
             }
+            return "regret_balancing", options | BALANCING[self.method]
         return self.method, options
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:
@@ -236,7 +242,11 @@ def report(rows: pd.DataFrame) -> Report:
         f"decisions; noise {NOISE:g}; the kernel and the noise are known; beta "
         f"{BETA:g}, for phased_gp_us a width of 3. *ec_gp_ucb* knows epsilon, its "
         "variants believe in half of it or in twice as much; without an error they are "
-        "gp_ucb. Cumulative regret and, behind the bar, the mean regret of the last "
+        "gp_ucb. *regret_balancing* has as many guesses as the paper's formula gives, "
+        "which needs a horizon above the square of the information gain for more than "
+        "one; *own guesses* are "
+        f"{', '.join(f'{guess:g}' for guess in OWN_GUESSES)} of the range of the "
+        "rewards. Cumulative regret and, behind the bar, the mean regret of the last "
         f"quarter of the decisions: mean ± standard error over {seeds} seeds, lower "
         "is better."
     )

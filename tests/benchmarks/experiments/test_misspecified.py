@@ -57,6 +57,10 @@ def test_known_error_reaches_the_recipe_in_its_share():
     )
     _, options = Task("regret_balancing", "waves", 0.3, 0, 10).options(values)
     assert options["reward_range"] == (-1.5, 2.5)
+    own = "regret_balancing, own guesses"
+    name, other = Task(own, "waves", 0.3, 0, 10).options(values)
+    assert name == "regret_balancing"
+    assert other == options | {"misspecifications": misspecified.OWN_GUESSES}
 
 
 @pytest.mark.slow
