@@ -117,7 +117,7 @@ class Task:
                 "num_design": NUM_INITIAL,
                 "reward_range": (low - margin, high + margin),
             }
-            return "regret_balancing", options | BALANCING[self.method]
+            return "regret_balancing", {**options, **BALANCING[self.method]}
         return self.method, options
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The bound of a theorem beside the regret that it bounds.
+"""EC-GP-UCB beside its Theorem 1.
 
 EC-GP-UCB with the width of its theory plays on functions of known norm and known error,
 with the true kernel and noise: all that Theorem 1 of the third paper asks for.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -27,8 +26,6 @@ from benchmarks.experiments.misspecified import (
     NUM_INITIAL,
     grid,
 )
-from benchmarks.run.config import check_counts
-from benchmarks.run.display import run_experiment
 from benchmarks.run.report import Report, Table, estimate
 from benchmarks.run.storage import RunKey, runs_of
 from botorch_drbo.confidence import confidence_width, maximum_information_gain
@@ -64,22 +61,9 @@ class Task(misspecified.Task):
         }
 
 
-def run_bounds(out: Path, *, seeds: int, iterations: int, workers: int = 1) -> int:
-    """Run what is not there yet, then report on it.
-
-    Returns:
-        The exit status: 1 if a run failed.
-
-    Raises:
-        ConfigError: A count that is not positive.
-    """
-    check_counts(seeds=seeds, iterations=iterations)
-    tasks = [
-        Task("ec_gp_ucb", "waves", epsilon, seed, iterations)
-        for seed in range(seeds)
-        for epsilon in EPSILONS
-    ]
-    return run_experiment(tasks, report, out / "table.md", out=out, workers=workers)
+def tasks(seed: int, rounds: int) -> list[Task]:
+    """The runs of a seed."""
+    return [Task("ec_gp_ucb", "waves", epsilon, seed, rounds) for epsilon in EPSILONS]
 
 
 def theorem(epsilon: float, rounds: int) -> Tensor:
@@ -114,11 +98,11 @@ def report(rows: pd.DataFrame) -> Report:
     measured: dict[float, Tensor] = {}
     cells = []
     for epsilon in EPSILONS:
-        tasks = [Task("ec_gp_ucb", "waves", epsilon, int(s), rounds) for s in seeds]
-        found = [torch.tensor(runs[t.key].regret.to_numpy()) for t in tasks]
+        played = [Task("ec_gp_ucb", "waves", epsilon, int(s), rounds) for s in seeds]
+        found = [torch.tensor(runs[t.key].regret.to_numpy()) for t in played]
         regret = measured[epsilon] = torch.stack(found).cumsum(-1)
         last = regret[:, -1]
-        worst = [_range(task) * rounds for task in tasks]
+        worst = [_range(task) * rounds for task in played]
         bound = theorem(epsilon, rounds)[-1].item()
         cells.append(
             [
@@ -131,7 +115,6 @@ def report(rows: pd.DataFrame) -> Report:
         )
     head = ["epsilon", "measured", "at most (the range, each round)", "Theorem 1"]
     text = (
-        f"`python -m benchmarks bounds --seeds {len(seeds)} --iterations {rounds}`. "
         "EC-GP-UCB with the width of Lemma 1 on functions of norm "
         f"{NORM:g} plus waves of size epsilon, in two dimensions; kernel and noise are "
         f"known; probability 1 - {DELTA:g}. Cumulative regret after {rounds} rounds: "
@@ -140,7 +123,7 @@ def report(rows: pd.DataFrame) -> Report:
     )
     table = Table([*head, "Theorem 1 / measured"], cells)
     figures = {"bounds.png": figure(measured)}
-    return Report("The bound of a theorem beside the regret", [text, table], figures)
+    return Report("EC-GP-UCB", ["## EC-GP-UCB", text, table], figures)
 
 
 def _range(task: Task) -> float:
