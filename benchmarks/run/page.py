@@ -133,7 +133,7 @@ def _cells(row: Row) -> list[str]:
         str(row.cumulative),
         str(row.reward),
         str(row.simple),
-        str(row.recommended),
+        "" if row.recommended is None else str(row.recommended),
         str(row.last),
         "" if row.difference is None else str(row.difference),
         "" if row.wins is None else f"{row.wins} of {row.pairs}",

@@ -59,7 +59,7 @@ class Task:
         return self.config.iterations
 
     def header(self) -> dict[str, Any]:
-        """The problem, the recipe with all its defaults, and how long the run is."""
+        """The problem, the recipe with all its defaults, and the first decisions."""
         import_all(self.config.imports)
         recipe = build_algorithm(
             self.algorithm, _problem(self.problem), self.config.options
@@ -71,7 +71,6 @@ class Task:
             "seed": self.seed,
             "initial": self.config.initial,
             "initial_design": self.config.initial_design,
-            "iterations": self.config.iterations,
         }
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:

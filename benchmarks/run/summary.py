@@ -28,7 +28,8 @@ class Row:
             the iterations; higher is better.
         last: Mean instantaneous expected regret of the last 10 iterations.
         simple: The least regret of a decision so far, after the last iteration.
-        recommended: Regret of the decision that is recommended at the end.
+        recommended: Regret of the decision that is recommended at the end; None where
+            that was not asked (the rows are the first ones of longer runs).
         difference: Cumulative regret minus the baseline's, paired by seed, over the
             seeds that both have finished; None for the baseline.
         wins: In how many of the paired seeds its cumulative regret is below the
@@ -50,7 +51,7 @@ class Row:
     reward: Estimate
     last: Estimate
     simple: Estimate
-    recommended: Estimate
+    recommended: Estimate | None
     difference: Estimate | None
     wins: int | None
     pairs: int | None
@@ -93,6 +94,8 @@ def summarise(rows: pd.DataFrame, baseline: str) -> list[Row]:
         total = regret.sum(axis=1)  # seeds
         compare = label in compared
         own = rows[rows.algorithm == label]
+        at_end = own.iteration == own.iteration.max()
+        ends = own.loc[at_end, "recommended_regret"].dropna()
         texts = own.warnings.explode().dropna()
         summary.append(
             Row(
@@ -102,7 +105,7 @@ def summarise(rows: pd.DataFrame, baseline: str) -> list[Row]:
                 reward=estimate(own.groupby("seed").y.sum().tolist()),
                 last=estimate(regret.iloc[:, -LAST:].mean(axis=1).tolist()),
                 simple=estimate(regret.min(axis=1).tolist()),
-                recommended=estimate(own.recommended_regret.dropna().tolist()),
+                recommended=estimate(ends.tolist()) if len(ends) else None,
                 difference=estimate(paired[label].tolist()) if compare else None,
                 wins=int((paired[label] < 0).sum()) if compare else None,
                 pairs=len(paired[label]) if compare else None,

@@ -269,12 +269,32 @@ def test_another_config_in_the_folder_is_refused_before_anything_runs(whole: Pat
     before = sorted(whole.rglob("*"))
     for changes in (
         {"initial": 3},
-        {"iterations": 4},
         {"options": {"num_restarts": 2}},
     ):
         with pytest.raises(ConfigError, match="another run"):
             run_benchmark(replace(CONFIG, **changes), whole)
     assert sorted(whole.rglob("*")) == before
+
+
+def test_more_iterations_continue_a_shorter_run(whole: Path, tmp_path: Path):
+    short = replace(CONFIG, iterations=CONFIG.iterations - 1)
+    recommended = []
+    for config in (short, CONFIG):
+        assert run_benchmark(config, tmp_path) == {}
+        rows = stored(tmp_path, config).dropna(subset="recommended")
+        assert rows.iteration.unique().tolist() == list(
+            range(short.iterations - 1, config.iterations)
+        )
+        recommended.append(rows.groupby("iteration").size().tolist())
+    assert recommended == [[4], [4, 4]]
+    # As if it had been long from the beginning, and its first rounds are the short one.
+    keep = ["problem", "algorithm", "seed", "iteration", "x", "c", "y", "regret"]
+    long, direct = stored(tmp_path, CONFIG), stored(whole, CONFIG)
+    assert long[keep].equals(direct[keep])
+    last = CONFIG.iterations - 1
+    ends = [rows[rows.iteration == last].recommended_regret for rows in (long, direct)]
+    assert ends[0].tolist() == ends[1].tolist()
+    assert len(stored(tmp_path, short)) == 4 * short.iterations
 
 
 def test_shared_options_go_to_the_algorithms_that_have_them(whole: Path):

@@ -57,6 +57,12 @@ def test_rows_by_hand():
     # Best regrets 1 and 3; recommended, here, what was decided first.
     assert wdrbo.simple == wdrbo.recommended == Estimate(2.0, pytest.approx(1.0))
     assert wdrbo.seconds == pytest.approx(0.25)
+    # Of the longer runs that these are the first rows of, nothing is known.
+    shorter = frame[frame.iteration == 0]
+    assert [each.recommended for each in summarise(shorter, "erbo")] == 3 * [None]
+    # A run that was continued has recommended before, too.
+    both = frame.assign(recommended_regret=frame.recommended_regret.bfill())
+    assert summarise(both, "erbo")[0].recommended == wdrbo.recommended
     assert (wdrbo.fit, wdrbo.inner) == (0.25, 0.125)
     assert wdrbo.acquisition == pytest.approx(1.5 / 4 - 0.25 - 0.125)
     # Two pairs of one sign: 2 / 2^2 = .5; one pair: 1; Holm's for both.
