@@ -137,23 +137,52 @@ def regret_rows(name: str, methods: Sequence[str]) -> Row:
     return [x for method in methods for x in mean_and_error(total[method])]
 
 
-RECIPES = ("wdrbo", "erbo", "sbo_kde", "gp_ucb", "random")
+RECIPES = ("wdrbo", "erbo", "sbo_kde", "gp_ucb")
+WRONG_MODEL = (
+    "ec_gp_ucb",
+    "phased_gp_us",
+    "regret_balancing",
+    "regret_balancing, own guesses",
+)
+
+
+def one_problem(name: str, problem: str) -> pd.DataFrame:
+    """Cumulative regret and that of the recommendation: seed by method."""
+    rows = results(name)
+    rows = rows[rows["problem"] == problem]
+    of_run = rows.groupby(["seed", "algorithm"])
+    table = pd.DataFrame(
+        {"total": of_run["regret"].sum(), "last": of_run["recommended_regret"].last()}
+    )
+    return table.unstack()
 
 
 def measured() -> list[Row]:
+    portfolio = one_problem("wdrbo", "portfolio_normal")["total"]
     return [
         regret_rows("figure1", RECIPES[:2]),
-        regret_rows("portfolio_normal", RECIPES),
+        [x for method in RECIPES for x in mean_and_error(portfolio[method])],
     ]
 
 
 def measured_less_erbo() -> list[Row]:
     rows = []
-    for name in ("figure1", "portfolio_normal"):
-        total = results(name).groupby(["algorithm", "seed"])["regret"].sum()
+    for name, problem in (
+        ("figure1", "wdrbo_figure1"),
+        ("wdrbo", "portfolio_normal"),
+    ):
+        total = one_problem(name, problem)["total"]
         gain = total["wdrbo"] - total["erbo"]
         rows.append([*mean_and_error(gain), (gain < 0).sum(), len(gain)])
     return rows
+
+
+def portfolio() -> list[Row]:
+    table = one_problem("wdrbo", "portfolio_normal")
+    return [
+        [x for part in ("total", "last") for x in mean_and_error(table[part, method])]
+        for method in RECIPES
+    ]
 
 
 # The size that is quoted: decisions, contexts, outcomes, context columns.
@@ -304,7 +333,8 @@ def drift() -> list[Row]:
     robust, plain = table["`wdrbo_exact_1sd`"], table["`erbo`"]
     seeds = results_of_tournament()["seed"].nunique()
     less = [x.value for x in numbers(robust[3])]
-    return [[15, float(robust[0]), float(plain[0]), *less, seeds]]
+    other = [abs(x.value) for x in numbers(table["`drbo_mmd`"][3])]
+    return [[15, float(robust[0]), float(plain[0]), *less, seeds, *other]]
 
 
 def results_of_tournament() -> pd.DataFrame:
@@ -368,19 +398,15 @@ def certainty() -> list[Row]:
 
 
 def misspecified() -> list[Row]:
-    rows = []
-    for folder in ("misspecified", "misspecified_laptop"):
-        ratios: dict[str, Row] = {}
-        for kind in ("**waves**", "**bumps**"):
-            table = committed_table(f"{folder}/table.md", kind)
-            for error in (1, 2):  # the columns of the two errors that are not zero
-                regret = {name: numbers(table[name][error])[0].value for name in table}
-                for name in regret:
-                    ratio = regret[name] / regret["gp_ucb"]
-                    ratios.setdefault(name, []).append(ratio)
-        methods = ("ec_gp_ucb", "phased_gp_us", "regret_balancing")
-        rows.append([f(ratios[name]) for name in methods for f in (min, max)])
-    return rows
+    ratios: dict[str, Row] = {}
+    for kind in ("**waves**", "**bumps**"):
+        table = committed_table("misspecified/table.md", kind)
+        for error in (1, 2):  # the columns of the two errors that are not zero
+            regret = {name: numbers(table[name][error])[0].value for name in table}
+            for name in regret:
+                ratio = regret[name] / regret["gp_ucb"]
+                ratios.setdefault(name, []).append(ratio)
+    return [[f(ratios[name]) for name in WRONG_MODEL for f in (min, max)]]
 
 
 def constraints() -> list[Row]:
@@ -437,7 +463,7 @@ def pending() -> list[Row]:
 
 
 def bocu_long() -> list[Row]:
-    table = pd.read_csv(RESULTS / "bocu_long" / "iterations.csv")
+    table = pd.read_csv(RESULTS / "bocu_long/gp_prior_2_2/iterations.csv")
     total = table.pivot(index="decision", columns="method", values="mean")
     every = total.loc[100::100].diff().fillna(total.loc[[100]]) / 100
     return [[600, 100, *every["ts_bocu"], *every["random"]]]
@@ -450,7 +476,13 @@ def misspecified_text() -> list[Row]:
     phased = [numbers(cell)[0].value for cell in bumps["phased_gp_us"]]
     ratio = plain[2][0] / plain[0][0]
     last = [plain[2][2], plain[0][2]]
-    return [[0.3, ratio, *last, phased[0], phased[2], 0.3, 0.3]]
+    shares = [
+        numbers(own)[0].value / numbers(first)[0].value
+        for table in (waves, bumps)
+        for own, first in zip(*(table[m] for m in WRONG_MODEL[:1:-1]), strict=True)
+    ]
+    saved = [100 * (1 - max(shares)), 100 * (1 - min(shares))]
+    return [[0.3, ratio, *last, phased[0], phased[2], 0.3, 0.3, *saved]]
 
 
 def action_sets() -> list[Row]:
@@ -521,12 +553,13 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "tournament/losses.parquet, ten contexts": tournament_ten,
     _RESULTS + "*/results.parquet": measured,
     _RESULTS + "*/results.parquet, paired": measured_less_erbo,
+    _RESULTS + "wdrbo/results.parquet, portfolio_normal": portfolio,
     _RESULTS + "figure1/results.parquet": figure1,
     _RESULTS + "batches.md": batches,
     _RESULTS + "batches.md, table": batches_table,
     _RESULTS + "pending.md": pending,
-    _RESULTS + "bocu_long/iterations.csv": bocu_long,
-    _RESULTS + "misspecified*/table.md": misspecified,
+    _RESULTS + "bocu_long/gp_prior_2_2/iterations.csv": bocu_long,
+    _RESULTS + "misspecified/table.md, ratios": misspecified,
     _RESULTS + "misspecified/table.md": misspecified_text,
     _RESULTS + "action_sets/table.md": action_sets,
     _RESULTS + "search.md": search,

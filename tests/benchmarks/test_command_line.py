@@ -163,7 +163,7 @@ def test_accuracy_writes_a_table(tmp_path: Path):
 def test_list(capsys):
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
-    for name in ("portfolio_normal", "wdrbo", "figure1"):
+    for name in ("sbo_kde", "wdrbo", "figure1"):
         assert name in printed
 
 

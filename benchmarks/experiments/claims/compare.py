@@ -173,20 +173,42 @@ def difference(
     Returns:
         The comparison, its p value without a correction; None if no case counts.
     """
-    columns = {
-        name: pick.of(table)[list(laws)].sum(axis="columns")
-        for name, pick in (("second", second), ("first", first))
-    }
-    return _paired(pd.DataFrame(columns), cases)
+    frame = _frame(_columns(table, first, second, laws), cases)
+    return None if frame.empty else compare(frame, "second")["first"]
 
 
-def _paired(blocks: pd.DataFrame, cases: Cases) -> Comparison | None:
-    """Column ``first`` less ``second``."""
+def over_cases(
+    table: pd.DataFrame,
+    first: Pick,
+    second: Pick,
+    laws: Sequence[str],
+    cases: Cases = everywhere,
+) -> list[float]:
+    """The mean difference of each case, over the blocks of ``difference``."""
+    frame = _frame(_columns(table, first, second, laws), cases)
+    if frame.empty:
+        return []
+    less: Any = frame["first"] - frame["second"]
+    return less.groupby("case").mean().tolist()
+
+
+def _columns(
+    table: pd.DataFrame, first: Pick, second: Pick, laws: Sequence[str]
+) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            name: pick.of(table)[list(laws)].sum(axis="columns")
+            for name, pick in (("second", second), ("first", first))
+        }
+    )
+
+
+def _frame(blocks: pd.DataFrame, cases: Cases) -> pd.DataFrame:
+    """The blocks that both have, of the cases that count and have two seeds."""
     frame: Any = blocks.dropna()
     counts = [cases(CASES[case]) for case in frame.index.get_level_values("case")]
     frame = frame[counts]
-    frame = frame.groupby("case").filter(lambda block: len(block) > 1)
-    return None if frame.empty else compare(frame, "second")["first"]
+    return frame.groupby("case").filter(lambda block: len(block) > 1)
 
 
 def price_less_price(
@@ -206,7 +228,8 @@ def price_less_price(
             common(rule, number).of(table)["settled"] for rule in ("robust", "expected")
         ]
         columns[name] = losses[0] - losses[1]
-    return _paired(pd.DataFrame(columns), cases)
+    frame = _frame(pd.DataFrame(columns), cases)
+    return None if frame.empty else compare(frame, "second")["first"]
 
 
 def by_case(values: Any) -> float:

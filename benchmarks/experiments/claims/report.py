@@ -10,12 +10,14 @@ import pandas as pd
 from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.compare import (
     AFTER_60,
+    CLAIMS,
     OWN,
     Cases,
     Pick,
     by_case,
     common,
     difference,
+    over_cases,
     own,
     price_less_price,
     relaxed,
@@ -30,7 +32,7 @@ from benchmarks.experiments.claims.learn import CHECKPOINTS, COMMON
 from benchmarks.experiments.claims.rules import RULES
 from benchmarks.experiments.tournament.compare import Comparison
 from benchmarks.run.report import Report, Table
-from benchmarks.run.statistics import holm
+from benchmarks.run.statistics import holm, wilcoxon
 
 _GROUPS: Mapping[str, Cases] = {"with tension": tense, "without": relaxed}
 _METHOD = {COMMON: "`random`", "erbo, botorch": "`erbo` with botorch"}
@@ -42,6 +44,8 @@ def make_report(table: pd.DataFrame) -> Report:
         _ABOUT,
         "## The claims",
         _claims(table),
+        _CASES,
+        _claims_by_case(table),
         "## What robustness is worth to somebody who knows the function",
         _KNOWN,
         _known(table),
@@ -67,13 +71,18 @@ best fixed decision of a law, 100: a blind guess). Differences are paired by blo
 first less the second, so that negative is better; mean ± standard error over the seeds
 within cases, each case counting the same."""
 
+_CASES = """The blocks of a case have one function in common, so a p over blocks is
+about these cases. Over the means of the cases, which is about other functions of their
+kind and was not written down before:"""
+
 _KNOWN = """*Gain*: what the robust decision (a ball of one standard deviation) loses
 less than the plain one if the mean moves badly by two; *price*: what it loses more if
 nothing shifts. By dense lists of decisions and contexts, without any model; of random
 functions the mean over the seeds."""
 
 _RULES = """The first row has losses, the others differences to it, with the p value of
-Wilcoxon's test after Holm's correction for the rows of a column."""
+Wilcoxon's test after Holm's correction for the rows of a column. The test is about the
+ranks of the blocks: a case with large differences moves a mean and hardly a p."""
 
 _OWN = """Each method asks for its own decisions after five random ones; `random` goes
 on with random ones, and recommends as `erbo` does. The first row has losses, the others
@@ -99,6 +108,20 @@ def _claims(table: pd.DataFrame) -> Table:
     head = ["", "claim", "blocks", "difference", "p", "Holm", "verdict"]
     head += ["would show it, if it is as large"]
     return Table(head, rows, left=2)
+
+
+def _claims_by_case(table: pd.DataFrame) -> str:
+    lines = []
+    for number, claim in enumerate(CLAIMS, start=1):
+        pair = claim.first, claim.second
+        means = over_cases(table, *pair, claim.laws, claim.cases)
+        if means:
+            lower = sum(mean < 0 for mean in means)
+            lines.append(
+                f"- {number}: lower on {lower} of {len(means)} cases, p "
+                f"{_p(wilcoxon(means))}"
+            )
+    return "\n".join(lines)
 
 
 def _known(table: pd.DataFrame) -> Table:

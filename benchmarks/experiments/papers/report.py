@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from benchmarks.experiments.commits import commits_table
 from benchmarks.experiments.papers.bandits import claims_of_bocu, claims_of_misspecified
-from benchmarks.experiments.papers.edrbo import claims_of_edrbo, values_table
+from benchmarks.experiments.papers.edrbo import claims_of_edrbo, values_tables
 from benchmarks.experiments.papers.judge import RESULTS
 from benchmarks.experiments.papers.sbo_kde import claims_of_sbo_kde
 from benchmarks.experiments.papers.wdrbo import claims_of_wdrbo
 from benchmarks.run.report import Report, Table
 
-_ABOUT = """`python -m benchmarks papers` writes this page from the files that it names.
-The verdict is by rule: *holds* or *does not hold* needs p < .05 (Wilcoxon's test,
-two-sided, not corrected), all else *cannot be decided*. Where a claim is about several
-problems, a block is a problem and a seed, and what is compared in it are the methods'
-ranks by cumulative regret (1 is best). Two seeds of a problem are not two problems, so
-a p of few seeds flatters. Fewer than six blocks cannot give p < .05. A verdict is about
-the runs that are *finished*, which are shorter than the papers'."""
+_ABOUT = """`python -m benchmarks papers` writes this page from the files that it
+names. The verdict is by rule: *holds* or *does not hold* needs p < .05 (Wilcoxon's
+test, two-sided), all else *cannot be decided*. A claim that several methods are
+before several others is tested pair by pair, and one about each problem problem by
+problem, both with Holm's correction. Where several problems are taken together, a
+block is a problem and a seed, and what is compared in it are the methods' ranks by
+cumulative regret (1 is best): two seeds of a problem are not two problems, so such a
+p flatters. Fewer than six blocks cannot give p < .05. Bounds, costs and what is said
+of *always* are judged by the numbers alone, without a p. A bare number is no
+verdict: nothing is tested there. Claims of different rows are not corrected for each
+other. A verdict is about the runs that are *finished*; some are shorter than the
+papers', and of some papers the text does not tell the size."""
 
 
 def make_report() -> Report:
@@ -43,6 +48,6 @@ def make_report() -> Report:
         blocks,
         texts={
             "commits.md": f"{commits_table(RESULTS)}\n",
-            "edrbo_values.md": f"{values_table()}\n",
+            "edrbo_values.md": f"{values_tables()}\n",
         },
     )

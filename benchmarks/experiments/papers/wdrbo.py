@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.experiments.bounds import wdrbo as theory
 from benchmarks.experiments.papers.judge import (
     MMD,
+    SPEED,
+    SPEED_TABLE,
     Claim,
     before,
+    by_problem,
+    cells_of,
+    each_pair,
     means_of,
-    ranks_of,
     rounds_of,
+    scores_of,
     size_of,
     verdict,
 )
@@ -23,10 +29,6 @@ def claims_of_wdrbo() -> Iterator[Claim]:
     rows = rounds_of("figure1")
     total: Any = rows.groupby(["seed", "algorithm"])["regret"].sum().unstack()
     less = (total["wdrbo"] - total["erbo"]).tolist()
-    half = rows["iteration"].max() // 2
-    late: Any = rows[rows["iteration"] > half].groupby("algorithm")["regret"].mean()
-    early: Any = rows[rows["iteration"] <= half].groupby("algorithm")["regret"].mean()
-    ratio = late / early
     size = f"{len(less)} seeds, {rows['iteration'].max() + 1} rounds"
     yield Claim(
         "Figure 1: less cumulative regret than ERBO where the reference is wrong",
@@ -38,17 +40,26 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         size_of(size, "100 rounds, seeds not told"),
         "figure1/results.parquet",
     )
+    of_quarter: Any = rows.groupby(
+        ["algorithm", 4 * rows["iteration"] // (rows["iteration"].max() + 1)]
+    )["regret"].mean()
+    ratio = {m: of_quarter[m, 3] / of_quarter[m, 2] for m in ("wdrbo", "erbo")}
     yield Claim(
         "Figure 1: linear growth, since the radius is constant",
-        "holds" if ratio.min() > 0.5 else "does not hold",
-        f"regret a round in the second half: {late['wdrbo']:.3f} (WDRBO), "
-        f"{late['erbo']:.3f} (ERBO), {ratio['wdrbo']:.2f} and "
-        f"{ratio['erbo']:.2f} of that in the first (1: linear)",
-        "neither method learns the true law in the general setting",
+        f"last quarter by the third: {ratio['wdrbo']:.2f} (WDRBO), "
+        f"{ratio['erbo']:.2f} (ERBO); linear has 1",
+        "regret a round, quarter by quarter: "
+        + "; ".join(
+            f"{m} " + ", ".join(f"{x:.3f}" for x in of_quarter[m])
+            for m in ("wdrbo", "erbo")
+        ),
+        "a number and no verdict: no test shows that something is linear",
         size_of(size, "100 rounds, seeds not told"),
         "figure1/results.parquet",
     )
-    ranks, size = ranks_of("wdrbo")
+    scores: Any
+    scores, size = scores_of("wdrbo")
+    ranks = scores.rank(axis="columns")
     finished = size_of(f"{size}, 8 problems", "15 seeds, 100 rounds")
     bad = (*MMD, "stable_opt")
     for names, words in (
@@ -59,19 +70,23 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         ),
         (["wdrbo"], "WDRBO does well: before the same three"),
     ):
+        found, missing = each_pair(ranks, names, bad)
         yield Claim(
             words,
-            verdict(before(ranks, names, bad).tolist()),
-            "mean ranks " + means_of(ranks, *names, *bad),
-            "the MMD radius is above one for 17 rounds, in which they guard against "
-            "every law, and shrinks slowly",
+            found,
+            "mean ranks " + means_of(ranks, *names, *bad) + f"; {missing}",
+            "the MMD radius is above one while at most 17 contexts are known: they "
+            "guard against every law until then, and it shrinks slowly",
             finished,
             "wdrbo/results.parquet",
         )
     yield Claim(
-        "WDRBO is not behind ERBO (both *compelling*)",
+        "Not in the text, which calls both *compelling*: WDRBO is not behind ERBO",
         verdict(before(ranks, ["wdrbo"], ["erbo"]).tolist()),
-        "mean ranks " + means_of(ranks, "wdrbo", "erbo", "gp_ucb"),
+        "mean ranks "
+        + means_of(ranks, "wdrbo", "erbo", "gp_ucb")
+        + "; regret, problem by problem: "
+        + by_problem(scores["wdrbo"] - scores["erbo"]),
         "where nothing shifts a radius has a price and no use; in EDRBO's published "
         "runs, too, WDRBO has more regret than ERBO on eight of nine problems. Their "
         "code lacks the gradient of L and stops near ERBO; by itself that slip changes "
@@ -79,13 +94,14 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         finished,
         "wdrbo/results.parquet",
     )
+    two = ("wdrbo", "erbo")
+    found, missing = each_pair(ranks, two, ["stable_opt"])
     yield Claim(
-        "StableOpt is not competitive",
-        verdict([-d for d in before(ranks, ["stable_opt"], ["wdrbo", "erbo"])]),
-        "mean ranks " + means_of(ranks, "stable_opt", "wdrbo", "erbo"),
-        "their interval is [m - 3 s, m - s]; with that slip switched on StableOpt is "
-        f"last on the newsvendor here: {_slip('newsvendor')}, Branin "
-        f"{_slip('branin_2_2')}",
+        "StableOpt is not competitive: WDRBO and ERBO are before it",
+        found,
+        f"mean ranks {means_of(ranks, 'stable_opt', *two)}; {missing}",
+        "their interval is [m - 3 s, m - s]; what that slip alone changes stands "
+        "below, with EDRBO's",
         finished,
         "wdrbo/results.parquet",
     )
@@ -96,21 +112,60 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         .median()
         .unstack()
     )
-    dearer = seconds["wdrbo"] / seconds["erbo"]
+    ratios: Any = seconds["wdrbo"] / seconds["erbo"]
+    dearer = ratios.groupby("problem").median()
+    speed = {m: float(cells[2]) for m, cells in cells_of(SPEED, SPEED_TABLE).items()}
     yield Claim(
         "Tables 1, 2: at a cost near ERBO's (1.0 and 1.2 times)",
         "holds" if dearer.max() < 1.25 else "does not hold",
-        f"{dearer.min():.1f} to {dearer.max():.1f} times an ask of ERBO, with the fit",
-        "L is searched to its maximum with its gradient; busy machine",
+        "an ask with its fit, median over seeds of the ratio: "
+        + ", ".join(f"{name} {ratio:.1f}" for name, ratio in dearer.items())
+        + f"; in processor time on Ackley 2+1 {speed['wdrbo'] / speed['erbo']:.2f} "
+        f"(`{SPEED}`)",
+        "L is searched to its maximum with its gradient, which costs more with two "
+        "contexts. *Holds*: below 1.25 on both",
         size_of(size, "100 rounds"),
         "wdrbo/results.parquet",
     )
+    yield from _claims_of_theorems()
 
 
-def _slip(problem: str) -> str:
-    """What StableOpt's shifted interval adds to its regret, paired."""
-    rows = rounds_of("ablations")
-    rows = rows[rows["problem"] == problem]
-    total: Any = rows.groupby(["seed", "algorithm"])["regret"].sum().unstack()
-    found = estimate((total["stable_opt_shifted"] - total["stable_opt"]).tolist())
-    return f"+{found}"
+def _claims_of_theorems() -> Iterator[Claim]:
+    """Whether the bounds hold where all is known that they ask for."""
+    cases = theory.found(rounds_of("bounds"))
+    seeds, rounds = next(iter(cases.values())).regret.shape
+    size = f"{seeds} seeds, {rounds} rounds"
+    above = {case: (each.regret > each.theorem_4).sum() for case, each in cases.items()}
+    yield Claim(
+        "Theorem 4 bounds the regret of each round, with probability .9",
+        "holds" if not any(above.values()) else "see the numbers",
+        "rounds above the bound, of all runs: "
+        + "; ".join(
+            f"{case}: {number} of {seeds * rounds}" for case, number in above.items()
+        )
+        + ". Mean regret and bound of the last round: "
+        + "; ".join(
+            f"{each.regret[:, -1].mean():.2f} and {each.theorem_4[:, -1].mean():.2f}"
+            for each in cases.values()
+        ),
+        "where the reference is wrong, twice the radius times the slope remains",
+        size,
+        "bounds/table.md",
+    )
+    broken = any(
+        (each.regret.cumsum(-1) > each.theorem_5).any() for each in cases.values()
+    )
+    yield Claim(
+        "Theorem 5 bounds the cumulative regret, with probability .8",
+        "does not hold" if broken else "holds",
+        f"regret and bound after {rounds} rounds: "
+        + "; ".join(
+            f"{case}: {each.regret.sum(-1).mean():.0f} and "
+            f"{each.theorem_5[:, -1].mean():.0f}"
+            for case, each in cases.items()
+        ),
+        "as its proof has it; the main text's (15) has T on one term only. Theorems 8 "
+        "and 9 are not computable: their covering constant is not given",
+        size,
+        "bounds/table.md",
+    )

@@ -122,7 +122,7 @@ def test_committed_configs_name_algorithms_that_exist(path: Path, as_before: Non
                 assert recipe.name == algorithm.name
 
 
-@pytest.mark.parametrize("name", ["wdrbo", "portfolio_papers"])
+@pytest.mark.parametrize("name", ["wdrbo", "edrbo"])
 def test_configs_of_wdrbo_have_the_radius_and_the_beta_of_its_experiments(name: str):
     """They are .3 / sqrt(t) and 1.5^2; the radius that the recipe has is another."""
     problem = make_problem(NEWSVENDOR)
