@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.run.config import (
     CONFIGS,
@@ -20,6 +21,12 @@ from benchmarks.run.config import (
     from_dict,
     from_toml,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from benchmarks.run.engine import Task
+    from benchmarks.run.report import Report
 
 LOCAL = Path(__file__).parent / "results-local"
 RESULTS = Path(__file__).parent / "results"
@@ -253,42 +260,21 @@ def bocu(options: argparse.Namespace) -> int:
 
 
 def misspecified(options: argparse.Namespace) -> int:
-    from benchmarks.experiments.misspecified import run_misspecified
+    from benchmarks.experiments.misspecified import report, tasks
 
-    seeds, iterations = _seeds_and_iterations(options, MISSPECIFIED_SIZES)
-    out = LOCAL / "misspecified" / options.size if options.out is None else options.out
-    return run_misspecified(
-        sweep_folder(out, options),
-        seeds=seeds,
-        iterations=iterations,
-        workers=options.workers,
-    )
+    return _seed_by_seed("misspecified", tasks, report, MISSPECIFIED_SIZES, options)
 
 
 def bounds(options: argparse.Namespace) -> int:
-    from benchmarks.experiments.bounds import run_bounds
+    from benchmarks.experiments.bounds import report, tasks
 
-    seeds, iterations = _seeds_and_iterations(options, BOUNDS_SIZES)
-    out = LOCAL / "bounds" / options.size if options.out is None else options.out
-    return run_bounds(
-        sweep_folder(out, options),
-        seeds=seeds,
-        iterations=iterations,
-        workers=options.workers,
-    )
+    return _seed_by_seed("bounds", tasks, report, BOUNDS_SIZES, options)
 
 
 def action_sets(options: argparse.Namespace) -> int:
-    from benchmarks.experiments.action_sets import run_action_sets
+    from benchmarks.experiments.action_sets import report, tasks
 
-    seeds, rounds = _seeds_and_iterations(options, ACTION_SETS_SIZES)
-    out = LOCAL / "action_sets" / options.size if options.out is None else options.out
-    return run_action_sets(
-        sweep_folder(out, options),
-        seeds=seeds,
-        rounds=rounds,
-        workers=options.workers,
-    )
+    return _seed_by_seed("action_sets", tasks, report, ACTION_SETS_SIZES, options)
 
 
 def tournament(options: argparse.Namespace) -> int:
@@ -375,6 +361,28 @@ def calibration(options: argparse.Namespace) -> int:
     if options.random_rows:
         return measure_intervals(**about)
     return calibrate(**about, first_seed=options.first_seed)
+
+
+def _seed_by_seed(
+    name: str,
+    tasks: Callable[[int, int], Sequence[Task]],
+    report: Callable[[pd.DataFrame], Report],
+    sizes: Mapping[str, tuple[int, int]],
+    options: argparse.Namespace,
+) -> int:
+    """Run an experiment that is a list of runs for each seed."""
+    from benchmarks.run.display import run_seeds
+
+    seeds, iterations = _seeds_and_iterations(options, sizes)
+    out = LOCAL / name / options.size if options.out is None else options.out
+    return run_seeds(
+        tasks,
+        report,
+        sweep_folder(out, options),
+        seeds=seeds,
+        iterations=iterations,
+        workers=options.workers,
+    )
 
 
 def _seeds_and_iterations(

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -31,8 +30,6 @@ from benchmarks.experiments.misspecified import (
 )
 from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
-from benchmarks.run.config import check_counts
-from benchmarks.run.display import run_experiment
 from benchmarks.run.report import Report, Table
 from benchmarks.run.storage import Row, RunKey, runs_of
 from botorch_drbo.problem import History, SearchSpace
@@ -176,24 +173,14 @@ class Task:
             yield row | {"regret": regret.item()}
 
 
-def run_action_sets(out: Path, *, seeds: int, rounds: int, workers: int = 1) -> int:
-    """Run what is not there yet, then report on it.
-
-    Returns:
-        The exit status: 1 if a run failed.
-
-    Raises:
-        ConfigError: A count that is not positive.
-    """
-    check_counts(seeds=seeds, iterations=rounds)
-    tasks = [
+def tasks(seed: int, rounds: int) -> list[Task]:
+    """The runs of a seed."""
+    return [
         Task.of(method, kind, epsilon, seed, rounds)
-        for seed in range(seeds)
         for kind in KINDS
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    return run_experiment(tasks, report, out / "table.md", out=out, workers=workers)
 
 
 def report(rows: pd.DataFrame) -> Report:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import pandas as pd
@@ -21,8 +20,6 @@ from torch import Tensor
 from benchmarks.experiments.decisions import decisions
 from benchmarks.problems import MisspecifiedFunction
 from benchmarks.problems.misspecified import Perturbation
-from benchmarks.run.config import check_counts
-from benchmarks.run.display import run_experiment
 from benchmarks.run.pictures import Panel, panel_figure
 from benchmarks.run.report import Report, Table, estimate
 from benchmarks.run.storage import Row, RunKey, runs_of
@@ -176,30 +173,14 @@ def grid() -> Tensor:
     return torch.cartesian_prod(side, side)
 
 
-def run_misspecified(
-    out: Path,
-    *,
-    seeds: int,
-    iterations: int,
-    workers: int = 1,
-) -> int:
-    """Run what is not there yet, then report on it.
-
-    Returns:
-        The exit status: 1 if a run failed.
-
-    Raises:
-        ConfigError: A count that is not positive.
-    """
-    check_counts(seeds=seeds, iterations=iterations)
-    tasks = [
-        Task.of(method, kind, epsilon, seed, iterations)
-        for seed in range(seeds)
+def tasks(seed: int, rounds: int) -> list[Task]:
+    """The runs of a seed."""
+    return [
+        Task.of(method, kind, epsilon, seed, rounds)
         for kind in KINDS
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    return run_experiment(tasks, report, out / "table.md", out=out, workers=workers)
 
 
 Found = Mapping[tuple[Perturbation, float], Mapping[str, Tensor]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.run.config import BenchmarkConfig, ConfigError
+from benchmarks.run.config import BenchmarkConfig, ConfigError, check_counts
 from benchmarks.run.engine import Finished, Task, run_tasks
 from benchmarks.run.page import SUMMARY, make_report
 from benchmarks.run.parallel import in_parallel
@@ -62,6 +62,36 @@ def run_config(
         collect(config, out)
         show(make_report([out]), out / SUMMARY, console)
     return report_failures(failures)
+
+
+def run_seeds(
+    tasks: Callable[[int, int], Sequence[Task]],
+    report: Callable[[pd.DataFrame], Report],
+    out: Path,
+    *,
+    seeds: int,
+    iterations: int,
+    workers: int = 1,
+) -> int:
+    """Run what is not there yet, seed by seed, then report on it in ``table.md``.
+
+    Args:
+        tasks: The runs of a seed, given it and how many rounds they have.
+        report: What is made of their rows.
+        out: The results folder.
+        seeds: How many, from 0 on.
+        iterations: The rounds of a run.
+        workers: Processes, each on one thread.
+
+    Returns:
+        The exit status: 1 if a run failed.
+
+    Raises:
+        ConfigError: A count that is not positive.
+    """
+    check_counts(seeds=seeds, iterations=iterations)
+    every = [task for seed in range(seeds) for task in tasks(seed, iterations)]
+    return run_experiment(every, report, out / "table.md", out=out, workers=workers)
 
 
 def run_experiment(

@@ -7,35 +7,16 @@ model (Theorem 1 of the third paper), and WDRBO with a reference that is wrong (
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from benchmarks.experiments.bounds import ec_gp_ucb, wdrbo
-from benchmarks.run.config import check_counts
-from benchmarks.run.display import run_experiment
+from benchmarks.run.engine import Task
 from benchmarks.run.report import Report
 
 
-def run_bounds(out: Path, *, seeds: int, iterations: int, workers: int = 1) -> int:
-    """Run what is not there yet, then report on it.
-
-    Returns:
-        The exit status: 1 if a run failed.
-
-    Raises:
-        ConfigError: A count that is not positive.
-    """
-    check_counts(seeds=seeds, iterations=iterations)
-    tasks = [
-        task
-        for seed in range(seeds)
-        for task in (
-            *ec_gp_ucb.tasks(seed, iterations),
-            *wdrbo.tasks(seed, iterations),
-        )
-    ]
-    return run_experiment(tasks, report, out / "table.md", out=out, workers=workers)
+def tasks(seed: int, rounds: int) -> list[Task]:
+    """The runs of a seed."""
+    return [*ec_gp_ucb.tasks(seed, rounds), *wdrbo.tasks(seed, rounds)]
 
 
 def report(rows: pd.DataFrame) -> Report:

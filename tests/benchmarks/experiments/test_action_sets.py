@@ -8,10 +8,8 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.experiments import action_sets
 from benchmarks.experiments.action_sets import METHODS, NUM_DESIGN, Task
 from benchmarks.experiments.misspecified import collect
-from benchmarks.run.config import ConfigError
 from benchmarks.run.engine import make_run
 from benchmarks.run.storage import load
 
@@ -67,8 +65,3 @@ def test_command_reports_regrets_and_plays(tmp_path: Path) -> None:
     text = (tmp_path / "table.md").read_text()
     assert "| own guesses | waves | 0.3: 20%, 0.1: 20%, 0.03: 20%, 0: 40% |" in text
     assert (tmp_path / "regret.png").stat().st_size > 1000
-
-
-def test_counts_must_be_positive(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="iterations"):
-        action_sets.run_action_sets(tmp_path, seeds=1, rounds=0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 import torch
-from scipy.stats import wasserstein_distance
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import RBFKernel
+from gpytorch.means import ZeroMean
 
 from benchmarks.__main__ import main
 from benchmarks.experiments.bounds import ec_gp_ucb, wdrbo
@@ -19,8 +22,10 @@ from benchmarks.experiments.bounds.wdrbo import (
     law,
     line,
 )
+from benchmarks.experiments.misspecified import LENGTHSCALE, NOISE, NORM
 from benchmarks.run.engine import make_run
 from benchmarks.run.storage import load
+from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History
 
 CASES = list(TRUE_LAWS)
@@ -52,11 +57,58 @@ def test_decisions_of_wdrbo_maximise_its_formula(
         assert row["radius"] == radius
 
 
-def test_distance_between_the_laws_is_scipys():
-    side = line().squeeze(-1).numpy()
-    p, q = law((0.5, 0.1)), law((0.6, 0.2))
-    assert p.sum().item() == pytest.approx(1.0)
-    assert distance(p, q) == pytest.approx(wasserstein_distance(side, side, p, q))
+@pytest.mark.parametrize("case", CASES)
+def test_terms_of_theorem_4_are_those_of_the_library(
+    case: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Posterior by BoTorch with lambda for noise, expectations by hand."""
+    seen: list[History] = []
+
+    def remember(X: torch.Tensor, C: torch.Tensor, Y: torch.Tensor, **rest: object):
+        seen.append(History(X=X, C=C, Y=Y, contexts=C))
+        return seen[-1]
+
+    monkeypatch.setattr(wdrbo, "History", remember)
+    task, side, truth = Task(case, 2, 3), line(), law(TRUE_LAWS[case])
+    grid = torch.cartesian_prod(side.squeeze(-1), side.squeeze(-1))
+    outcomes = task.function().evaluate(grid[:, :1], grid[:, 1:])
+    values = outcomes.reshape(wdrbo.SIDE, wdrbo.SIDE) @ truth
+    for row, history in zip(make_run(task).rows, seen, strict=True):
+        Z = torch.cat([history.X, history.C], dim=-1)
+        model = SingleTaskGP(
+            Z,
+            history.Y,
+            train_Yvar=torch.full_like(history.Y, wdrbo.RATIO),
+            covar_module=RBFKernel().double(),
+            mean_module=ZeroMean(),
+            outcome_transform=None,
+        )
+        model.covar_module.lengthscale = LENGTHSCALE
+        width = ConfidenceWidth(NORM, wdrbo.DELTA, noise_std=NOISE).width(model)
+        x = side[row["position"]].expand(wdrbo.SIDE, 1)
+        with torch.no_grad():
+            deviation = model.posterior(torch.cat([x, side], -1)).variance.sqrt()
+        expected = (width * (deviation.squeeze(-1) @ truth)).item()
+        assert row["mean_width"] == pytest.approx(expected, rel=1e-6)
+        assert row["regret"] == pytest.approx(
+            (values.max() - values[row["position"]]).item(), abs=1e-12
+        )
+        bound = UpperBound.of(Z, history.Y)
+        assert row["lipschitz"] == bound.slope(side[values.argmax()])
+
+
+def test_theorem_5_by_hand():
+    """Two rounds: 4 beta sqrt(T (2 gain + 4 ln(6 / delta))) + the sum of 2 eps L."""
+    radius, slope = torch.tensor([0.1, 0.1]).double(), torch.tensor([2.0, 3.0]).double()
+    gains = wdrbo.largest_gains(2)
+    # At least the greedy gain of six inputs apart, and at most six times that of one.
+    assert 0.5 * 5 * math.log(2) < gains[0] < gains[1]
+    assert gains[1] <= 6 * 0.5 * math.log(2) / (1 - math.exp(-1)) + 1e-9
+    beta = NOISE * (2 * (gains + math.log(10))).sqrt() + NORM  # lambda and R: 1 and .1
+    rounds = torch.tensor([1.0, 2.0]).double()
+    learning = 4 * beta * (rounds * (2 * gains + 4 * math.log(60))).sqrt()
+    expected = learning + torch.tensor([0.4, 1.0]).double()
+    assert torch.allclose(wdrbo.theorem_5(radius, slope), expected)
 
 
 def test_slope_of_the_bound_is_that_of_finite_differences():

@@ -11,6 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.experiments import misspecified
 from benchmarks.experiments.misspecified import EPSILONS, METHODS, Task
 from benchmarks.run.config import ConfigError
+from benchmarks.run.display import run_seeds
 from benchmarks.run.engine import make_run
 from benchmarks.run.storage import load
 
@@ -79,6 +80,13 @@ def test_command_reports_regrets(tmp_path: Path):
     assert (tmp_path / "regret.png").stat().st_size > 1000
 
 
-def test_counts_must_be_positive(tmp_path: Path):
-    with pytest.raises(ConfigError, match="seeds"):
-        misspecified.run_misspecified(tmp_path, seeds=0, iterations=1)
+@pytest.mark.parametrize(("seeds", "iterations"), [(0, 1), (1, 0)])
+def test_counts_must_be_positive(tmp_path: Path, seeds: int, iterations: int):
+    with pytest.raises(ConfigError, match="iterations" if seeds else "seeds"):
+        run_seeds(
+            misspecified.tasks,
+            misspecified.report,
+            tmp_path,
+            seeds=seeds,
+            iterations=iterations,
+        )

@@ -75,6 +75,30 @@ def test_values_of_edrbo_by_hand():
     assert len(both) in (8, 9) and f"hartmann_5_1 {found:.2f}," in page
 
 
+def test_slip_of_stable_opt_by_hand():
+    """In how many runs it has more regret, and where it is nearer to theirs."""
+    study, slips = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_slips"))
+    plain = study[(study.algorithm == "stable_opt") & (study.iteration < 25)]
+    shifted = slips[slips.algorithm == "stable_opt_shifted"]
+    totals = [
+        rows.groupby(["problem", "seed"]).regret.sum() for rows in (plain, shifted)
+    ]
+    fewer = (totals[0] < totals[1].loc[totals[0].index]).sum()
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    line = f"lower than `stable_opt_shifted` in {fewer} of {len(totals[0])} runs"
+    assert line in page
+    theirs = parts_of_runs()[0].theirs
+    gaps = [rows.groupby("problem").expected.mean() for rows in (plain, shifted)]
+    same = [p for p in gaps[0].index if p not in ("six_hump_camel", "three_hump_camel")]
+    nearer = sum(
+        abs(gaps[1][p] - theirs[p, "stable_opt"])
+        < abs(gaps[0][p] - theirs[p, "stable_opt"])
+        for p in same
+    )
+    row = next(each for each in page.splitlines() if line in each)
+    assert f"nearer to theirs on {nearer} of {len(same)} problems" in row
+
+
 @pytest.mark.parametrize("sizes", [("3 seeds, 30",), ("3 seeds, 30", "10 seeds, 100")])
 def test_sizes_of_bocu_are_those_of_its_tables(tmp_path: Path, sizes: tuple[str, ...]):
     folders = [tmp_path / name for name in ("one", "two", "three")]
