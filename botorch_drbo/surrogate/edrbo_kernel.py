@@ -33,6 +33,7 @@ KERNELS: dict[str, Correlation] = {
 }
 _NOISE = LogNormal(-4.0, 1.0)
 _LEAST_NOISE, _FIRST_NOISE = 1e-4, math.exp(-5.0)  # the prior's mode
+_LEAST_RANGE = 1e-8
 _STEPS = 110
 _MEMORY, _DECAY = 0.999, 1e-2  # of AdamW: of squared slopes, of the weights
 _RELATIVE_GAIN = 1e-5  # of a moving average of the loss: less is the end
@@ -43,10 +44,10 @@ _RELATIVE_GAIN = 1e-5  # of a moving average of the loss: less is the end
 class EdrboKernel(Surrogate):
     r"""The models of EDRBO: mean zero, variance one, few fitting steps.
 
-    Only the noise has a prior. Lengthscales start at ``ln 2`` of a side of the box and
-    stay short, because 110 steps of AdamW with a cyclic learning rate between 1e-4 and
-    1e-2 cannot change them much. This follows the public code of [Ramazyan2026edrbo]_,
-    except that inputs are scaled by the box and not by their own range.
+    Only the noise has a prior. Lengthscales start at ``ln 2`` of the range in which an
+    input has been observed, and stay short, because 110 steps of AdamW with a cyclic
+    learning rate between 1e-4 and 1e-2 cannot change them much. This follows the public
+    code of [Ramazyan2026edrbo]_. An input with only one value counts by its box.
 
     Args:
         kernel: "rbf", "rational_quadratic", "matern32" or "matern52", radial.
@@ -82,6 +83,8 @@ class EdrboKernel(Surrogate):
         posterior = LogPosterior(family, data)
         learns_noise, t = data.Yvar is None, len(data.outcomes)
         count = posterior.size - learns_noise  # of lengthscales and shapes
+        units = np.ones(posterior.size)
+        units[: data.num_columns] = _ranges(data)
 
         def positive(steps: np.ndarray) -> np.ndarray:
             """The softplus of all but the noise variance."""
@@ -90,7 +93,7 @@ class EdrboKernel(Surrogate):
 
         def loss(steps: np.ndarray) -> tuple[float, np.ndarray]:
             values = positive(steps)
-            found = posterior(np.log(values))
+            found = posterior(np.log(units * values))
             gradient = -found.gradient / values / t
             gradient[:count] /= 1.0 + np.exp(-steps[:count])
             return -found.log_density / t, gradient
@@ -98,7 +101,14 @@ class EdrboKernel(Surrogate):
         first = np.append(np.zeros(count), [_FIRST_NOISE] * learns_noise)
         least = np.append(np.full(count, -np.inf), [_LEAST_NOISE] * learns_noise)
         fitted = positive(_adamw(loss, first, least))
-        return model_with(data, posterior, np.log(fitted))
+        return model_with(data, posterior, np.log(units * fitted))
+
+
+def _ranges(data: ModelData) -> np.ndarray:
+    """The largest difference of two inputs, a share of the box; one where none is."""
+    squared = data.squared_differences.numpy()
+    ranges = np.sqrt(squared.max(axis=1, initial=0.0))
+    return np.where(ranges < _LEAST_RANGE, 1.0, ranges)
 
 
 def _adamw(

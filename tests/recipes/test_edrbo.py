@@ -94,7 +94,7 @@ def test_values_are_those_of_botorchs_models(penalty_over: str) -> None:
     with torch.no_grad():
         found = acqf(LISTED.unsqueeze(1))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    assert apart.max() > 2 * apart.min()
+    assert apart.max() > 1.2 * apart.min()
 
 
 def test_the_decision_is_the_best_by_the_formula() -> None:

@@ -159,41 +159,6 @@ def test_beyond_eight_variables_lengthscales_grow_with_their_number() -> None:
     assert modes[1] == pytest.approx(np.log(1.0), abs=0.01)  # .5 sqrt(16 / 4)
 
 
-def test_kernels_are_the_four_of_the_paper_fitted_by_its_own_code() -> None:
-    """Oracle: BoTorch models and BoTorch's Adam loop, as in the paper's repository."""
-    from botorch.optim.fit import fit_gpytorch_mll_torch
-    from gpytorch.kernels import MaternKernel, RBFKernel, RQKernel
-    from gpytorch.means import ZeroMean
-    from gpytorch.mlls import ExactMarginalLogLikelihood
-    from torch.optim import AdamW
-    from torch.optim.lr_scheduler import CyclicLR
-
-    observed = data()
-    members = members_of(SURROGATES["kernels"].fit(observed))
-    kernels = [RBFKernel, RQKernel, MaternKernel, MaternKernel]
-    options = [{}, {}, {"nu": 1.5}, {"nu": 2.5}]
-    for member, kernel, more in zip(members, kernels, options, strict=True):
-        theirs = SingleTaskGP(
-            observed.inputs,
-            observed.outcomes,
-            mean_module=ZeroMean(),
-            covar_module=kernel(ard_num_dims=3, **more),
-        ).double()
-        mll = ExactMarginalLogLikelihood(theirs.likelihood, theirs).double()
-        optimizer = AdamW(theirs.parameters(), lr=1e-2)
-        scheduler = CyclicLR(
-            optimizer, base_lr=1e-4, max_lr=1e-2, step_size_up=10, step_size_down=20
-        )
-        fit_gpytorch_mll_torch(
-            mll, step_limit=110, optimizer=optimizer, scheduler=scheduler
-        )
-        wanted = theirs.covar_module.lengthscale
-        assert torch.allclose(member.covar_module.lengthscale, wanted, rtol=1e-4)
-        assert torch.allclose(
-            member.likelihood.noise, theirs.likelihood.noise, rtol=1e-4
-        )
-
-
 def test_an_ensemble_is_of_the_members_that_were_named() -> None:
     both = EnsembleOf(["botorch", GaussianProcess("rbf")])
     model = both.fit(data())
