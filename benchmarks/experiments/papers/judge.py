@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from benchmarks.run.storage import load
 RESULTS = Path(__file__).parents[2] / "results"
 MMD = ("drbo_mmd", "drbo_mmd_minimax")
 LEVEL = 0.05
+DEFAULT = "_ensemble"
+"""Ends the name of a method with this library's default model."""
 SPEED, SPEED_TABLE = "iteration_speed.md", "### Whole iterations"
 
 
@@ -186,9 +188,34 @@ def rounds_of(name: str) -> Any:
 
 
 def ranks_of(name: str, problems: Sequence[str] = ()) -> tuple[pd.DataFrame, str]:
-    """Ranks by problem and seed, and the size of what was run."""
+    """Ranks of the paper's methods by problem and seed, and the size of the runs."""
     scores, size = scores_of(name, problems)
-    return scores.rank(axis="columns"), size
+    own = [method for method in scores.columns if not method.endswith(DEFAULT)]
+    return scores[own].rank(axis="columns"), size
+
+
+def with_our_default(name: str, method: str, paper: str) -> Iterator[Claim]:
+    """A method with this library's default model against itself with the paper's.
+
+    Args:
+        name: Of the results.
+        method: That has a column of either kind, if the former has been run.
+        paper: The size that the paper states.
+    """
+    scores, size = scores_of(name)
+    if f"{method}{DEFAULT}" not in scores:
+        return
+    difference: Any = (scores[f"{method}{DEFAULT}"] - scores[method]).dropna()
+    yield Claim(
+        f"Not in the text: `{method}` has less regret with this library's default "
+        "model",
+        verdict(difference.tolist()),
+        f"lower in {(difference < 0).sum()} of {len(difference)} runs; problem by "
+        f"problem: {by_problem(difference)}",
+        "an ensemble of four in place of one model of BoTorch",
+        size_of(size, paper),
+        f"{name}/results.parquet",
+    )
 
 
 def scores_of(name: str, problems: Sequence[str] = ()) -> tuple[pd.DataFrame, str]:

@@ -16,10 +16,12 @@ from benchmarks.experiments.papers.judge import (
     cells_of,
     each_pair,
     means_of,
+    ranks_of,
     rounds_of,
     scores_of,
     size_of,
     verdict,
+    with_our_default,
 )
 from benchmarks.run.report import estimate
 
@@ -57,9 +59,11 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         size_of(size, "100 rounds, seeds not told"),
         "figure1/results.parquet",
     )
+    yield from with_our_default("figure1", "wdrbo", "100 rounds, seeds not told")
+    yield from with_our_default("figure1", "erbo", "100 rounds, seeds not told")
     scores: Any
-    scores, size = scores_of("wdrbo")
-    ranks = scores.rank(axis="columns")
+    scores, _ = scores_of("wdrbo")
+    ranks, size = ranks_of("wdrbo")
     finished = size_of(f"{size}, 8 problems", "15 seeds, 100 rounds")
     bad = (*MMD, "stable_opt")
     for names, words in (
@@ -105,6 +109,7 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         finished,
         "wdrbo/results.parquet",
     )
+    yield from with_our_default("wdrbo", "erbo", "15 seeds, 100 rounds")
     rows = rounds_of("wdrbo")
     seconds: Any = (
         rows[rows["problem"].isin(["ackley_1_1", "branin_2_2"])]
