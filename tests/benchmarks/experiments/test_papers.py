@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+from benchmarks.experiments.papers import judge
 from benchmarks.experiments.papers.bandits import (
     crossed_objectives,
     quarters,
@@ -20,7 +21,9 @@ from benchmarks.experiments.papers.judge import (
     by_problem,
     each_pair,
     each_pair_by_problem,
+    ranks_of,
     verdict,
+    with_our_default,
 )
 from benchmarks.experiments.papers.report import make_report
 from benchmarks.experiments.tournament.compare import Comparison
@@ -38,6 +41,24 @@ def test_a_verdict_needs_enough_blocks():
 def test_ranks_of_two_groups():
     ranks = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0], "c": [3.0, 3.0]})
     assert before(ranks, ["a", "b"], ["c"]).tolist() == [-1.5, -1.5]
+
+
+def test_our_default_stands_beside_the_papers_methods(monkeypatch: pytest.MonkeyPatch):
+    """It has no rank, and one claim; a method without such a column has none."""
+    scores = pd.DataFrame(
+        {"a": [2.0, 4.0] * 3, "a_ensemble": [1.0, 3.5] * 3, "b": [1.5, 9.0] * 3},
+        index=pd.MultiIndex.from_product(
+            [["first"], range(6)], names=["problem", "seed"]
+        ),
+    )
+    monkeypatch.setattr(judge, "scores_of", lambda *_: (scores, "6 seeds, 9 rounds"))
+    ranks, _ = ranks_of("any")
+    assert ranks.to_numpy().tolist() == [[2.0, 1.0], [1.0, 2.0]] * 3
+    (claim,) = with_our_default("any", "a", "5 seeds")
+    assert claim.verdict == "holds (p 0.031)"
+    assert claim.measured == "lower in 6 of 6 runs; problem by problem: lower on first"
+    assert claim.size == "6 seeds, 9 rounds; the paper: 5 seeds"
+    assert not list(with_our_default("any", "b", "5 seeds"))
 
 
 def test_the_page_and_the_commits_are_those_of_the_files():
