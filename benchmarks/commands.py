@@ -143,6 +143,14 @@ def run(options: argparse.Namespace) -> int:
     return run_config(config, out, workers=options.workers, dask=options.dask)
 
 
+def unpack(options: argparse.Namespace) -> int:
+    from benchmarks.run.runner import unpack as make_runs
+
+    out = writable(options.results, folder=True)
+    print(f"{make_runs(out)} runs in {out / 'runs'}: `run --out {out}` continues them.")
+    return 0
+
+
 def report(options: argparse.Namespace) -> int:
     from benchmarks.run.page import write_report
 

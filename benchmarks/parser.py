@@ -77,6 +77,12 @@ def make_parser() -> argparse.ArgumentParser:
     report.add_argument("--baseline", default="", help="(that of the first config)")
     report.add_argument("--out", type=Path, help="folder (the first of the results)")
 
+    unpack = kinds.add_parser(
+        "unpack", help="make the runs of a results folder again, to go on with them"
+    )
+    unpack.set_defaults(command=commands.unpack)
+    unpack.add_argument("results", type=Path, help="a folder that `run` has written")
+
     demo = kinds.add_parser(
         "demo", help="robust and plain methods on one small problem, in two minutes"
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from benchmarks.run.config import ConfigError
 from benchmarks.run.parallel import LOCAL_CLUSTER, in_parallel
@@ -183,11 +184,12 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread: times compare, and results do not depend on the cores."""
+    """Torch and SciPy's BLAS on one thread: results do not depend on the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):
+            yield
     finally:
         torch.set_num_threads(before)
 

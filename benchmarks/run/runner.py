@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from botorch.exceptions.errors import InputDataError
@@ -19,13 +18,24 @@ from benchmarks.run.config import (
     ConfigError,
     ProblemConfig,
     did_you_mean,
+    from_dict,
 )
 from benchmarks.run.extensions import import_all
 from benchmarks.run.stopwatch import stopwatch
-from benchmarks.run.storage import Row, RunKey, refuse_others
+from benchmarks.run.storage import (
+    FORMAT,
+    Row,
+    Run,
+    RunKey,
+    collected_runs,
+    refuse_others,
+    run_file,
+    save,
+)
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer.state import write_state
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.schedules.base import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
@@ -46,7 +56,7 @@ class Task:
     problem: ProblemConfig
     algorithm: AlgorithmConfig
     seed: int
-    resumable: ClassVar[bool] = True  # the optimizer's journal is kept with the rows
+    resumable: ClassVar[bool] = True  # what was asked and told is in the rows
 
     @property
     def key(self) -> RunKey:
@@ -74,38 +84,13 @@ class Task:
         }
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:
-        """From the initial decisions to the recommendation behind the last round.
-
-        ``events`` of a row are the lines of the optimizer's journal up to this round:
-        with those of all rows the optimizer goes on as if nothing had stopped.
-        """
-        with TemporaryDirectory() as folder:
-            yield from self._play(done, Path(folder) / "run.jsonl")
-
-    def _play(self, done: Sequence[Row], journal: Path) -> Iterator[Row]:
+        """From the initial decisions to the recommendation behind the last round."""
         config = self.config
         import_all(config.imports)
         problem = make_problem(self.problem)
-        recipe = build_algorithm(self.algorithm, problem, config.options)
         world = World(problem, self.problem.name, self.seed, config.initial_design)
         optimal = float(problem.optimal_value)
-        if done:
-            journal.write_text("".join(row["events"] for row in done), encoding="utf-8")
-            optimizer = RobustOptimizer.resume(journal)
-        else:
-            optimizer = RobustOptimizer(
-                recipe,
-                problem.bounds,
-                problem.context_bounds,
-                seed=self.seed,
-                num_initial=0,  # the world gives the initial decisions, to all the same
-                journal=journal,
-            )
-            for step in range(config.initial):
-                x, c = world.initial(step)
-                y = world.outcome(step, x, c)
-                optimizer.tell(x, c, y, closes_pending=False)
-        kept = journal.stat().st_size if done else 0
+        optimizer = self._optimizer(world, done)
         for iteration in range(len(done), config.iterations):
             step = config.initial + iteration
             # Kept with the run: on the terminal they would tear the lines of progress.
@@ -132,9 +117,7 @@ class Task:
                 "warnings": sorted({_first_line(w) for w in caught}),
                 "recommended": None,
                 "recommended_regret": None,
-                "events": journal.read_bytes()[kept:].decode(),
             }
-            kept = journal.stat().st_size
             if iteration == config.iterations - 1:
                 best = optimizer.recommend().x.reshape(1, -1)
                 regret = optimal - problem.expected_value(best).item()
@@ -143,7 +126,31 @@ class Task:
                     "recommended_regret": regret,
                 }
             yield row
-        optimizer.close()
+
+    def _optimizer(self, world: World, done: Sequence[Row]) -> RobustOptimizer:
+        """The optimizer after the rounds that are done, as if nothing had stopped."""
+        problem = world.problem
+        optimizer = RobustOptimizer(
+            build_algorithm(self.algorithm, problem, self.config.options),
+            problem.bounds,
+            problem.context_bounds,
+            seed=self.seed,
+            num_initial=0,  # the world gives the initial decisions, to all the same
+        )
+        for step in range(self.config.initial):
+            x, c = world.initial(step)
+            y = world.outcome(step, x, c)
+            optimizer.tell(x, c, y, closes_pending=False)
+        state: Any = optimizer.state_dict()
+        events = list(state["events"])
+        for row in done:
+            x, c, y = [row["x"]], [row["c"]], [row["y"]]
+            tell = {"x": x, "c": c, "closes_pending": True, "y": y}
+            for event in ({"event": "ask", "x": x}, {"event": "tell", **tell}):
+                events.append({**event, "number": len(events) + 1})
+        return RobustOptimizer.from_state_dict(
+            write_state(state["config"], state["environment"], events)
+        )
 
 
 def tasks_of(config: BenchmarkConfig, out: Path) -> list[Task]:
@@ -167,6 +174,45 @@ def tasks_of(config: BenchmarkConfig, out: Path) -> list[Task]:
     ]
     refuse_others([task.key for task in tasks], out)
     return tasks
+
+
+def unpack(out: Path) -> int:
+    """Make the runs of a results folder from its ``results.parquet``.
+
+    Then the benchmark goes on there with more rounds, seeds or methods, as it would
+    where it was made.
+
+    Args:
+        out: The folder, as the repository has it.
+
+    Returns:
+        How many runs there are now.
+
+    Raises:
+        ConfigError: There are runs already; or the results are of several versions, or
+            of an experiment that is no benchmark of a config.
+    """
+    if (out / "runs").exists():
+        raise ConfigError(f"{out} has a folder `runs`: it can be continued as it is.")
+    runs, about = collected_runs(out)
+    if "config" not in about or len(about["versions"]) != 1:
+        raise ConfigError(
+            f"The results in {out} are not those of one config, made with one set of "
+            f"versions ({about['versions']}): they cannot be continued."
+        )
+    raw = {key: value for key, value in about["config"].items() if key != "size"}
+    header = {"format": FORMAT, "versions": about["versions"][0]}
+    machine = ", ".join(about["machine"])
+    for task in tasks_of(from_dict(raw), out):
+        rows = runs[task.key]
+        made = {
+            "commit": rows[0]["commit"],
+            "machine": machine,
+            "load": about["load"],
+        }
+        own = [{k: v for k, v in row.items() if k != "commit"} for row in rows]
+        save(Run(own, header | task.header(), made), run_file(out, task.key))
+    return len(runs)
 
 
 @cache

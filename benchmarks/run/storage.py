@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from benchmarks.run.config import BenchmarkConfig, ConfigError
 
-FORMAT = 3
+FORMAT = 4
 RESULTS = "results.parquet"
 _KEY = b"botorch_drbo"
 # Of the columns that may be empty in a run, or that many experiments have; the type of
@@ -42,7 +42,6 @@ COLUMNS = {
     "recommended": pa.list_(pa.float64()),  # after this round, where that was asked
     "recommended_regret": pa.float64(),
 }
-_RESUMES = "events"  # of an optimizer: of use to a run that goes on, and to no reader
 Row = dict[str, Any]
 
 
@@ -204,13 +203,13 @@ def collect_runs(
         if not path.exists() or len(table := parquet.read_table(path)) < number:
             continue
         table = table.slice(0, number)
-        if _RESUMES in table.column_names:
-            table = table.drop_columns([_RESUMES])
+        made.append(_metadata(path))
         for place, value in enumerate(key):
             column = pa.array([value] * len(table))
             table = table.add_column(place, RunKey._fields[place], column)
+        by = pa.array([made[-1]["made"]["commit"]] * len(table))
+        table = table.append_column("commit", by)
         tables.append(table.replace_schema_metadata(None))
-        made.append(_metadata(path))
     if not tables:
         raise ConfigError(f"No run under {out} has finished: there is nothing to read.")
     # Said once if it is the same of all, as it should be.
@@ -235,9 +234,9 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         path: A results folder, or its ``results.parquet``.
 
     Returns:
-        ``problem``, ``algorithm``, ``seed`` and the columns of the runs; and the
-        versions, commits and machines, the highest load of these, and the config of a
-        benchmark that has one.
+        ``problem``, ``algorithm``, ``seed``, the columns of the runs and by which
+        ``commit`` each was made; and the versions, commits and machines, the highest
+        load of these, and the config of a benchmark that has one.
 
     Raises:
         ConfigError: There are no results.
@@ -249,6 +248,23 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
             "`python -m benchmarks run` leaves it."
         )
     return _read(file, lambda: pd.read_parquet(file)), _metadata(file)
+
+
+def collected_runs(out: Path) -> tuple[dict[RunKey, list[Row]], dict[str, Any]]:
+    """The rows of each run that ``collect`` took together, and what made them.
+
+    Args:
+        out: A results folder.
+
+    Raises:
+        ConfigError: There are no results.
+    """
+    _, about = load(out)
+    runs: dict[RunKey, list[Row]] = {}
+    for row in parquet.read_table(out / RESULTS).to_pylist():
+        key = RunKey(*(row.pop(name) for name in RunKey._fields))
+        runs.setdefault(key, []).append(row)
+    return runs, about
 
 
 def runs_of(rows: pd.DataFrame) -> dict[RunKey, pd.DataFrame]:

@@ -139,7 +139,7 @@ def test_configs_of_wdrbo_have_the_radius_and_the_beta_of_its_experiments(name: 
 def test_figure1_is_the_general_setting_of_the_paper():
     config = from_toml("figure1", "paper")
     problem = make_problem(config.problems[0])
-    wdrbo, erbo = (build_algorithm(a, problem) for a in config.algorithms)
+    wdrbo, erbo, *ours = (build_algorithm(a, problem) for a in config.algorithms)
     assert (config.iterations, len(config.seeds), config.baseline) == (100, 20, "erbo")
     assert wdrbo.options["radius"] == 0.1
     assert wdrbo.to_dict()["options"]["reference"] is not None
@@ -148,6 +148,8 @@ def test_figure1_is_the_general_setting_of_the_paper():
         == erbo.to_dict()["options"]["reference"]
     )
     assert erbo.name == "erbo"
+    for own, paper in zip(ours, (wdrbo, erbo), strict=True):
+        assert own.options == paper.options | {"surrogate": "ensemble"}
 
 
 def test_schedule_table_becomes_a_schedule():

@@ -6,6 +6,7 @@ import errno
 import itertools
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from benchmarks.run.config import (
     from_toml,
 )
 from benchmarks.run.engine import Finished, full_header, make_run, run_tasks
-from benchmarks.run.runner import Task, tasks_of
+from benchmarks.run.runner import Task, tasks_of, unpack
 from benchmarks.run.storage import Run, RunKey, collect, load, run_file, save
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.optimizer import RobustOptimizer
@@ -295,6 +296,24 @@ def test_more_iterations_continue_a_shorter_run(whole: Path, tmp_path: Path):
     ends = [rows[rows.iteration == last].recommended_regret for rows in (long, direct)]
     assert ends[0].tolist() == ends[1].tolist()
     assert len(stored(tmp_path, short)) == 4 * short.iterations
+
+
+def test_committed_results_go_on_where_they_end(whole: Path, tmp_path: Path):
+    """From ``results.parquet`` alone, as the repository has it."""
+    short = replace(CONFIG, iterations=CONFIG.iterations - 1)
+    made = tmp_path / "made"
+    assert run_benchmark(short, made) == {}
+    collect(short, made)
+    committed = tmp_path / "committed"
+    committed.mkdir()
+    shutil.copy(made / "results.parquet", committed)
+    assert unpack(committed) == 4
+    with pytest.raises(ConfigError, match="can be continued as it is"):
+        unpack(committed)
+    assert stored(committed, short).equals(stored(made, short))
+    assert run_benchmark(CONFIG, committed) == {}
+    keep = ["problem", "algorithm", "seed", "iteration", "x", "c", "y", "regret"]
+    assert stored(committed, CONFIG)[keep].equals(stored(whole, CONFIG)[keep])
 
 
 def test_shared_options_go_to_the_algorithms_that_have_them(whole: Path):

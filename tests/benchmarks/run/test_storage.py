@@ -74,7 +74,7 @@ def test_rows_come_back_exactly(tmp_path: Path):
     assert len(rows) == 4
     keys = [key for key in KEYS for _ in RUN.rows]
     for stored, key in zip(rows.to_dict("records"), keys, strict=True):
-        wanted = {**key._asdict(), **row(stored["iteration"])}
+        wanted = {**key._asdict(), **row(stored["iteration"]), "commit": "abc"}
         lists = ("x", "c", "warnings") + ("recommended",) * stored["mine"]
         stored |= {name: list(stored[name]) for name in lists}
         assert stored == wanted
