@@ -191,7 +191,8 @@ def ranks_of(name: str, problems: Sequence[str] = ()) -> tuple[pd.DataFrame, str
     """Ranks of the paper's methods by problem and seed, and the size of the runs."""
     scores, size = scores_of(name, problems)
     own = [method for method in scores.columns if not method.endswith(DEFAULT)]
-    return scores[own].rank(axis="columns"), size
+    of_the_paper: Any = scores[own]
+    return of_the_paper.rank(axis="columns"), size
 
 
 def with_our_default(name: str, method: str, paper: str) -> Iterator[Claim]:
