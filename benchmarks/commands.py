@@ -330,6 +330,15 @@ def papers(options: argparse.Namespace) -> int:
     return 0
 
 
+def unchanged(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.unchanged import unchanged_table
+
+    out = writable(RESULTS / "unchanged.md" if options.out is None else options.out)
+    out.write_text(f"{unchanged_table(RESULTS)}\n", encoding="utf-8")
+    print(f"Report: {out}")
+    return 0
+
+
 def development(options: argparse.Namespace) -> int:
     from benchmarks.development.play import play, tasks_of
 

@@ -299,6 +299,14 @@ def make_parser() -> argparse.ArgumentParser:
     papers.set_defaults(command=commands.papers)
     papers.add_argument("--out", type=Path, help="report file (results/papers.md)")
 
+    unchanged = kinds.add_parser(
+        "unchanged", help="which recorded answers have changed since a result was made"
+    )
+    unchanged.set_defaults(command=commands.unchanged)
+    unchanged.add_argument(
+        "--out", type=Path, help="report file (results/unchanged.md)"
+    )
+
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser
