@@ -201,9 +201,11 @@ def unpack(out: Path) -> int:
             f"versions ({about['versions']}): they cannot be continued."
         )
     raw = {key: value for key, value in about["config"].items() if key != "size"}
-    header = {"format": FORMAT, "versions": about["versions"][0]}
+    same = {"format": FORMAT, "versions": about["versions"][0]}
     machine = ", ".join(about["machine"])
-    for task in tasks_of(from_dict(raw), out):
+    tasks = [task for task in tasks_of(from_dict(raw), out) if task.key in runs]
+    headers = [same | task.header() for task in tasks]  # all, before a file is written
+    for task, header in zip(tasks, headers, strict=True):
         rows = runs[task.key]
         made = {
             "commit": rows[0]["commit"],
@@ -211,8 +213,8 @@ def unpack(out: Path) -> int:
             "load": about["load"],
         }
         own = [{k: v for k, v in row.items() if k != "commit"} for row in rows]
-        save(Run(own, header | task.header(), made), run_file(out, task.key))
-    return len(runs)
+        save(Run(own, header, made), run_file(out, task.key))
+    return len(tasks)
 
 
 @cache
