@@ -53,9 +53,9 @@ def run_benchmark(
 
 
 def stored(out: Path, config: BenchmarkConfig = CONFIG) -> pd.DataFrame:
-    """All rows but for the seconds, to the last bit."""
+    """All rows but for the seconds and the commit, to the last bit."""
     rows, _ = load(collect(config, out))
-    rows = rows.drop(columns=["seconds", "fit_seconds", "inner_seconds"])
+    rows = rows.drop(columns=["seconds", "fit_seconds", "inner_seconds", "commit"])
     return rows.map(lambda value: value if pd.api.types.is_scalar(value) else [*value])
 
 
