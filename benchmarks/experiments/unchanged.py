@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from benchmarks.run.config import ConfigError
 from benchmarks.run.report import Table
 from benchmarks.run.storage import RESULTS, load
@@ -97,6 +99,8 @@ def _commits_of(path: Path) -> list[str]:
     """By which commits a file of results was made, or with which it came."""
     if path.name == RESULTS:
         return ", ".join(load(path)[1]["commit"]).split(", ")
+    if made := pd.read_parquet(path).attrs.get("commit"):
+        return list(made)
     return [
         (_git("log", "-1", "--format=%h", "--abbrev=12", "--", str(path)) or "").strip()
     ]
