@@ -87,6 +87,8 @@ class BenchmarkConfig:
             itself, such as ``num_restarts``.
         imports: Python files or modules that enter problems or algorithms into
             ``TEST_FUNCTIONS`` and ``RECIPES``; imported in every process.
+        unranked: Labels of algorithms that take no part in the ranks: a model of
+            today's beside the methods of a paper, say.
         size: Which of the sizes of its file this is; empty if it has none.
     """
 
@@ -100,6 +102,7 @@ class BenchmarkConfig:
     baseline: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     imports: tuple[str, ...] = ()
+    unranked: tuple[str, ...] = ()
     size: str = ""
 
     def __post_init__(self) -> None:
@@ -137,8 +140,12 @@ class BenchmarkConfig:
             )
         if not self.baseline:
             object.__setattr__(self, "baseline", labels[0])
-        if self.baseline not in labels:
-            raise ConfigError(f"The baseline {self.baseline!r} is not among {labels}.")
+        for kind, label in [
+            ("baseline", self.baseline),
+            *(("`unranked` algorithm", each) for each in self.unranked),
+        ]:
+            if label not in labels:
+                raise ConfigError(f"The {kind} {label!r} is not among {labels}.")
 
 
 def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
@@ -194,7 +201,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         raw: ``problem`` or the list ``problems``, the list ``algorithms`` (each a name,
             or a table with ``name``, ``label``, ``options``), ``seeds`` (a count or a
             list), ``iterations``, and optionally ``name``, ``initial``,
-            ``initial_design``, ``baseline``, ``options``, ``imports``.
+            ``initial_design``, ``baseline``, ``options``, ``imports``, ``unranked``.
         source: How error messages name the origin of the values.
 
     Raises:
@@ -202,6 +209,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     """
     required = {"algorithms", "seeds", "iterations"}
     optional = {"name", "initial", "initial_design", "baseline", "options", "imports"}
+    optional |= {"unranked"}
     either = {"problem", "problems"} & set(raw) or {"problem"}
     if len(either) == 2:
         raise ConfigError(f"{source} has `problem` and `problems`: leave out one.")
@@ -234,6 +242,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         baseline=raw.get("baseline", ""),
         options=raw.get("options", {}),
         imports=tuple(raw.get("imports", ())),
+        unranked=tuple(raw.get("unranked", ())),
     )
 
 

@@ -61,12 +61,15 @@ def make_report(results: Sequence[Path], *, baseline: str = "") -> Report:
         blocks += [published] if published is not None else []
         blocks += [f"{n}." for n in warning_notes(summary, config["iterations"])]
     figures = {"regret.png": regret_figure(rows)}
+    unranked = {label for a in abouts for label in a["config"].get("unranked", ())}
+    ranked: Any = rows[~rows.algorithm.isin(unranked)]
     for field, name in (("sum", "cumulative"), ("min", "simple")):
-        scores = final_scores(rows, field)
+        scores = final_scores(ranked, field)
         if min(scores.shape) < 2:  # nothing to rank
             continue
         ranks = rank(scores)
-        blocks.append(_ranking(name, ranks, sorted(set(labels) - set(scores.columns))))
+        left_out = sorted(set(labels) - unranked - set(scores.columns))
+        blocks.append(_ranking(name, ranks, left_out))
         if "ranks.png" not in figures:
             figures["ranks.png"] = rank_figure(ranks)
     title = ", ".join(dict.fromkeys(title_of(a["config"]) for a in abouts))

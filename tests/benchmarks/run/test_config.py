@@ -178,6 +178,7 @@ def test_schedule_table_becomes_a_schedule():
         ({"iterations": True}, "whole numbers"),
         ({"initial": 0}, "at least 1"),
         ({"baseline": "gp_ucb"}, "not among"),
+        ({"unranked": ["gp_ucb"]}, "`unranked` algorithm 'gp_ucb' is not among"),
     ],
 )
 def test_refuses(changes, message):

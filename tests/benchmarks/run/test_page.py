@@ -80,6 +80,14 @@ def test_the_report_has_the_numbers(report: Path):
         assert (report / picture).read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_unranked_method_is_in_the_tables_and_not_in_the_ranks(tmp_path: Path):
+    out = keep(replace(CONFIG, unranked=("wdrbo",)), tmp_path)
+    summary = write_report([out], out).read_text(encoding="utf-8")
+    assert "| wdrbo | 3 | 3.0 ± 1.2 |" in summary
+    assert "mean ranks erbo 1.00, a_b 2.00" in summary
+    assert "Not on all problems" not in summary
+
+
 def test_several_results_become_one_report(report: Path, tmp_path: Path):
     other = replace(CONFIG, name="other", problems=(ProblemConfig("hartmann_5_1"),))
     keep(other, tmp_path / "other")
