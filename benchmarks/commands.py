@@ -146,8 +146,11 @@ def run(options: argparse.Namespace) -> int:
 def unpack(options: argparse.Namespace) -> int:
     from benchmarks.run.runner import unpack as make_runs
 
-    out = writable(options.results, folder=True)
-    print(f"{make_runs(out)} runs in {out / 'runs'}: `run --out {out}` continues them.")
+    out: Path = options.results
+    print(
+        f"{make_runs(out)} runs in {out / 'runs'}. To continue them: the command that "
+        f"made them, same config and size, with --out {out} --any-commit."
+    )
     return 0
 
 

@@ -38,6 +38,8 @@ def unchanged_table(results: Path) -> Table:
     made: dict[str, list[str]] = {}
     for path in sorted(results.rglob("*.parquet")):
         name = path.relative_to(results).with_suffix("")
+        if "runs" in name.parts[:-1]:
+            continue  # unpacked, and not committed
         for commit in _commits_of(path):
             made.setdefault(commit, []).append(f"`{name}`".replace("/results`", "`"))
     today = json.loads((ROOT / RECORD).read_text(encoding="utf-8"))["answers"]
@@ -98,7 +100,7 @@ def _by(moved: Sequence[float]) -> str:
 def _commits_of(path: Path) -> list[str]:
     """By which commits a file of results was made, or with which it came."""
     if path.name == RESULTS:
-        return ", ".join(load(path)[1]["commit"]).split(", ")
+        return [each.rstrip("+") for each in load(path)[1]["commit"]]
     if made := pd.read_parquet(path).attrs.get("commit"):
         return list(made)
     return [

@@ -31,6 +31,7 @@ from benchmarks.run.storage import (
     run_file,
     save,
     stored_rows,
+    with_earlier,
 )
 
 KEEP_SECONDS = 1.0  # between two times that an unfinished run is kept
@@ -163,9 +164,10 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
             process that died may have left more of them there.
     """
     header = full_header(task)
+    made = {"commit": commit(), "machine": machine(), "load": load()}
     if kept is not None:
         done = max(done, stored_rows(kept, header), key=len)
-    made = {"commit": commit(), "machine": machine(), "load": load()}
+        made = with_earlier(made, kept)
     run = Run(list(done), header, made)
     last = time.perf_counter()
     with one_thread(), torch.random.fork_rng(devices=[]):
@@ -179,7 +181,7 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
                 ):  # a full disk: `run_tasks` reports it at the end
                     save(run, kept)
                 last = time.perf_counter()
-    return Run(run.rows, header, {**made, "load": load()})
+    return Run(run.rows, header, {**made, "load": max(made["load"], load())})
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from botorch.exceptions.errors import InputDataError
@@ -20,14 +21,17 @@ from benchmarks.run.config import (
     did_you_mean,
     from_dict,
 )
+from benchmarks.run.engine import full_header
 from benchmarks.run.extensions import import_all
 from benchmarks.run.stopwatch import stopwatch
 from benchmarks.run.storage import (
-    FORMAT,
+    AND,
     Row,
     Run,
     RunKey,
     collected_runs,
+    differences,
+    header_name,
     refuse_others,
     run_file,
     save,
@@ -141,6 +145,8 @@ class Task:
             x, c = world.initial(step)
             y = world.outcome(step, x, c)
             optimizer.tell(x, c, y, closes_pending=False)
+        if not done:
+            return optimizer
         state: Any = optimizer.state_dict()
         events = list(state["events"])
         for row in done:
@@ -189,32 +195,42 @@ def unpack(out: Path) -> int:
         How many runs there are now.
 
     Raises:
-        ConfigError: There are runs already; or the results are of several versions, or
-            of an experiment that is no benchmark of a config.
+        ConfigError: There are runs already; the results do not say what made each run,
+            or it would be made otherwise today; a run is not whole; or the disk is
+            full. Nothing has changed then.
     """
     if (out / "runs").exists():
         raise ConfigError(f"{out} has a folder `runs`: it can be continued as it is.")
     runs, about = collected_runs(out)
-    if "config" not in about or len(about["versions"]) != 1:
+    if "headers" not in about:
         raise ConfigError(
-            f"The results in {out} are not those of one config, made with one set of "
-            f"versions ({about['versions']}): they cannot be continued."
+            f"The results in {out} do not say what made each run: they are of an "
+            "experiment with a command of its own, or older than this can read. Make "
+            "them anew with their command."
         )
     raw = {key: value for key, value in about["config"].items() if key != "size"}
-    same = {"format": FORMAT, "versions": about["versions"][0]}
-    machine = ", ".join(about["machine"])
-    tasks = [task for task in tasks_of(from_dict(raw), out) if task.key in runs]
-    headers = [same | task.header() for task in tasks]  # all, before a file is written
-    for task, header in zip(tasks, headers, strict=True):
-        rows = runs[task.key]
-        made = {
-            "commit": rows[0]["commit"],
-            "machine": machine,
-            "load": about["load"],
-        }
+    tasks = {task.key: task for task in tasks_of(from_dict(raw), out)}
+    machine = AND.join(about["machine"])
+    made: dict[RunKey, Run] = {}
+    for key, rows in runs.items():
+        header = full_header(tasks[key])
+        kept = about["headers"][header_name(key)] | {"seed": key.seed}
+        if different := differences(kept, header):
+            raise ConfigError(
+                f"{key} in {out} would be made otherwise today:\n  "
+                + "\n  ".join(different)
+                + "\nUse the versions and the commit that made it."
+            )
+        if [row["iteration"] for row in rows] != list(range(len(rows))):
+            raise ConfigError(f"{key} in {out} does not have all of its rounds.")
         own = [{k: v for k, v in row.items() if k != "commit"} for row in rows]
-        save(Run(own, header, made), run_file(out, task.key))
-    return len(tasks)
+        by = {"commit": rows[0]["commit"], "machine": machine, "load": about["load"]}
+        made[key] = Run(own, header, by)
+    with TemporaryDirectory(dir=out, prefix="unpack") as folder:
+        for key, run in made.items():
+            save(run, run_file(Path(folder), key))
+        (Path(folder) / "runs").rename(out / "runs")
+    return len(made)
 
 
 @cache

@@ -24,6 +24,7 @@ from benchmarks.run.config import BenchmarkConfig, ConfigError
 
 FORMAT = 4
 RESULTS = "results.parquet"
+AND = "; "  # between the commits of one run, and between its machines
 _KEY = b"botorch_drbo"
 # Of the columns that may be empty in a run, or that many experiments have; the type of
 # any other is that of its values.
@@ -88,6 +89,25 @@ def save(run: Run, path: Path) -> None:
     schema = pa.schema({f.name: COLUMNS.get(f.name, f.type) for f in found})
     table = pa.Table.from_pylist(run.rows, schema=schema)
     _write(table, {"header": run.header, "made": run.made}, path)
+
+
+def header_name(key: RunKey) -> str:
+    """Under which name results keep what made the runs of all seeds."""
+    return f"{key.problem}, {key.algorithm}"
+
+
+def with_earlier(made: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What makes the rest of a run, with what made the rows that are stored."""
+    if not path.exists():
+        return dict(made)
+    earlier = _metadata(path)["made"]
+    return {
+        "load": max(made["load"], earlier["load"]),
+        **{
+            name: AND.join(_parts([earlier[name], made[name]]))
+            for name in ("commit", "machine")
+        },
+    }
 
 
 def stored_rows(path: Path, header: Mapping[str, Any]) -> list[Row]:
@@ -198,12 +218,15 @@ def collect_runs(
         ConfigError: No run has finished.
     """
     tables, made = [], []
+    headers: dict[str, Any] = {}
     for key, number in rounds.items():
         path = run_file(out, key)
         if not path.exists() or len(table := parquet.read_table(path)) < number:
             continue
         table = table.slice(0, number)
         made.append(_metadata(path))
+        header = made[-1]["header"]
+        headers[header_name(key)] = {k: v for k, v in header.items() if k != "seed"}
         for place, value in enumerate(key):
             column = pa.array([value] * len(table))
             table = table.add_column(place, RunKey._fields[place], column)
@@ -215,8 +238,9 @@ def collect_runs(
     # Said once if it is the same of all, as it should be.
     provenance = {
         "versions": _only(each["header"]["versions"] for each in made),
-        **{n: _only(each["made"][n] for each in made) for n in ("commit", "machine")},
+        **{n: _parts(each["made"][n] for each in made) for n in ("commit", "machine")},
         "load": max(each["made"]["load"] for each in made),
+        "headers": headers,
     }
     path = out / RESULTS
     _write(
@@ -281,6 +305,11 @@ def _only(values: Any) -> list[Any]:
     return [json.loads(value) for value in dict.fromkeys(map(_dumps, values))]
 
 
+def _parts(values: Iterable[str]) -> list[str]:
+    """The different ones; a run that was continued names several."""
+    return list(dict.fromkeys(part for v in values for part in v.split(AND)))
+
+
 def _dumps(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
@@ -317,8 +346,9 @@ def _read(path: Path, read: Callable[[], _Read]) -> _Read:
 
 
 def _damaged(path: Path, why: str) -> ConfigError:
+    cure = "Restore it from a copy" if path.name == RESULTS else "Delete it"
     return ConfigError(
-        f"{path} is damaged, or no file of results: {why}. Delete it to run afresh."
+        f"{path} is damaged, or no file of results: {why}. {cure} to go on."
     )
 
 

@@ -76,8 +76,8 @@ _AGAIN = """Claims 1 and 4 first stood here after 178 of the 240 blocks that wer
 written down: -4.1 ± 1.8 and +5.2 ± 1.6 (p .0012 with Holm's correction). Then the
 models of `edrbo` were found to differ from those of its authors' code (they scaled
 inputs by the box), and all its rows were made again, with the blocks that were missing.
-The losses of `erbo` in the first blocks came out the same, to .1 points, on another
-processor."""
+The losses of `erbo` with "ensemble" in the first blocks came out the same, to .1
+points."""
 
 _CASES = """The blocks of a case have one function in common, so a p over blocks is
 about these cases. Over the means of the cases, which is about other functions of their

@@ -17,8 +17,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from pyarrow import parquet
 
-from benchmarks.run import engine
+from benchmarks.run import engine, runner, storage
 from benchmarks.run.config import (
     AlgorithmConfig,
     BenchmarkConfig,
@@ -316,9 +317,48 @@ def test_committed_results_go_on_where_they_end(whole: Path, tmp_path: Path):
     assert stored(committed, CONFIG)[keep].equals(stored(whole, CONFIG)[keep])
 
 
-def test_shared_options_go_to_the_algorithms_that_have_them(whole: Path):
-    from pyarrow import parquet
+def test_results_that_cannot_be_continued_are_refused_and_left_alone(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with pytest.raises(ConfigError, match="no results"):
+        unpack(tmp_path / "nothing")
+    collect(CONFIG, whole)
+    shutil.copy(whole / "results.parquet", tmp_path)
+    before = sorted(tmp_path.iterdir())
+    made = {"versions": {"torch": "1"}}
+    monkeypatch.setattr(runner, "full_header", lambda task: task.header() | made)
+    with pytest.raises(ConfigError, match="would be made otherwise today"):
+        unpack(tmp_path)
+    monkeypatch.undo()
 
+    def full_disk(run: Run, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(runner, "save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        unpack(tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+    monkeypatch.undo()
+    about = storage._metadata(tmp_path / "results.parquet")
+    del about["headers"]
+    table = parquet.read_table(tmp_path / "results.parquet")
+    storage._write(table, about, tmp_path / "results.parquet")
+    with pytest.raises(ConfigError, match="do not say what made each run"):
+        unpack(tmp_path)
+
+
+def test_a_continued_run_names_both_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name, iterations in (("abc", 1), ("def", 2)):
+        monkeypatch.setattr(engine, "commit", lambda name=name: name)
+        config = replace(RANDOM, iterations=iterations)
+        assert run_benchmark(config, tmp_path) == {}
+    _, about = load(collect(config, tmp_path))
+    assert about["commit"] == ["abc", "def"]
+
+
+def test_shared_options_go_to_the_algorithms_that_have_them(whole: Path):
     path = run_file(whole, RunKey("wdrbo_figure1", "erbo", 0))
     assert b'"raw_samples": 8' in parquet.read_schema(path).metadata[b"botorch_drbo"]
     with pytest.raises(ConfigError, match="Did you mean 'raw_samples'"):
