@@ -88,7 +88,9 @@ def _cells(then: Answers, today: Answers) -> list[str]:
         f"`{recipe}` {len(moved)} of {len(then[recipe])}, {_by(moved)}"
         for recipe, moved in changed.items()
     )
-    return [f"{compared:,}", words or "none"]
+    known = sum(map(len, then.values()))
+    number = f"{compared:,}" if compared == known else f"{compared:,} of {known:,}"
+    return [number, words or "none"]
 
 
 def _by(moved: Sequence[float]) -> str:

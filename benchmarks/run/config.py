@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 SIZES = ("smoke", "laptop", "long", "paper")
+LISTS = ("imports", "unranked")  # keys of a config whose values are lists of names
 INITIAL_DESIGNS = ("uniform", "sobol", "sobol_joint")
 CONFIGS = Path(__file__).parents[1] / "configs"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -208,8 +209,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         ConfigError: Unknown or missing keys, wrong types, or a config that cannot run.
     """
     required = {"algorithms", "seeds", "iterations"}
-    optional = {"name", "initial", "initial_design", "baseline", "options", "imports"}
-    optional |= {"unranked"}
+    optional = {"name", "initial", "initial_design", "baseline", "options", *LISTS}
     either = {"problem", "problems"} & set(raw) or {"problem"}
     if len(either) == 2:
         raise ConfigError(f"{source} has `problem` and `problems`: leave out one.")
@@ -217,6 +217,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     _check_keys(raw, set(raw), either, source)
     problems = [raw["problem"]] if "problem" in raw else raw["problems"]
     entries = _entries(problems, "problems", source)
+    lists = {key: _names(raw.get(key, ()), key, source) for key in LISTS}
     seeds = raw["seeds"]
     if not isinstance(seeds, int | Sequence) or isinstance(seeds, bool):
         raise ConfigError(
@@ -241,8 +242,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         initial_design=raw.get("initial_design", "uniform"),
         baseline=raw.get("baseline", ""),
         options=raw.get("options", {}),
-        imports=tuple(raw.get("imports", ())),
-        unranked=tuple(raw.get("unranked", ())),
+        **lists,
     )
 
 
@@ -263,6 +263,14 @@ def _table(raw: Any, key: str, source: str) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise ConfigError(f"`{key}` of {source} must be a table, got {raw!r}.")
     return dict(raw)
+
+
+def _names(raw: Any, key: str, source: str) -> tuple[str, ...]:
+    if isinstance(raw, str) or not isinstance(raw, Sequence):
+        raise ConfigError(f"`{key}` of {source} must be a list of names, got {raw!r}.")
+    if others := [each for each in raw if not isinstance(each, str)]:
+        raise ConfigError(f"`{key}` of {source} has {others[0]!r}, which is no name.")
+    return tuple(raw)
 
 
 def _entries(raw: Any, key: str, source: str) -> list[Mapping[str, Any]]:

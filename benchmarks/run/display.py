@@ -17,7 +17,13 @@ from benchmarks.run.page import SUMMARY, make_report
 from benchmarks.run.parallel import in_parallel
 from benchmarks.run.report import Report
 from benchmarks.run.runner import tasks_of
-from benchmarks.run.storage import RunKey, collect, collect_runs, load
+from benchmarks.run.storage import (
+    RunKey,
+    collect,
+    collect_runs,
+    load,
+    refuse_to_lose,
+)
 
 
 class Clock:
@@ -139,7 +145,12 @@ def run_with_lines(
     console: Console,
     dask: str | None = None,
 ) -> dict[RunKey, BaseException]:
-    """Run what is not kept yet, with one line for each run that ends."""
+    """Run what is not kept yet, with one line for each run that ends.
+
+    Raises:
+        ConfigError: Rounds were collected there that no run has any more.
+    """
+    refuse_to_lose(out)
     start = time.perf_counter()
     clock: list[Clock] = []
 

@@ -147,6 +147,32 @@ def refuse_others(keys: Iterable[RunKey], out: Path) -> None:
             )
 
 
+def refuse_to_lose(out: Path) -> None:
+    """See to it that the runs of a folder have all rounds that were collected from it.
+
+    Args:
+        out: A results folder, before runs are added to it and collected anew.
+
+    Raises:
+        ConfigError: ``results.parquet`` has more: it would be written without them.
+    """
+    if not (out / RESULTS).exists():
+        return
+    lost = [
+        key
+        for key, rows in runs_of(load(out)[0]).items()
+        if not (path := run_file(out, key)).exists()
+        or parquet.read_metadata(path).num_rows < len(rows)
+    ]
+    if lost:
+        raise ConfigError(
+            f"{out / RESULTS} has rounds of {len(lost)} runs that are not in "
+            f"{out / 'runs'} ({lost[0]} first), and would be written without them. "
+            f"To go on with them: `python -m benchmarks unpack {out}`, where there is "
+            f"no folder `runs`. Else choose another --out, or delete {RESULTS} there."
+        )
+
+
 def refuse_other_commits(out: Path, commit: str) -> None:
     """See to it that all runs of a results folder are of one commit.
 

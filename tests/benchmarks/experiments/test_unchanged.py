@@ -43,12 +43,12 @@ def test_an_answer_that_moved_by_more_than_rounding_has_changed() -> None:
     assert changed["b"][0] == 0.5
     assert math.isnan(changed["b"][1])
     assert _cells(then, today) == [
-        "5",
+        "5 of 6",
         "`a` 1 of 3, in words or number, `b` 2 of 3, in words or number",
     ]
     moved = {"b": {"moved": hexadecimal(1.5, 2.0)}}
-    assert _cells({"b": then["b"]}, moved) == ["1", "`b` 1 of 3, by up to 0.5"]
-    assert _cells(then, then)[1] == "none"
+    assert _cells({"b": then["b"]}, moved) == ["1 of 3", "`b` 1 of 3, by up to 0.5"]
+    assert _cells(then, then) == ["6", "none"]
 
 
 def test_every_committed_result_is_in_the_table() -> None:

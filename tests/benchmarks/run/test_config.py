@@ -179,6 +179,12 @@ def test_schedule_table_becomes_a_schedule():
         ({"initial": 0}, "at least 1"),
         ({"baseline": "gp_ucb"}, "not among"),
         ({"unranked": ["gp_ucb"]}, "`unranked` algorithm 'gp_ucb' is not among"),
+        (
+            {"unranked": "wdrbo"},
+            "`unranked` of .* must be a list of names, got 'wdrbo'",
+        ),
+        ({"imports": "mine.py"}, "`imports` of .* must be a list of names"),
+        ({"imports": [3]}, "`imports` of .* has 3, which is no name"),
     ],
 )
 def test_refuses(changes, message):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from rich.console import Console
 
 from benchmarks.__main__ import main
 from benchmarks.run.config import (
@@ -18,6 +19,7 @@ from benchmarks.run.config import (
     ConfigError,
     ProblemConfig,
 )
+from benchmarks.run.display import run_with_lines
 from benchmarks.run.provenance import commit
 from benchmarks.run.storage import (
     Run,
@@ -28,6 +30,7 @@ from benchmarks.run.storage import (
     load,
     refuse_other_commits,
     refuse_others,
+    refuse_to_lose,
     run_file,
     save,
     stored_rows,
@@ -132,6 +135,20 @@ def test_a_folder_with_runs_that_the_config_does_not_name_is_refused(tmp_path: P
     with pytest.raises(ConfigError, match=r"of another config.*--out"):
         refuse_others([RunKey("newsvendor", "erbo", 0)], tmp_path)
     refuse_others(KEYS[1:], tmp_path)  # of another seed
+
+
+def test_what_was_collected_and_has_no_run_any_more_is_not_written_over(tmp_path: Path):
+    refuse_to_lose(tmp_path)
+    for key in KEYS:
+        save(RUN, run_file(tmp_path, key))
+    collect_runs(dict.fromkeys(KEYS, 2), tmp_path, {})
+    refuse_to_lose(tmp_path)
+    save(replace(RUN, rows=[row(0)]), run_file(tmp_path, KEYS[1]))
+    with pytest.raises(ConfigError, match=rf"of 1 runs .*\({KEYS[1]} first\).* unpack"):
+        refuse_to_lose(tmp_path)
+    run_file(tmp_path, KEYS[0]).unlink()
+    with pytest.raises(ConfigError, match="rounds of 2 runs"):
+        run_with_lines([], tmp_path, workers=1, console=Console())
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch):
