@@ -217,7 +217,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     _check_keys(raw, set(raw), either, source)
     problems = [raw["problem"]] if "problem" in raw else raw["problems"]
     entries = _entries(problems, "problems", source)
-    lists = {key: _names(raw.get(key, ()), key, source) for key in LISTS}
+    imports, unranked = (_names(raw.get(key, ()), key, source) for key in LISTS)
     seeds = raw["seeds"]
     if not isinstance(seeds, int | Sequence) or isinstance(seeds, bool):
         raise ConfigError(
@@ -242,7 +242,8 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         initial_design=raw.get("initial_design", "uniform"),
         baseline=raw.get("baseline", ""),
         options=raw.get("options", {}),
-        **lists,
+        imports=imports,
+        unranked=unranked,
     )
 
 
