@@ -28,6 +28,7 @@ from benchmarks.run.storage import (
     Run,
     RunKey,
     differences,
+    rounds_kept,
     run_file,
     save,
     stored_rows,
@@ -130,7 +131,9 @@ def run_tasks(
             work[task.key] = partial(make_run, task, done, kept)
     failures: dict[RunKey, BaseException] = {}
     unsaved: dict[RunKey, Run] = {}
-    outcomes = in_parallel(work, workers=workers, dask=dask)
+    outcomes = in_parallel(
+        work, workers=workers, dask=dask, reached=partial(rounds_kept, out)
+    )
     for number, (key, outcome) in enumerate(outcomes, start=1):
         run = None
         if isinstance(outcome, BaseException):

@@ -1,7 +1,8 @@
 """Tasks in the processes of this machine, or in those of a dask cluster.
 
 One joblib loop serves both. A process that dies takes one task with it and no other:
-the task is tried once more, then its error is its outcome.
+the task is tried again as long as it gets further each time, and once more if it did
+not; then its error is its outcome.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ LOCAL_CLUSTER = "local"
 
 
 def in_parallel(
-    tasks: Mapping[Key, Callable[[], Result]], *, workers: int, dask: str | None = None
+    tasks: Mapping[Key, Callable[[], Result]],
+    *,
+    workers: int,
+    dask: str | None = None,
+    reached: Callable[[Key], int] = lambda key: 0,
 ) -> Iterator[tuple[Key, Result | BaseException]]:
     """Do all tasks and yield each outcome as it comes.
 
@@ -34,10 +39,11 @@ def in_parallel(
         workers: Processes; 1 for this one.
         dask: The address of a dask scheduler, or ``"local"`` for a cluster of
             ``workers`` (at least two) on this machine; None for plain processes.
+        reached: How far a task has come that goes on where it was, if it died.
 
     Yields:
         A key, and what its task returned or raised. A task whose process died twice
-        has the error that says so.
+        at the same place has the error that says so.
 
     Raises:
         ConfigError: ``workers`` is not positive, or no cluster of one-thread workers
@@ -46,6 +52,12 @@ def in_parallel(
     if workers < 1:
         raise ConfigError(f"`workers` must be at least 1, got {workers}.")
     todo = dict(tasks)
+    before = {key: reached(key) for key in todo}
+
+    def got_further(key: Key) -> bool:
+        last, before[key] = before[key], reached(key)
+        return before[key] > last
+
     with _backend(workers, dask):
         while todo:
             taken: list[Key] = []
@@ -62,9 +74,15 @@ def in_parallel(
                 # nothing tells what was done of it from what was being done.
                 suspects += [key for key in taken if key in todo]
                 _end_pool()
-            # Which of them ended a process shows when each is tried alone.
+            # Which of them ended a process shows when each is tried alone. One that got
+            # further is tried again beside the others.
             for key in dict.fromkeys(suspects):
-                yield key, _alone(key, todo.pop(key), workers)
+                if got_further(key):
+                    continue
+                outcome = _alone(key, todo[key], workers)
+                if not (isinstance(outcome, BaseException) and got_further(key)):
+                    del todo[key]
+                    yield key, outcome
 
 
 def _alone(

@@ -131,6 +131,14 @@ def stored_rows(path: Path, header: Mapping[str, Any]) -> list[Row]:
     return _read(path, lambda: parquet.read_table(path)).to_pylist()
 
 
+def rounds_kept(out: Path, key: RunKey) -> int:
+    """How many rows of a run are on the disk."""
+    path = run_file(out, key)
+    if not path.exists():
+        return 0
+    return _read(path, lambda: parquet.read_metadata(path)).num_rows
+
+
 def refuse_others(keys: Iterable[RunKey], out: Path) -> None:
     """See to it that a results folder holds no run but of these problems and methods.
 
@@ -161,8 +169,7 @@ def refuse_to_lose(out: Path) -> None:
     lost = [
         key
         for key, rows in runs_of(load(out)[0]).items()
-        if not (path := run_file(out, key)).exists()
-        or parquet.read_metadata(path).num_rows < len(rows)
+        if rounds_kept(out, key) < len(rows)
     ]
     if lost:
         raise ConfigError(

@@ -42,6 +42,39 @@ def test_a_worker_that_dies_is_tried_again_once_and_the_others_go_on(
     assert isinstance(outcomes[2], ValueError)
 
 
+def climb(name: str, most: int, steps: Path) -> str:
+    """One step further each time, up to `most`; the fifth is the last."""
+    file = steps / name
+    if height(steps, name) < most:
+        with file.open("a") as open_file:
+            open_file.write("x")
+        if height(steps, name) < 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return name
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def height(steps: Path, name: str) -> int:
+    return (steps / name).stat().st_size if (steps / name).exists() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dask", [None, "local"])
+def test_what_gets_further_each_time_is_tried_until_it_is_done(
+    dask: str | None, tmp_path: Path
+):
+    tasks = {
+        name: partial(climb, name, most, tmp_path)
+        for name, most in {"whole": 5, "stuck": 2}.items()
+    }
+    reached = partial(height, tmp_path)
+    outcomes = dict(in_parallel(tasks, workers=2, dask=dask, reached=reached))
+    assert outcomes["whole"] == "whole"
+    assert isinstance(outcomes["stuck"], BaseException)
+    assert [height(tmp_path, name) for name in tasks] == [5, 2]
+
+
 @pytest.mark.slow
 def test_a_cluster_of_one_worker_does_the_work_and_not_this_process():
     from distributed import LocalCluster
