@@ -126,7 +126,7 @@ def test_ctrl_c_leaves_what_is_pending(tmp_path: Path) -> None:
     held = tmp_path / "log.held"
     held.touch()  # what begins after three outcomes does not end: it is pending
     process = start(script, journal, log)
-    # Not a number of lines: two outcomes may come at once, before what follows is asked.
+    # Not a number of lines: two outcomes may come at once, before the next is asked.
     wait_for(tmp_path / "log.waiting", 1, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
