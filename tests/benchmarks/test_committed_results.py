@@ -161,6 +161,23 @@ def test_multiples_of_the_paper_are_those_of_its_seconds():
         check_cell(multiple, [float(seconds) / float(table["gp_ucb"][0])], method)
 
 
+def test_ablations_of_the_readme_are_those_of_the_rows():
+    """Cumulative regret without a fault and with it, and that of `erbo`."""
+    rows, _ = load(RESULTS / "ablations")
+    totals = rows.groupby(["problem", "algorithm", "seed"]).regret.sum()
+    means = totals.groupby(level=[0, 1]).mean()
+    (_, *problems), table = table_after("## Ablations: which cause?")
+    for fault, (recipes, *cells) in table.items():
+        for problem, cell in zip(problems, cells, strict=True):
+            if cell != "(one column: none)":
+                wanted = [means[problem][name] for name in recipes.split(", ")]
+                check_cell(cell, wanted, (fault, problem))
+    text = README.read_text(encoding="utf-8")
+    own = re.search(r"`erbo` has (\d.*, \d+ and \d+)\.", text)
+    assert own is not None
+    check_cell(own[1], [means[problem]["erbo"] for problem in problems], "erbo")
+
+
 def test_places_of_bocu_in_the_readme_are_those_of_the_rows():
     """The lowest cumulative regret of each setting, and the place of `ts_bocu`."""
     _, table = table_after("### Figure 2: four functions")

@@ -94,7 +94,7 @@ def claims_of_wdrbo() -> Iterator[Claim]:
         "where nothing shifts a radius has a price and no use; in EDRBO's published "
         "runs, too, WDRBO has more regret than ERBO on eight of nine problems. Their "
         "code lacks the gradient of L and stops near ERBO; by itself that slip changes "
-        "nothing here (`ablations/table.md`)",
+        "little here (`ablations/table.md`)",
         finished,
         "wdrbo/results.parquet",
     )
