@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,8 +23,9 @@ from benchmarks.run.report import Table
 
 _INITIAL = 5  # Sobol decisions, which count as the first
 _THEIR_SIZE = "10 seeds of 195 rounds"
-_FILE = "edrbo/results.parquet"
-_SLIPS = "edrbo_slips/results.parquet"  # and our ensemble
+_STUDY = "edrbo"
+_LONG = "edrbo_200"  # all rounds, fewer seeds
+_SLIPS = "edrbo_slips"  # and our ensemble
 _OTHER_FUNCTIONS = ("six_hump_camel", "three_hump_camel")  # theirs are not ours
 _BATCH = "edrbo_batch"
 _SLIPS_OF = {
@@ -82,6 +83,7 @@ class Part(NamedTuple):
         first: The number of the first decision; the first five of all were Sobol's.
         last: The number of the last.
         size: Seeds and rounds of ours.
+        file: Where ours are.
     """
 
     theirs: pd.Series
@@ -89,32 +91,46 @@ class Part(NamedTuple):
     first: int
     last: int
     size: str
+    file: str
 
 
 @cache
 def parts_of_runs() -> list[Part]:
     """The parts that our runs of the study have reached the end of."""
     published: Any = pd.read_csv(PUBLISHED / "edrbo.csv")
-    study, slips = rounds_of("edrbo"), rounds_of("edrbo_slips")
-    end = study["iteration"].max() + 1 + _INITIAL
-    size = f"{study['seed'].nunique()} seeds of {end - _INITIAL} rounds"
     parts = []
     for (first, last), theirs in published.groupby(["first", "last"]):
-        if last > end:
-            continue
-        of_part = []
-        for rows in (study, slips):
+        of_part = {}
+        for name in (_STUDY, _LONG, _SLIPS):
+            rows = rounds_of(name)
             number = rows["iteration"] + 1 + _INITIAL
             if number.max() >= last:
-                of_part.append(rows[(number >= first) & (number <= last)])
-        cells: Any = pd.concat(of_part).groupby(
+                of_part[name] = rows[(number >= first) & (number <= last)]
+        study = _STUDY if _STUDY in of_part else _LONG
+        taken = [of_part[name] for name in (study, _SLIPS) if name in of_part]
+        cells: Any = pd.concat(taken).groupby(
             ["problem", "algorithm", "seed"], sort=False
         )
         values = theirs.set_index(["problem", "algorithm"])["value"]
         parts.append(
-            Part(values, cells["expected"].mean().unstack(), first, last, size)
+            Part(
+                values,
+                cells["expected"].mean().unstack(),
+                first,
+                last,
+                _size(rounds_of(study)),
+                _file(study),
+            )
         )
     return parts
+
+
+def _size(rows: Any) -> str:
+    return f"{rows['seed'].nunique()} seeds of {rows['iteration'].max() + 1} rounds"
+
+
+def _file(name: str) -> str:
+    return f"{name}/results.parquet"
 
 
 def _claims_of_order(part: Part) -> Iterator[Claim]:
@@ -145,7 +161,7 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
             f"{len(groups)}",
             f"first on the others: {others}",
             size,
-            _FILE,
+            part.file,
         )
     alike = groups.apply(lambda group: group["theirs"].corr(group["ours"], "spearman"))
     yield Claim(
@@ -155,7 +171,7 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
         ", ".join(f"{name} {value:.2f}" for name, value in alike.items()),
         "their three-hump and six-hump camels are not the same functions as here",
         size,
-        _FILE,
+        part.file,
     )
 
 
@@ -167,33 +183,26 @@ def _firsts(values: pd.Series) -> Counter[str]:
 
 def _claims_of_regret() -> Iterator[Claim]:
     """One method against another, over the rounds that both have."""
-    for first, other, words, why, file in (
+    less = "EDRBO has less regret than ERBO"
+    all_slips = {
+        slip: (method, f"Not in the text: {text}", _nearer(method, slip))
+        for (method, slip), text in _SLIPS_OF.items()
+    }
+    for other, (first, words, why), names in (
+        ("erbo", ("edrbo", less, _higher_in_their_files()), [_STUDY]),
+        ("erbo", ("edrbo", f"{less}, all rounds", "as above"), [_LONG]),
         (
-            "edrbo",
-            "erbo",
-            "EDRBO has less regret than ERBO",
-            _higher_in_their_files(),
-            _FILE,
-        ),
-        (
-            "edrbo",
             "erbo_ensemble",
-            "Not in the text: EDRBO has less regret than ERBO with our ensemble",
-            "the model matters more than the penalty",
-            _SLIPS,
-        ),
-        *(
             (
-                method,
-                slip,
-                f"Not in the text: {text}",
-                _nearer(method, slip),
-                _FILE if slip == _BATCH else _SLIPS,
-            )
-            for (method, slip), text in _SLIPS_OF.items()
+                "edrbo",
+                f"Not in the text: {less} with our ensemble",
+                "the model matters more than the penalty",
+            ),
+            [_STUDY, _SLIPS],
         ),
+        *((slip, about, [_STUDY, _SLIPS]) for slip, about in all_slips.items()),
     ):
-        rows: Any = _rows_of(first, other)
+        rows = _rows_of(first, other, names)
         groups: Any = rows.groupby(["problem", "seed", "algorithm"])
         regret: Any = groups["regret"].sum().unstack().dropna()
         ranks = regret.rank(axis="columns")
@@ -207,13 +216,17 @@ def _claims_of_regret() -> Iterator[Claim]:
             + by_problem(regret[first] - regret[other]),
             why,
             size_of(f"{size}, {rows['problem'].nunique()} problems", _THEIR_SIZE),
-            file,
+            ", ".join(_file(name) for name in names if other in _methods(name)),
         )
 
 
-def _rows_of(first: str, other: str) -> Any:
+def _methods(name: str) -> set[str]:
+    return set(rounds_of(name)["algorithm"])
+
+
+def _rows_of(first: str, other: str, names: Sequence[str]) -> Any:
     """All rounds of two methods that both have."""
-    rows: Any = pd.concat([rounds_of("edrbo"), rounds_of("edrbo_slips")])
+    rows: Any = pd.concat([rounds_of(name) for name in names])
     rows = rows[rows["algorithm"].isin([first, other])]
     number = rows.groupby("algorithm")["iteration"].max().min() + 1
     seeds: Any = rows.groupby("algorithm")["seed"].unique()
