@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 SIZES = ("smoke", "laptop", "long", "paper")
-LISTS = ("imports", "unranked")  # keys of a config whose values are lists of names
 INITIAL_DESIGNS = ("uniform", "sobol", "sobol_joint")
 CONFIGS = Path(__file__).parents[1] / "configs"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -209,7 +208,8 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         ConfigError: Unknown or missing keys, wrong types, or a config that cannot run.
     """
     required = {"algorithms", "seeds", "iterations"}
-    optional = {"name", "initial", "initial_design", "baseline", "options", *LISTS}
+    optional = {"name", "initial", "initial_design", "baseline", "options", "imports"}
+    optional |= {"unranked"}
     either = {"problem", "problems"} & set(raw) or {"problem"}
     if len(either) == 2:
         raise ConfigError(f"{source} has `problem` and `problems`: leave out one.")
@@ -217,7 +217,6 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     _check_keys(raw, set(raw), either, source)
     problems = [raw["problem"]] if "problem" in raw else raw["problems"]
     entries = _entries(problems, "problems", source)
-    imports, unranked = (_names(raw.get(key, ()), key, source) for key in LISTS)
     seeds = raw["seeds"]
     if not isinstance(seeds, int | Sequence) or isinstance(seeds, bool):
         raise ConfigError(
@@ -242,8 +241,8 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         initial_design=raw.get("initial_design", "uniform"),
         baseline=raw.get("baseline", ""),
         options=raw.get("options", {}),
-        imports=imports,
-        unranked=unranked,
+        imports=_names(raw, "imports", source),
+        unranked=_names(raw, "unranked", source),
     )
 
 
@@ -266,12 +265,15 @@ def _table(raw: Any, key: str, source: str) -> dict[str, Any]:
     return dict(raw)
 
 
-def _names(raw: Any, key: str, source: str) -> tuple[str, ...]:
-    if isinstance(raw, str) or not isinstance(raw, Sequence):
-        raise ConfigError(f"`{key}` of {source} must be a list of names, got {raw!r}.")
-    if others := [each for each in raw if not isinstance(each, str)]:
-        raise ConfigError(f"`{key}` of {source} has {others[0]!r}, which is no name.")
-    return tuple(raw)
+def _names(raw: Mapping[str, Any], key: str, source: str) -> tuple[str, ...]:
+    names = raw.get(key, ())
+    if not isinstance(names, list | tuple) or not all(
+        isinstance(each, str) for each in names
+    ):
+        raise ConfigError(
+            f"`{key}` of {source} must be a list of names, got {names!r}."
+        )
+    return tuple(names)
 
 
 def _entries(raw: Any, key: str, source: str) -> list[Mapping[str, Any]]:

@@ -96,19 +96,17 @@ class Part(NamedTuple):
 
 @cache
 def parts_of_runs() -> list[Part]:
-    """The parts that our runs of the study have reached the end of."""
+    """The published parts, each with those of our runs that reach its end."""
     published: Any = pd.read_csv(PUBLISHED / "edrbo.csv")
     parts = []
     for (first, last), theirs in published.groupby(["first", "last"]):
-        of_part = {}
-        for name in (_STUDY, _LONG, _SLIPS):
-            rows = rounds_of(name)
-            number = rows["iteration"] + 1 + _INITIAL
-            if number.max() >= last:
-                of_part[name] = rows[(number >= first) & (number <= last)]
-        study = _STUDY if _STUDY in of_part else _LONG
-        taken = [of_part[name] for name in (study, _SLIPS) if name in of_part]
-        cells: Any = pd.concat(taken).groupby(
+        whole = [name for name in (_STUDY, _LONG, _SLIPS) if _end(name) >= last]
+        study = whole[0]
+        rows: Any = pd.concat(
+            [rounds_of(name) for name in whole if name in (study, _SLIPS)]
+        )
+        number = rows["iteration"] + 1 + _INITIAL
+        cells = rows[(number >= first) & (number <= last)].groupby(
             ["problem", "algorithm", "seed"], sort=False
         )
         values = theirs.set_index(["problem", "algorithm"])["value"]
@@ -118,15 +116,17 @@ def parts_of_runs() -> list[Part]:
                 cells["expected"].mean().unstack(),
                 first,
                 last,
-                _size(rounds_of(study)),
+                f"{rounds_of(study)['seed'].nunique()} seeds of "
+                f"{_end(study) - _INITIAL} rounds",
                 _file(study),
             )
         )
     return parts
 
 
-def _size(rows: Any) -> str:
-    return f"{rows['seed'].nunique()} seeds of {rows['iteration'].max() + 1} rounds"
+def _end(name: str) -> int:
+    """The number of the last decision of each run."""
+    return rounds_of(name)["iteration"].max() + 1 + _INITIAL
 
 
 def _file(name: str) -> str:
@@ -141,14 +141,14 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
     number = pairs.index.get_level_values("algorithm").nunique()
     size = size_of(part.size, _THEIR_SIZE)
     span = f"decisions {part.first} to {part.last}"
-    theirs = _firsts(pairs["theirs"])["edrbo"]
+    alone, shared = (_firsts(pairs["theirs"], s)["edrbo"] for s in (False, True))
     runs = {f"The same of {number} methods in our runs, {span}": pairs["ours"]}
     if _BATCH in means.index.get_level_values("algorithm"):
         slip = means.drop("edrbo", level="algorithm").rename({_BATCH: "edrbo"})
         words = "The same with their slip in EDRBO (one penalty for a whole batch)"
         runs[f"{words}, {span}"] = slip[slip.index.isin(pairs.index)]
     for words, ours in runs.items():
-        firsts = _firsts(ours)
+        firsts = _firsts(ours, shared=False)
         others = ", ".join(
             f"`{name}` on {count}"
             for name, count in firsts.most_common()
@@ -157,8 +157,8 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
         yield Claim(
             words,
             f"first on {firsts['edrbo']} of {len(groups)} problems",
-            f"by the mean value over seeds; theirs, the same decisions: {theirs} of "
-            f"{len(groups)}",
+            f"by the mean value over seeds; theirs, the same decisions: {alone} of "
+            f"{len(groups)}" + (f", and level with others on {shared}" * (shared > 0)),
             f"first on the others: {others}",
             size,
             part.file,
@@ -175,32 +175,42 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
     )
 
 
-def _firsts(values: pd.Series) -> Counter[str]:
-    """On how many problems each method has the highest value."""
-    best: Any = values.groupby(level="problem").idxmax()
-    return Counter(method for _, method in best)
+def _firsts(values: pd.Series, shared: bool) -> Counter[str]:
+    """On how many problems each method has the highest value, alone or with others.
+
+    Theirs have three digits, so some are equal.
+    """
+    best: Any = values[values == values.groupby(level="problem").transform("max")]
+    number = best.groupby(level="problem").transform("size")
+    found = best[(number > 1) == shared]
+    return Counter(found.index.get_level_values("algorithm"))
 
 
 def _claims_of_regret() -> Iterator[Claim]:
     """One method against another, over the rounds that both have."""
     less = "EDRBO has less regret than ERBO"
-    all_slips = {
-        slip: (method, f"Not in the text: {text}", _nearer(method, slip))
-        for (method, slip), text in _SLIPS_OF.items()
-    }
-    for other, (first, words, why), names in (
-        ("erbo", ("edrbo", less, _higher_in_their_files()), [_STUDY]),
-        ("erbo", ("edrbo", f"{less}, all rounds", "as above"), [_LONG]),
+    theirs = _higher_in_their_files()
+    with_slips = [
         (
-            "erbo_ensemble",
-            (
-                "edrbo",
-                f"Not in the text: {less} with our ensemble",
-                "the model matters more than the penalty",
-            ),
+            method,
+            slip,
             [_STUDY, _SLIPS],
+            f"Not in the text: {text}",
+            _nearer(method, slip),
+        )
+        for (method, slip), text in _SLIPS_OF.items()
+    ]
+    for first, other, names, words, why in (
+        ("edrbo", "erbo", [_STUDY], less, theirs),
+        ("edrbo", "erbo", [_LONG], f"{less}, all rounds", theirs),
+        (
+            "edrbo",
+            "erbo_ensemble",
+            [_STUDY, _SLIPS],
+            f"Not in the text: {less} with our ensemble",
+            "the model matters more than the penalty",
         ),
-        *((slip, about, [_STUDY, _SLIPS]) for slip, about in all_slips.items()),
+        *with_slips,
     ):
         rows = _rows_of(first, other, names)
         groups: Any = rows.groupby(["problem", "seed", "algorithm"])
@@ -216,12 +226,8 @@ def _claims_of_regret() -> Iterator[Claim]:
             + by_problem(regret[first] - regret[other]),
             why,
             size_of(f"{size}, {rows['problem'].nunique()} problems", _THEIR_SIZE),
-            ", ".join(_file(name) for name in names if other in _methods(name)),
+            next(_file(n) for n in names if other in set(rounds_of(n)["algorithm"])),
         )
-
-
-def _methods(name: str) -> set[str]:
-    return set(rounds_of(name)["algorithm"])
 
 
 def _rows_of(first: str, other: str, names: Sequence[str]) -> Any:
@@ -261,14 +267,13 @@ def _higher_in_their_files() -> str:
     values = published.pivot(
         index=["first", "last", "problem"], columns="algorithm", values="value"
     )
-    higher = (values["edrbo"] > values["erbo"]).groupby(level=["first", "last"])
+    sign = (values["edrbo"] - values["erbo"]).groupby(level=["first", "last"])
     parts = ", ".join(
-        f"{number} of {count} (decisions {first} to {last})"
-        for (first, last), number, count in zip(
-            higher.groups, higher.sum(), higher.size(), strict=True
-        )
+        f"{(part > 0).sum()} and equal on {(part == 0).sum()} of {len(part)} "
+        f"(decisions {first} to {last})"
+        for (first, last), part in sign
     )
-    return f"in their files its mean value is higher on {parts} problems"
+    return f"in their files its mean value is higher on {parts}"
 
 
 def values_tables() -> str:

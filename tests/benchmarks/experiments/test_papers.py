@@ -110,6 +110,26 @@ def test_first_places_of_edrbo_with_its_slip_by_hand():
     assert f"{words} | **first on {number} of 9 problems**" in page
 
 
+def test_first_places_in_their_files_by_hand():
+    """Their values have three digits, so that some methods share the first place."""
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    for part in parts_of_runs():
+        alone = shared = 0
+        for problem in part.theirs.index.unique("problem"):
+            values = part.theirs[problem].to_dict()
+            first = [name for name in values if values[name] == max(values.values())]
+            alone += first == ["edrbo"]
+            shared += "edrbo" in first and len(first) > 1
+        row = next(
+            line
+            for line in page.splitlines()
+            if f"methods in our runs, decisions {part.first} to {part.last}" in line
+        )
+        words = f"theirs, the same decisions: {alone} of 9"
+        words += f", and level with others on {shared}" if shared else ""
+        assert f"{words} |" in row
+
+
 def test_slip_of_stable_opt_by_hand():
     """In how many runs it has more regret, and where it is nearer to theirs."""
     study, slips = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_slips"))

@@ -184,7 +184,7 @@ def test_schedule_table_becomes_a_schedule():
             "`unranked` of .* must be a list of names, got 'wdrbo'",
         ),
         ({"imports": "mine.py"}, "`imports` of .* must be a list of names"),
-        ({"imports": [3]}, "`imports` of .* has 3, which is no name"),
+        ({"imports": [3]}, r"`imports` of .* must be a list of names, got \[3\]"),
     ],
 )
 def test_refuses(changes, message):

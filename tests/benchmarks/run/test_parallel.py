@@ -75,6 +75,26 @@ def test_what_gets_further_each_time_is_tried_until_it_is_done(
     assert [height(tmp_path, name) for name in tasks] == [5, 2]
 
 
+def begin_then_climb(steps: Path) -> str:
+    """It dies once before its first step."""
+    mark = steps / "begun"
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return climb("late", 5, steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dask", [None, "local"])
+def test_what_died_at_the_beginning_and_then_gets_further_is_done(
+    dask: str | None, tmp_path: Path
+):
+    tasks = {"late": partial(begin_then_climb, tmp_path)}
+    reached = partial(height, tmp_path)
+    outcomes = dict(in_parallel(tasks, workers=2, dask=dask, reached=reached))
+    assert outcomes == {"late": "late"}
+
+
 @pytest.mark.slow
 def test_a_cluster_of_one_worker_does_the_work_and_not_this_process():
     from distributed import LocalCluster
