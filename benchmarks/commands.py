@@ -342,6 +342,15 @@ def unchanged(options: argparse.Namespace) -> int:
     return 0
 
 
+def reproduced(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.reproduced import reproduced as make_again
+
+    out = writable(RESULTS / "reproduced.md" if options.out is None else options.out)
+    report = make_again(RESULTS, options.results, workers=options.workers)
+    print(f"Report: {report.write(out)}")
+    return 0
+
+
 def development(options: argparse.Namespace) -> int:
     from benchmarks.development.play import play, tasks_of
 

@@ -307,6 +307,16 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="report file (results/unchanged.md)"
     )
 
+    reproduced = kinds.add_parser(
+        "reproduced", help="make one round of each committed run again, and compare"
+    )
+    reproduced.set_defaults(command=commands.reproduced)
+    reproduced.add_argument("--results", nargs="+", default=[], help="which (all)")
+    reproduced.add_argument(
+        "--out", type=Path, help="report file (results/reproduced.md)"
+    )
+    _add_workers(reproduced)
+
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser

@@ -201,8 +201,39 @@ def unpack(out: Path) -> int:
     """
     if (out / "runs").exists():
         raise ConfigError(f"{out} has a folder `runs`: it can be continued as it is.")
+    recorded, about = recorded_runs(out)
+    machine = AND.join(about["machine"])
+    made: dict[RunKey, Run] = {}
+    for key, (task, rows) in recorded.items():
+        if [row["iteration"] for row in rows] != list(range(len(rows))):
+            raise ConfigError(f"{key} in {out} does not have all of its rounds.")
+        own = [{k: v for k, v in row.items() if k != "commit"} for row in rows]
+        by = {"commit": rows[0]["commit"], "machine": machine, "load": about["load"]}
+        made[key] = Run(own, full_header(task), by)
+    with TemporaryDirectory(dir=out, prefix="unpack") as folder:
+        for key, run in made.items():
+            save(run, run_file(Path(folder), key))
+        (Path(folder) / "runs").rename(out / "runs")
+    return len(made)
+
+
+def recorded_runs(
+    out: Path,
+) -> tuple[dict[RunKey, tuple[Task, list[Row]]], dict[str, Any]]:
+    """The tasks that would make the rows of a ``results.parquet`` today.
+
+    Args:
+        out: The folder, as the repository has it.
+
+    Returns:
+        Each run's task with its rows, and what the file says of all.
+
+    Raises:
+        ConfigError: The results do not say what made each run, or it would be made
+            otherwise today.
+    """
     runs, about = collected_runs(out)
-    if "headers" not in about:
+    if "headers" not in about or "config" not in about:
         raise ConfigError(
             f"The results in {out} do not say what made each run: they are of an "
             "experiment with a command of its own, or older than this can read. Make "
@@ -210,27 +241,15 @@ def unpack(out: Path) -> int:
         )
     raw = {key: value for key, value in about["config"].items() if key != "size"}
     tasks = {task.key: task for task in tasks_of(from_dict(raw), out)}
-    machine = AND.join(about["machine"])
-    made: dict[RunKey, Run] = {}
-    for key, rows in runs.items():
-        header = full_header(tasks[key])
+    for key in runs:
         kept = about["headers"][header_name(key)] | {"seed": key.seed}
-        if different := differences(kept, header):
+        if different := differences(kept, full_header(tasks[key])):
             raise ConfigError(
                 f"{key} in {out} would be made otherwise today:\n  "
                 + "\n  ".join(different)
                 + "\nUse the versions and the commit that made it."
             )
-        if [row["iteration"] for row in rows] != list(range(len(rows))):
-            raise ConfigError(f"{key} in {out} does not have all of its rounds.")
-        own = [{k: v for k, v in row.items() if k != "commit"} for row in rows]
-        by = {"commit": rows[0]["commit"], "machine": machine, "load": about["load"]}
-        made[key] = Run(own, header, by)
-    with TemporaryDirectory(dir=out, prefix="unpack") as folder:
-        for key, run in made.items():
-            save(run, run_file(Path(folder), key))
-        (Path(folder) / "runs").rename(out / "runs")
-    return len(made)
+    return {key: (tasks[key], rows) for key, rows in runs.items()}, about
 
 
 @cache
