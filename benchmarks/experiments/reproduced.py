@@ -7,11 +7,12 @@ each run, drawn by lot, is a sample of all decisions of a result.
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +22,15 @@ from benchmarks.experiments import action_sets, bocu, bounds, misspecified
 from benchmarks.run.config import ConfigError
 from benchmarks.run.engine import Task, one_thread
 from benchmarks.run.parallel import in_parallel
-from benchmarks.run.provenance import commit, machine
+from benchmarks.run.provenance import commit, load, machine
 from benchmarks.run.report import Report, Table
 from benchmarks.run.runner import recorded_runs
 from benchmarks.run.storage import RESULTS, Row, RunKey, collected_runs
 
-TOLERANCE = 1e-6  # of the range within the run
-SAME, NEAR, OTHER = "bit for bit", "within rounding", "otherwise"
 DECISION = ("position", "x", "c")
+FURTHER = "further"
+# How far a decision moved, as a share of the range within the run: the columns.
+STEPS = {"bit for bit": 0.0, "up to 1e-6": 1e-6, "up to 1e-3": 1e-3, FURTHER: math.inf}
 
 
 def _bocu(seed: int, rounds: int) -> Sequence[Task]:
@@ -46,6 +48,24 @@ EXPERIMENTS: dict[str, Callable[[int, int], Sequence[Task]]] = {
 
 
 @dataclass(frozen=True)
+class Again:
+    """A round that was made again.
+
+    Args:
+        moved: How far its decision is from the recorded one; see ``moved``.
+        seconds: What it took to decide.
+    """
+
+    moved: float
+    seconds: float
+
+    @property
+    def step(self) -> str:
+        """The first of ``STEPS`` that is not exceeded."""
+        return next(name for name, most in STEPS.items() if self.moved <= most)
+
+
+@dataclass(frozen=True)
 class Sample:
     """One round of a run, to be made again.
 
@@ -59,34 +79,43 @@ class Sample:
     rows: Sequence[Row]
     at: int
 
-    def compare(self) -> str:
-        """``SAME``, ``NEAR`` or ``OTHER``."""
+    def again(self) -> Again:
+        """Make it again, given the rounds before it."""
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.task.key.seed)
-            today = next(iter(self.task.play(self.rows[: self.at])))
-        return likeness(self.rows, self.at, today)
+            row = next(iter(self.task.play(self.rows[: self.at])))
+        return Again(moved(self.rows, self.at, row), row["seconds"])
 
 
-def likeness(rows: Sequence[Row], at: int, today: Row) -> str:
-    """How alike a recorded round and one made again are.
+def moved(rows: Sequence[Row], at: int, today: Row) -> float:
+    """How far a round that is made again is from the recorded one.
 
     Args:
         rows: The recorded rounds of the run.
         at: The place of the one among them.
         today: It, made again.
+
+    Returns:
+        The largest move of a coordinate of decision and context, by the range of that
+        coordinate in the run; infinite if it is another of a list, or if the same
+        decision has another regret now.
     """
     recorded = rows[at]
-    if "regret" in today:  # BOCU's decisions have one for each objective
-        largest = max(abs(row["regret"]) for row in rows)
-        if not abs(today["regret"] - recorded["regret"]) <= TOLERANCE * largest:
-            return OTHER
     if all(today[name] == recorded[name] for name in DECISION if name in today):
-        return SAME
+        if "regret" not in today:  # BOCU's decisions have one for each objective
+            return 0.0
+        largest = max(abs(row["regret"]) for row in rows)
+        # The same sum in another order differs in its last digits.
+        near = abs(today["regret"] - recorded["regret"]) <= 1e-9 * largest
+        return 0.0 if near else math.inf
     if "position" in today:
-        return OTHER
+        return math.inf
     values = np.array([[*row["x"], *row["c"]] for row in rows])  # T x d
-    moved = np.abs([*today["x"], *today["c"]] - values[at])
-    return NEAR if (moved <= TOLERANCE * np.ptp(values, axis=0)).all() else OTHER
+    moves = np.abs([*today["x"], *today["c"]] - values[at])
+    still = moves == 0
+    with np.errstate(divide="ignore"):  # where the run never moved: infinitely far
+        shares = moves[~still] / np.ptp(values, axis=0)[~still]
+    return float(shares.max())
 
 
 def samples_of(results: Path, name: str) -> dict[RunKey, Sample]:
@@ -136,28 +165,45 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
         raise ConfigError(
             f"There is no result {min(missing)!r} in {results}: {', '.join(known)}."
         )
-    rows = []
+    rows, times = [], []
     for name in names or known:
         samples = samples_of(results, name)
-        found: dict[str, Counter[str]] = {k: Counter() for k in (SAME, NEAR, OTHER)}
-        work = {key: partial(sample.compare) for key, sample in samples.items()}
-        for key, outcome in in_parallel(work, workers=workers):
-            if isinstance(outcome, BaseException):
-                raise outcome
-            found[outcome][key.algorithm] += 1
-            if outcome == OTHER:
-                print(f"{key}, round {samples[key].at}: {OTHER}", flush=True)
-        others = ", ".join(f"`{a}` {n}" for a, n in found[OTHER].items())
-        counts = [f"{found[kind].total():,}" for kind in (SAME, NEAR)]
-        rows.append([f"`{name}`", f"{len(samples):,}", *counts, others or "0"])
+        found = _made_again(samples, workers)
+        steps = Counter(again.step for again in found.values())
+        finite = [a.moved for a in found.values() if math.isfinite(a.moved)]
+        counts = [f"{steps[step]:,}" for step in STEPS]
+        rows.append([f"`{name}`", f"{len(found):,}", *counts, f"{max(finite):.1g}"])
+        seconds: dict[str, list[float]] = {}
+        for key, again in found.items():
+            seconds.setdefault(key.algorithm.split(",")[0], []).append(again.seconds)
+            if again.step == FURTHER:
+                print(f"{key}, round {samples[key].at}: {again}", flush=True)
+        cells = (f"`{m}` {statistics.median(s):.2g}" for m, s in seconds.items())
+        times.append([f"`{name}`", ", ".join(cells)])
         print(*rows[-1], flush=True)
     text = (
         "`python -m benchmarks reproduced`: of each recorded run one round, drawn by "
         "lot, is made again by the code of one commit, from the recorded rounds before "
-        f"it. {SAME.capitalize()}: the decision and the context that followed; "
-        f"{NEAR}: both by at most {TOLERANCE:g} of their range in the run. The regret "
-        f"is the same to that precision in both columns. Commit `{commit()}`; "
-        f"{machine()}."
+        "it. How far the decision and its context are from the recorded ones, as a "
+        "share of their range in the run, and the largest such move (another item of a "
+        f"list is *{FURTHER}*). Commit `{commit()}`; {machine()}."
     )
-    head = ["results", "runs", SAME, NEAR, OTHER]
-    return Report("Decisions made again", [text, Table(head, rows)])
+    head = ["results", "runs", *STEPS, "largest move"]
+    words = (
+        "Median seconds of such a decision, over the seeds, problems and rounds: "
+        f"{workers} process{'es' if workers > 1 else ''} of one thread, and at the end "
+        f"{load():.1f} that wanted a core, by the cores."
+    )
+    tables = Table(head, rows), Table(["results", "seconds"], times, left=2)
+    return Report("Decisions made again", [text, tables[0], words, tables[1]])
+
+
+def _made_again(samples: Mapping[RunKey, Sample], workers: int) -> dict[RunKey, Again]:
+    """All of a result; an error of one is raised."""
+    found: dict[RunKey, Again] = {}
+    work = {key: sample.again for key, sample in samples.items()}
+    for key, outcome in in_parallel(work, workers=workers):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        found[key] = outcome
+    return found

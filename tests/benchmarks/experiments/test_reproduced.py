@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +13,7 @@ from pyarrow import parquet
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.reproduced import (
     EXPERIMENTS,
-    NEAR,
-    OTHER,
-    SAME,
-    TOLERANCE,
-    likeness,
+    moved,
     reproduced,
     samples_of,
 )
@@ -50,10 +48,10 @@ def results(tmp_path: Path) -> Path:
 
 
 def move(file: Path, factor: float) -> None:
-    """Multiply the recorded decisions of `erbo`."""
+    """Multiply the recorded decisions of `random`, which do not look at them."""
     table = parquet.read_table(file)
     x = [
-        [value * (factor if algorithm == "erbo" else 1.0) for value in x]
+        [value * (factor if algorithm == "random" else 1.0) for value in x]
         for algorithm, x in zip(
             table["algorithm"].to_pylist(), table["x"].to_pylist(), strict=True
         )
@@ -64,39 +62,47 @@ def move(file: Path, factor: float) -> None:
 
 
 def counts(results: Path) -> list[str]:
-    (_, table) = reproduced(results, [], workers=1).blocks
+    (_, table, _, times) = reproduced(results, [], workers=1).blocks
     assert isinstance(table, Table)
+    assert isinstance(times, Table)
     ((name, *cells),) = table.rows
     assert name == "`tiny`"
+    assert re.fullmatch("`random` [.0-9e-]+, `erbo` [.0-9e-]+", times.rows[0][1])
     return list(cells)
 
 
 def test_decisions_are_made_again_bit_for_bit(results: Path) -> None:
-    assert counts(results) == ["4", "4", "0", "0"]
+    assert counts(results) == ["4", "4", "0", "0", "0", "0"]
 
 
-def test_a_decision_that_was_another_is_counted_by_its_method(results: Path) -> None:
-    move(results / "tiny" / "results.parquet", 1.25)
-    assert counts(results) == ["4", "2", "0", "`erbo` 2"]
+@pytest.mark.parametrize(("by", "column"), [(2e-7, 2), (2e-4, 3), (0.25, 4)])
+def test_a_decision_that_moved_is_counted(
+    results: Path, by: float, column: int
+) -> None:
+    move(results / "tiny" / "results.parquet", 1 - by)
+    cells = counts(results)
+    expected = ["4", "2", "0", "0", "0"]
+    expected[column] = "2"
+    assert cells[:5] == expected
+    assert by / 10 < float(cells[5]) < by * 10
 
 
-def test_rounding_is_told_from_another_decision() -> None:
+def test_a_move_is_measured_by_the_range_in_the_run() -> None:
     def row(x: float, c: float = 0.5, regret: float = 2.0) -> storage.Row:
-        return {"x": [x], "c": [c], "regret": regret}
+        return {"x": [x, 0.0], "c": [c], "regret": regret}
 
     rows = [row(100.0), row(300.0, 0.7), row(200.0)]
-    side = 200.0 * TOLERANCE
-    assert likeness(rows, 2, row(200.0)) == SAME
-    assert likeness(rows, 2, row(200.0 + side / 2)) == NEAR
-    assert likeness(rows, 2, row(200.0 + side * 1.01)) == OTHER
-    assert likeness(rows, 2, row(200.0, 0.6)) == OTHER
-    assert likeness(rows, 2, row(200.0, regret=2.1)) == OTHER
-    assert likeness(rows, 2, row(float("nan"))) == OTHER
-    assert likeness(rows, 2, row(200.0, regret=float("nan"))) == OTHER
+    assert moved(rows, 2, row(200.0)) == 0.0
+    assert moved(rows, 2, row(200.1)) == pytest.approx(5e-4)
+    assert moved(rows, 2, row(200.1, 0.6)) == pytest.approx(0.5)
+    assert moved(rows, 2, row(200.0, regret=2.0 + 1e-12)) == 0.0
+    never = {"x": [200.0, 1e-9], "c": [0.5], "regret": 2.0}
+    for other in (row(200.0, regret=2.1), never):
+        assert moved(rows, 2, other) == math.inf
     listed = [{"position": 3, "regret": 0.0}, {"position": 4, "regret": 1.0}]
-    assert likeness(listed, 1, {"position": 4, "regret": 1.0 + 1e-15}) == SAME
-    assert likeness(listed, 1, {"position": 5, "regret": 1.0}) == OTHER
-    assert likeness(listed, 1, {"position": 4}) == SAME  # BOCU's have no regret
+    assert moved(listed, 1, {"position": 4, "regret": 1.0 + 1e-15}) == 0.0
+    assert moved(listed, 1, {"position": 4}) == 0.0  # BOCU's have no regret
+    assert moved(listed, 1, {"position": 5, "regret": 1.0}) == math.inf
 
 
 def test_a_result_or_run_that_is_not_known_is_refused(
