@@ -120,3 +120,28 @@ def test_the_runs_of_an_experiment_are_known(name: str) -> None:
     samples = samples_of(RESULTS, name)
     assert all(key == sample.task.key for key, sample in samples.items())
     assert len({sample.at for sample in samples.values()}) > 5
+
+
+def test_every_committed_run_was_made_again() -> None:
+    table = (RESULTS / "reproduced.md").read_text(encoding="utf-8")
+    for path in RESULTS.rglob(storage.RESULTS):
+        rows = parquet.read_table(path, columns=list(storage.RunKey._fields))
+        runs = len(rows.group_by(rows.column_names).aggregate([]))
+        assert f"| `{path.parent.relative_to(RESULTS)}` | {runs:,} |" in table
+
+
+def test_the_page_has_the_sums_of_the_table() -> None:
+    text = (RESULTS / "reproduced.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| `\w+` \| ([\d,]+) " + r"\| ([\d,]+) " * 4, text)
+    sums = [
+        sum(int(cell.replace(",", "")) for cell in cells)
+        for cells in zip(*rows, strict=True)
+    ]
+    assert len(sums) == 5
+    assert sums[4] == 2
+    page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    bits, rounding, digits = (f"{number:,}" for number in sums[1:4])
+    assert (
+        f"Of {sums[0]:,} decisions {bits} come out bit for bit, {rounding} within 1e-6 "
+        f"of the range of their run and {digits} within 1e-3"
+    ) in page.replace("\n", " ")
