@@ -118,9 +118,8 @@ def run_tasks(
             its name. Nothing has run then.
     """
     work: dict[RunKey, Callable[[], Run]] = {}
-    headers: dict[RunKey, dict[str, Any]] = {}
     for task in {task.key: task for task in tasks}.values():
-        header = headers[task.key] = full_header(task)
+        header = full_header(task)
         file = run_file(out, task.key)
         done = stored_rows(file, header)
         if len(done) < task.rounds:
@@ -128,7 +127,7 @@ def run_tasks(
             shared = dask in (None, LOCAL_CLUSTER)
             kept = file if task.resumable and shared else None
             done = done if task.resumable else []
-            work[task.key] = partial(make_run, task, done, kept)
+            work[task.key] = partial(make_run, task, done, kept, header)
     failures: dict[RunKey, BaseException] = {}
     unsaved: dict[RunKey, Run] = {}
     outcomes = in_parallel(
@@ -142,8 +141,8 @@ def run_tasks(
             run = unsaved[key] = outcome
         for other in list(unsaved):
             try:
-                _keep(unsaved[other], headers[other], run_file(out, other))
-            except (OSError, ConfigError) as error:
+                save(unsaved[other], run_file(out, other))
+            except OSError as error:
                 failures[other] = error
             else:
                 del unsaved[other]
@@ -157,7 +156,12 @@ def full_header(task: Task) -> dict[str, Any]:
     return {"format": FORMAT, "versions": versions(), **task.header()}
 
 
-def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> Run:
+def make_run(
+    task: Task,
+    done: Sequence[Row] = (),
+    kept: Path | None = None,
+    asked: Mapping[str, Any] | None = None,
+) -> Run:
     """Make the rest of one run, on one thread.
 
     Args:
@@ -165,8 +169,17 @@ def make_run(task: Task, done: Sequence[Row] = (), kept: Path | None = None) -> 
         done: Its rows so far.
         kept: Where the rows are kept meanwhile, from time to time; None for nowhere. A
             process that died may have left more of them there.
+        asked: The header of the run that is asked for; None for that of this process.
+
+    Raises:
+        ConfigError: This process has another version. Nothing is kept then.
     """
     header = full_header(task)
+    if asked is not None and (different := differences(header, asked)):
+        raise ConfigError(
+            "The process that makes it has another version or config: "
+            + "; ".join(different)
+        )
     made = {"commit": commit(), "machine": machine(), "load": load()}
     if kept is not None:
         done = max(done, stored_rows(kept, header), key=len)
@@ -197,14 +210,3 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _keep(run: Run, header: Mapping[str, Any], path: Path) -> None:
-    """Write a run, if it is what was asked for."""
-    different = differences(run.header, header)
-    if different:
-        raise ConfigError(
-            "The process that made it has another version or config: "
-            + "; ".join(different)
-        )
-    save(run, path)
