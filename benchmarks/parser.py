@@ -315,7 +315,7 @@ def make_parser() -> argparse.ArgumentParser:
     reproduced.add_argument(
         "--out", type=Path, help="report file (results/reproduced.md)"
     )
-    _add_workers(reproduced)
+    _add_processes(reproduced)
 
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
@@ -426,15 +426,20 @@ def _add_size(
 
 
 def _add_workers(parser: argparse.ArgumentParser) -> None:
+    """Of a sweep, which keeps its runs in a folder."""
+    _add_processes(parser)
+    parser.add_argument(
+        "--any-commit",
+        action="store_true",
+        help="go on in a results folder that has runs of another commit",
+    )
+
+
+def _add_processes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         "--jobs",
         type=int,
         default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
         help="processes, each on one thread (the cores)",
-    )
-    parser.add_argument(
-        "--any-commit",
-        action="store_true",
-        help="go on in a results folder that has runs of another commit",
     )

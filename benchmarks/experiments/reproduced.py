@@ -62,7 +62,8 @@ class Again:
     @property
     def step(self) -> str:
         """The first of ``STEPS`` that is not exceeded."""
-        return next(name for name, most in STEPS.items() if self.moved <= most)
+        within = (name for name, most in STEPS.items() if self.moved <= most)
+        return next(within, FURTHER)  # not a number is further than any
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,17 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
         steps = Counter(again.step for again in found.values())
         finite = [a.moved for a in found.values() if math.isfinite(a.moved)]
         counts = [f"{steps[step]:,}" for step in STEPS]
-        rows.append([f"`{name}`", f"{len(found):,}", *counts, f"{max(finite):.1g}"])
+        rows.append(
+            [
+                f"`{name}`",
+                f"{len(found):,}",
+                *counts,
+                f"{max(finite, default=math.inf):.1g}",
+            ]
+        )
         seconds: dict[str, list[float]] = {}
         for key, again in found.items():
+            # What follows a comma is a setting of the method.
             seconds.setdefault(key.algorithm.split(",")[0], []).append(again.seconds)
             if again.step == FURTHER:
                 print(f"{key}, round {samples[key].at}: {again}", flush=True)

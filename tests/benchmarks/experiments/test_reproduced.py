@@ -13,6 +13,8 @@ from pyarrow import parquet
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.reproduced import (
     EXPERIMENTS,
+    FURTHER,
+    Again,
     moved,
     reproduced,
     samples_of,
@@ -99,6 +101,7 @@ def test_a_move_is_measured_by_the_range_in_the_run() -> None:
     never = {"x": [200.0, 1e-9], "c": [0.5], "regret": 2.0}
     for other in (row(200.0, regret=2.1), never):
         assert moved(rows, 2, other) == math.inf
+    assert Again(moved(rows, 2, row(math.nan)), 0.0).step == FURTHER
     listed = [{"position": 3, "regret": 0.0}, {"position": 4, "regret": 1.0}]
     assert moved(listed, 1, {"position": 4, "regret": 1.0 + 1e-15}) == 0.0
     assert moved(listed, 1, {"position": 4}) == 0.0  # BOCU's have no regret
@@ -145,3 +148,22 @@ def test_the_page_has_the_sums_of_the_table() -> None:
         f"Of {sums[0]:,} decisions {bits} come out bit for bit, {rounding} within 1e-6 "
         f"of the range of their run and {digits} within 1e-3"
     ) in page.replace("\n", " ")
+
+
+def test_what_two_commits_made_of_the_same_rounds() -> None:
+    def decisions(name: str, algorithm: str) -> dict[int, list[storage.Row]]:
+        runs, _ = storage.collected_runs(RESULTS / name)
+        return {
+            key.seed: rows
+            for key, rows in runs.items()
+            if key[:2] == ("ackley_2_1", algorithm)
+        }
+
+    long, ackley = (
+        decisions("edrbo_200", "erbo"),
+        decisions("ackley_200", "erbo_botorch"),
+    )
+    assert len(long) == 6
+    for seed, rows in long.items():
+        assert rows[0]["commit"] != ackley[seed][0]["commit"]
+        assert [row["x"] for row in rows] == [row["x"] for row in ackley[seed]]
