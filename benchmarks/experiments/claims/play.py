@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pyarrow import parquet
 from rich.console import Console
 
+from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.judge import judged
-from benchmarks.experiments.claims.learn import CHECKPOINTS, Task
+from benchmarks.experiments.claims.learn import CHECKPOINTS, LEARNERS, Task
 from benchmarks.experiments.claims.report import make_report
 from benchmarks.run.display import report_failures, run_with_lines, show
 from benchmarks.run.storage import RunKey, collect_runs, load, run_file
 
 LOSSES, REPORT = "claims.parquet", "claims.md"
+_ATTRS = ("commit", "machine", "versions")  # what made the runs of a table
 
 
 def play(
     tasks: Sequence[Task], *, work: Path, out: Path, workers: int, report_only: bool
 ) -> int:
     """Run what is not there yet, then judge and report on all that is.
+
+    Losses in ``out`` that are of other runs stay.
 
     Args:
         tasks: Which runs.
@@ -39,11 +44,39 @@ def play(
         failures = run_with_lines(tasks, work, workers=workers, console=console)
         rows, about = load(collect_runs(_lengths(tasks, work), work, {}))
         table = judged(rows, workers)
-        table.attrs = {name: about[name] for name in ("commit", "machine", "versions")}
+        table.attrs = {name: about[name] for name in _ATTRS}
+        if (out / LOSSES).exists():
+            table = with_the_others(table, pd.read_parquet(out / LOSSES))
         table.to_parquet(out / LOSSES, index=False)
     table = pd.read_parquet(out / LOSSES)
     show(make_report(table), out / REPORT, console)
     return report_failures(failures)
+
+
+def with_the_others(table: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
+    """The losses of these runs, and those of other runs that were there before.
+
+    Args:
+        table: Of ``judged``.
+        before: The same of an earlier call, perhaps of other learners or cases.
+
+    Returns:
+        By case and seed; its ``attrs`` have each commit, machine and version once.
+    """
+    run = ["case", "seed", "learner"]
+    made = table.set_index(run).index
+    others: Any = before[~before.set_index(run).index.isin(made)]
+    found: Any = pd.concat([others, table])
+    places = {name: place for place, name in enumerate([*CASES, *LEARNERS])}
+    found = found.sort_values(
+        run, key=lambda column: column.replace(places), kind="stable"
+    )
+    earlier = before.attrs if len(others) else {}
+    found.attrs = {
+        name: [*(old := earlier.get(name, [])), *(e for e in new if e not in old)]
+        for name, new in table.attrs.items()
+    }
+    return found.reset_index(drop=True)
 
 
 def _lengths(tasks: Sequence[Task], work: Path) -> dict[RunKey, int]:

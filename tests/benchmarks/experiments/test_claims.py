@@ -354,6 +354,11 @@ def test_runs_are_paired_go_on_and_are_reported(tmp_path):
     assert "not run" in before and "newsvendor" in before
     play(tasks, work=work, out=out, workers=1, report_only=True)
     assert (out / REPORT).read_text() == before
+    # a call for some of the runs keeps the losses of the others
+    elsewhere = tmp_path / "elsewhere"
+    play(tasks[2:3], work=elsewhere, out=out, workers=1, report_only=False)
+    pd.testing.assert_frame_equal(pd.read_parquet(out / LOSSES), found)
+    assert (out / REPORT).read_text() == before
     rows = list(tasks[1].play([]))
     again = list(tasks[1].play(rows[:9]))
     assert [row["x"] for row in again] == [row["x"] for row in rows[9:]]
