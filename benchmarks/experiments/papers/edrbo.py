@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -24,10 +24,10 @@ from benchmarks.run.report import Table
 _INITIAL = 5  # Sobol decisions, which count as the first
 _THEIR_SIZE = "10 seeds of 195 rounds"
 _STUDY = "edrbo"
-_LONG = "edrbo_200"  # all rounds, fewer seeds
-_SLIPS = "edrbo_slips"  # and our ensemble
+_BATCH = "edrbo_batch"  # a slip in EDRBO: the name of the method, too
+_SLIPS = "edrbo_slips"  # of other methods, and our ensemble
+_NAMES = (_STUDY, _BATCH, _SLIPS)
 _OTHER_FUNCTIONS = ("six_hump_camel", "three_hump_camel")  # theirs are not ours
-_BATCH = "edrbo_batch"
 _SLIPS_OF = {
     ("edrbo", _BATCH): "EDRBO has less regret than with one penalty "
     "for a whole batch (their slip)",
@@ -82,16 +82,12 @@ class Part(NamedTuple):
         ours: The same for each seed: a column.
         first: The number of the first decision; the first five of all were Sobol's.
         last: The number of the last.
-        size: Seeds and rounds of ours.
-        file: Where ours are.
     """
 
     theirs: pd.Series
     ours: pd.DataFrame
     first: int
     last: int
-    size: str
-    file: str
 
 
 @cache
@@ -100,11 +96,8 @@ def parts_of_runs() -> list[Part]:
     published: Any = pd.read_csv(PUBLISHED / "edrbo.csv")
     parts = []
     for (first, last), theirs in published.groupby(["first", "last"]):
-        whole = [name for name in (_STUDY, _LONG, _SLIPS) if _end(name) >= last]
-        study = whole[0]
-        rows: Any = pd.concat(
-            [rounds_of(name) for name in whole if name in (study, _SLIPS)]
-        )
+        whole = [rounds_of(name) for name in _NAMES if _end(name) >= last]
+        rows: Any = pd.concat(whole)
         number = rows["iteration"] + 1 + _INITIAL
         cells = rows[(number >= first) & (number <= last)].groupby(
             ["problem", "algorithm", "seed"], sort=False
@@ -116,9 +109,6 @@ def parts_of_runs() -> list[Part]:
                 cells["expected"].mean().unstack(),
                 first,
                 last,
-                f"{rounds_of(study)['seed'].nunique()} seeds of "
-                f"{_end(study) - _INITIAL} rounds",
-                _file(study),
             )
         )
     return parts
@@ -127,6 +117,12 @@ def parts_of_runs() -> list[Part]:
 def _end(name: str) -> int:
     """The number of the last decision of each run."""
     return rounds_of(name)["iteration"].max() + 1 + _INITIAL
+
+
+def _size(name: str) -> str:
+    return (
+        f"{rounds_of(name)['seed'].nunique()} seeds of {_end(name) - _INITIAL} rounds"
+    )
 
 
 def _file(name: str) -> str:
@@ -139,29 +135,28 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
     pairs: Any = pd.DataFrame({"theirs": part.theirs, "ours": means}).dropna()
     groups = pairs.groupby(level="problem")
     number = pairs.index.get_level_values("algorithm").nunique()
-    size = size_of(part.size, _THEIR_SIZE)
     span = f"decisions {part.first} to {part.last}"
     alone, shared = (_firsts(pairs["theirs"], s)["edrbo"] for s in (False, True))
-    runs = {f"The same of {number} methods in our runs, {span}": pairs["ours"]}
+    runs = [(f"The same of {number} methods in our runs", _STUDY, pairs["ours"])]
     if _BATCH in means.index.get_level_values("algorithm"):
         slip = means.drop("edrbo", level="algorithm").rename({_BATCH: "edrbo"})
         words = "The same with their slip in EDRBO (one penalty for a whole batch)"
-        runs[f"{words}, {span}"] = slip[slip.index.isin(pairs.index)]
-    for words, ours in runs.items():
+        runs.append((words, _BATCH, slip[slip.index.isin(pairs.index)]))
+    for words, name, ours in runs:
         firsts = _firsts(ours, shared=False)
         others = ", ".join(
-            f"`{name}` on {count}"
-            for name, count in firsts.most_common()
-            if name != "edrbo"
+            f"`{method}` on {count}"
+            for method, count in firsts.most_common()
+            if method != "edrbo"
         )
         yield Claim(
-            words,
+            f"{words}, {span}",
             f"first on {firsts['edrbo']} of {len(groups)} problems",
             f"by the mean value over seeds; theirs, the same decisions: {alone} of "
             f"{len(groups)}" + (f", and level with others on {shared}" * (shared > 0)),
             f"first on the others: {others}",
-            size,
-            part.file,
+            size_of(_size(name), _THEIR_SIZE),
+            _file(name),
         )
     alike = groups.apply(lambda group: group["theirs"].corr(group["ours"], "spearman"))
     yield Claim(
@@ -170,8 +165,8 @@ def _claims_of_order(part: Part) -> Iterator[Claim]:
         f"rank correlation {alike.median():.2f} (median of {len(groups)} problems)",
         ", ".join(f"{name} {value:.2f}" for name, value in alike.items()),
         "their three-hump and six-hump camels are not the same functions as here",
-        size,
-        part.file,
+        size_of(_size(_STUDY), _THEIR_SIZE),
+        _file(_STUDY),
     )
 
 
@@ -191,28 +186,20 @@ def _claims_of_regret() -> Iterator[Claim]:
     less = "EDRBO has less regret than ERBO"
     theirs = _higher_in_their_files()
     with_slips = [
-        (
-            method,
-            slip,
-            [_STUDY, _SLIPS],
-            f"Not in the text: {text}",
-            _nearer(method, slip),
-        )
+        (method, slip, f"Not in the text: {text}", _nearer(method, slip))
         for (method, slip), text in _SLIPS_OF.items()
     ]
-    for first, other, names, words, why in (
-        ("edrbo", "erbo", [_STUDY], less, theirs),
-        ("edrbo", "erbo", [_LONG], f"{less}, all rounds", theirs),
+    for first, other, words, why in (
+        ("edrbo", "erbo", less, theirs),
         (
             "edrbo",
             "erbo_ensemble",
-            [_STUDY, _SLIPS],
             f"Not in the text: {less} with our ensemble",
             "the model matters more than the penalty",
         ),
         *with_slips,
     ):
-        rows = _rows_of(first, other, names)
+        rows = _rows_of(first, other)
         groups: Any = rows.groupby(["problem", "seed", "algorithm"])
         regret: Any = groups["regret"].sum().unstack().dropna()
         ranks = regret.rank(axis="columns")
@@ -226,13 +213,13 @@ def _claims_of_regret() -> Iterator[Claim]:
             + by_problem(regret[first] - regret[other]),
             why,
             size_of(f"{size}, {rows['problem'].nunique()} problems", _THEIR_SIZE),
-            next(_file(n) for n in names if other in set(rounds_of(n)["algorithm"])),
+            next(_file(n) for n in _NAMES if other in set(rounds_of(n)["algorithm"])),
         )
 
 
-def _rows_of(first: str, other: str, names: Sequence[str]) -> Any:
+def _rows_of(first: str, other: str) -> Any:
     """All rounds of two methods that both have."""
-    rows: Any = pd.concat([rounds_of(name) for name in names])
+    rows: Any = pd.concat([rounds_of(name) for name in _NAMES])
     rows = rows[rows["algorithm"].isin([first, other])]
     number = rows.groupby("algorithm")["iteration"].max().min() + 1
     seeds: Any = rows.groupby("algorithm")["seed"].unique()
@@ -298,6 +285,6 @@ def _table(part: Part) -> Table:
     title = (
         f"Mean value of the decisions {part.first} to {part.last}, theirs / ours ± "
         "its standard error (higher is better). Theirs: 10 seeds of 195 rounds; ours: "
-        f"{part.size}."
+        f"{_size(_STUDY)}."
     )
     return Table(["problem", *methods], lines, title)

@@ -98,7 +98,7 @@ def test_values_of_edrbo_by_hand():
 
 def test_first_places_of_edrbo_with_its_slip_by_hand():
     """On how many problems it has the highest mean of the decisions 6 to 30."""
-    rows = pd.concat([load(RESULTS / n)[0] for n in ("edrbo", "edrbo_slips")])
+    rows = pd.concat([load(RESULTS / n)[0] for n in ("edrbo", "edrbo_batch")])
     means = rows[rows.iteration < 25].groupby(["problem", "algorithm"]).expected.mean()
     methods = set(parts_of_runs()[0].theirs.index.get_level_values(1)) - {"edrbo"}
     number = 0

@@ -160,10 +160,10 @@ def test_what_two_commits_made_of_the_same_rounds() -> None:
         }
 
     long, ackley = (
-        decisions("edrbo_200", "erbo"),
+        decisions("edrbo", "erbo"),
         decisions("ackley_200", "erbo_botorch"),
     )
-    assert len(long) == 6
+    assert len(long) == 10
     for seed, rows in long.items():
         assert rows[0]["commit"] != ackley[seed][0]["commit"]
         assert [row["x"] for row in rows] == [row["x"] for row in ackley[seed]]
