@@ -130,6 +130,45 @@ def test_first_places_in_their_files_by_hand():
         assert f"{words} |" in row
 
 
+def test_the_page_says_how_near_edrbo_is_to_its_authors_files():
+    page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    page = " ".join(page.split())
+    rows, _ = load(RESULTS / "edrbo")
+    regret = rows.groupby(["problem", "seed", "algorithm"]).regret.sum().unstack()
+    fewer = (regret["edrbo"] < regret["erbo"]).sum()
+    assert f"it has less regret in {fewer} of {len(regret)} runs" in page
+    far = {"stable_opt": [], "drbo_mmd_minimax": []}
+    near, own, alike, firsts = [], [], [], []
+    for part in parts_of_runs():
+        means = part.ours.mean(axis=1)
+        errors = ((means - part.theirs) / part.ours.sem(axis=1)).dropna().unstack()
+        errors = errors.drop(index=["six_hump_camel", "three_hump_camel"]).abs()
+        medians = errors.median()
+        for name, numbers in far.items():
+            numbers.append(f"{medians[name]:.2g}")
+        near.append(f"{medians.drop(list(far)).max():.1f}")
+        own.append(errors["edrbo"])
+        both = pd.DataFrame({"ours": means, "theirs": part.theirs}).dropna()
+        groups = both.groupby(level="problem")
+        alike.append(groups.corr("spearman").xs("ours", level=1)["theirs"].median())
+        table = both["ours"].unstack()
+        firsts.append((table.idxmax(axis="columns") == "edrbo").sum())
+    assert f"at most {near[0]}, {near[1]} and {near[2]} of our standard errors" in page
+    first, second, third = far["stable_opt"]
+    assert f"StableOpt ({first}, {second} and {third})" in page
+    _, second, third = far["drbo_mmd_minimax"]
+    assert f"approximation of DRBO-MMD ({second} and {third})" in page
+    others = own[-1].drop(index="ackley_2_1").max()
+    assert f"Ackley's function are within {others:.1f} of these errors" in page
+    assert f"Ackley is below theirs by {own[-1]['ackley_2_1']:.0f} in the last" in page
+    first, second, third = (f"{number:.2f}" for number in alike)
+    assert f"problems of {first}, {second} and {third} in the three parts" in page
+    places = [f"{number} of 9" for number in firsts]
+    assert f"6 to 30 it is first on {places[0].split()[0]} of 9 problems" in page
+    assert f"31 to 100 on {places[1]}, and" in page
+    assert f"101 to 200 on {places[2]}, complicated Hartmann" in page
+
+
 def test_slip_of_stable_opt_by_hand():
     """In how many runs it has more regret, and where it is nearer to theirs."""
     study, slips = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_slips"))
