@@ -26,6 +26,7 @@ from benchmarks.experiments.claims.play import LOSSES, REPORT, play
 from benchmarks.experiments.claims.report import make_report
 from benchmarks.experiments.claims.rules import OPTIONS, RULES, Scores, recommend
 from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
+from benchmarks.experiments.papers.judge import RESULTS, cells_of
 from benchmarks.run.config import ConfigError
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.problem import SearchSpace
@@ -380,3 +381,19 @@ def test_unknown_names_and_short_runs_are_refused():
         tasks_of(["erbbo"], [], seeds=1, rounds=15, common=30)
     with pytest.raises(ConfigError, match="15 or more, got 10"):
         tasks_of([], [], seeds=1, rounds=10, common=30)
+
+
+def test_the_page_says_what_the_robust_methods_own_runs_show():
+    page = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
+    page = " ".join(page.split())
+    cells = cells_of("tournament/claims.md", "### 15 outcomes")
+    first, second = cells["`wdrbo_exact, sd`"], cells["`stable_opt`"]
+    saved = [row[1].removeprefix("-").split(" (") for row in (first, second)]
+    (one, p), (other, q) = saved
+    assert (
+        f"`wdrbo_exact` loses {one} less than `erbo` after its own run (p {p[:-1]},"
+        in page
+    )
+    assert f"`stable_opt` {other} less (p {q}; if" in page
+    costs = [row[0].split(" (")[0].removeprefix("+") for row in (first, second)]
+    assert f"lose {costs[0]} and {costs[1]} more" in page
