@@ -54,7 +54,9 @@ def play(
 
 
 def with_the_others(table: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
-    """The losses of these runs, and those of other runs that were there before.
+    """The losses of these runs, and others that were there before.
+
+    These are of other runs, or of more outcomes of the same runs.
 
     Args:
         table: Of ``judged``.
@@ -63,7 +65,7 @@ def with_the_others(table: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
     Returns:
         By case and seed; its ``attrs`` have each commit, machine and version once.
     """
-    run = ["case", "seed", "learner"]
+    run = ["case", "seed", "learner", "told"]
     made = table.set_index(run).index
     others: Any = before[~before.set_index(run).index.isin(made)]
     found: Any = pd.concat([others, table])

@@ -22,7 +22,7 @@ from benchmarks.experiments.claims.learn import (
     share_beyond,
     tasks_of,
 )
-from benchmarks.experiments.claims.play import LOSSES, REPORT, play
+from benchmarks.experiments.claims.play import LOSSES, REPORT, play, with_the_others
 from benchmarks.experiments.claims.report import make_report
 from benchmarks.experiments.claims.rules import OPTIONS, RULES, Scores, recommend
 from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
@@ -367,6 +367,20 @@ def test_runs_are_paired_go_on_and_are_reported(tmp_path):
     assert [row["x"] for row in common[:5]] == [row["x"] for row in rows[:5]]
     assert [row["c"] for row in common] == [row["c"] for row in rows]
     assert json.loads(rows[-1]["found"]).keys() == {"botorch"}
+
+
+def test_a_shorter_run_keeps_the_losses_of_the_longer_one():
+    keys = [("newsvendor", 1, "random", told) for told in (15, 30, 60)]
+    keys.append(("newsvendor", 1, "erbo", 15))
+    keys.append(("ackley_2_1", 1, "random", 15))
+    before = pd.DataFrame(keys, columns=["case", "seed", "learner", "told"])
+    before["settled"] = 1.0
+    again = before[before["learner"] == "random"].query("told < 60").assign(settled=2.0)
+    before.attrs, again.attrs = {"commit": ["a", "b"]}, {"commit": ["b", "c"]}
+    found = with_the_others(again, before)
+    assert [tuple(row) for row in found[before.columns[:4]].to_numpy()] == keys
+    assert found["settled"].tolist() == [2.0, 2.0, 1.0, 1.0, 2.0]
+    assert found.attrs == {"commit": ["a", "b", "c"]}
 
 
 def test_every_method_recommends_by_its_own_rule():
