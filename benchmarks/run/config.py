@@ -177,7 +177,8 @@ def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
     for name in sizes:
         del shared[name]
     if size and size not in sizes:
-        raise ConfigError(f"{file} has no size {size!r}; it has {list(sizes)}.")
+        choice = f"Choose one of {list(sizes)}" if sizes else "Leave out --size"
+        raise ConfigError(f"{file} has no size {size!r}. {choice}.")
     if not size and "laptop" in sizes:
         size = "laptop"
     chosen = sizes.get(size, {})

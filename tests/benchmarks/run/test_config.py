@@ -273,6 +273,10 @@ def test_one_file_has_three_sizes(tmp_path: Path):
 def test_a_size_that_a_file_does_not_have_is_refused():
     with pytest.raises(ConfigError, match="no size 'paper'"):
         from_toml("demo", "paper")
+    with pytest.raises(ConfigError, match=r"Choose one of \['smoke'"):
+        from_toml("edrbo", "huge")
+    with pytest.raises(ConfigError, match="Leave out --size"):
+        from_toml("edrbo_batch", "laptop")
 
 
 def test_unknown_names_list_the_nearest():
