@@ -14,7 +14,14 @@ from benchmarks.run.published import published_table
 from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import Ranks, rank
 from benchmarks.run.storage import load
-from benchmarks.run.summary import LAST, Row, summarise, title_of, warning_notes
+from benchmarks.run.summary import (
+    LAST,
+    Row,
+    search_of,
+    summarise,
+    title_of,
+    warning_notes,
+)
 
 SUMMARY = "table.md"
 
@@ -72,7 +79,9 @@ def make_report(results: Sequence[Path], *, baseline: str = "") -> Report:
         blocks.append(_ranking(name, ranks, left_out))
         if "ranks.png" not in figures:
             figures["ranks.png"] = rank_figure(ranks)
-    title = ", ".join(dict.fromkeys(title_of(a["config"]) for a in abouts))
+    configs = [about["config"] for about in abouts]
+    heads = ["; ".join(filter(None, (title_of(c), search_of(c)))) for c in configs]
+    title = ", ".join(dict.fromkeys(heads))
     return Report(title, [*blocks, "\n".join(_provenance(abouts))], figures)
 
 

@@ -14,6 +14,12 @@ from benchmarks.run.report import Estimate, estimate
 from benchmarks.run.statistics import holm, wilcoxon
 
 LAST = 10  # iterations over which the last instantaneous regret is averaged
+_DESIGNS = {
+    "uniform": "random decisions",
+    "sobol": "Sobol decisions",
+    "sobol_joint": "Sobol points of decision and context",
+}
+_SEARCH = ("num_restarts", "raw_samples", "max_iterations")
 
 
 @dataclass(frozen=True)
@@ -150,11 +156,17 @@ def curves(rows: pd.DataFrame, field: str) -> dict[str, Tensor]:
 
 
 def title_of(config: Mapping[str, Any], problem: Any = "") -> str:
-    """What a benchmark is, in one line."""
+    """What a benchmark is, or a problem of it, in one line."""
     other = problem not in ("", config["name"])
     name = f"{config['name']}: {problem}" if other else config["name"]
     size = f" ({config['size']})" if config["size"] else ""
     return (
         f"{name}{size}, {len(config['seeds'])} seeds, {config['iterations']} "
-        f"iterations after {config['initial']} random decisions"
+        f"iterations after {config['initial']} {_DESIGNS[config['initial_design']]}"
     )
+
+
+def search_of(config: Mapping[str, Any]) -> str:
+    """How hard each acquisition function is searched, where the config says so."""
+    options = config["options"]
+    return ", ".join(f"`{n} = {options[n]}`" for n in _SEARCH if n in options)

@@ -56,6 +56,21 @@ def test_regret_is_that_to_the_stored_optimum(path: Path, entry: dict[str, Any])
     )
 
 
+DESIGNS = {"uniform": "random decisions", "sobol": "Sobol decisions"}
+
+
+@pytest.mark.parametrize("name", ["wdrbo", "sbo_kde", "edrbo", "edrbo_slips"])
+def test_head_of_a_table_says_what_was_run(name: str):
+    """Where the first decisions come from, and how hard the functions are searched."""
+    rows, about = load(RESULTS / name)
+    config = about["config"]
+    head = (RESULTS / name / "table.md").read_text(encoding="utf-8").splitlines()[0]
+    assert f"{rows.seed.nunique()} seeds, {rows.iteration.max() + 1} iterations" in head
+    first = DESIGNS.get(config["initial_design"], "Sobol points of decision and")
+    assert f"after 5 {first}" in head
+    assert "`num_restarts = 4`, `raw_samples = 256`, `max_iterations = 50`" in head
+
+
 def test_no_folder_of_another_machine_is_named():
     texts = [path for kind in ("md", "csv") for path in RESULTS.rglob(f"*.{kind}")]
     assert len(texts) > 20

@@ -25,8 +25,13 @@ _INITIAL = 5  # Sobol decisions, which count as the first
 _THEIR_SIZE = "10 seeds of 195 rounds"
 _STUDY = "edrbo"
 _BATCH = "edrbo_batch"  # a slip in EDRBO: the name of the method, too
-_SLIPS = "edrbo_slips"  # of other methods, and our ensemble
+_SLIPS = "edrbo_slips"  # of other methods
 _NAMES = (_STUDY, _BATCH, _SLIPS)
+# Recomputed from the seeds that they publish, which are not kept here.
+_THEIR_REGRET = (
+    "it has less on Ackley (-161 ± 34) and the newsvendor (-7.6 ± .8), and is within "
+    "two errors of ERBO on seven of nine problems"
+)
 _OTHER_FUNCTIONS = ("six_hump_camel", "three_hump_camel")  # theirs are not ours
 _SLIPS_OF = {
     ("edrbo", _BATCH): "EDRBO has less regret than with one penalty "
@@ -50,7 +55,8 @@ def claims_of_edrbo() -> Iterator[Claim]:
         .rank(axis="columns", ascending=False)
     )
     yield Claim(
-        "EDRBO is first of nine methods on most of nine problems",
+        "In the authors' files, not in the text: EDRBO is first of nine methods on "
+        "most of nine problems",
         f"holds in their files: {(total['edrbo'] == 1).sum()} of {len(total)}",
         "by the sum of the values of the decisions 6 to 200, ten seeds, theirs",
         "their StableOpt, DRBO-KDE and MMD carry slips; ERBO and SBO-KDE do not",
@@ -183,33 +189,40 @@ def _firsts(values: pd.Series, shared: bool) -> Counter[str]:
 
 def _claims_of_regret() -> Iterator[Claim]:
     """One method against another, over the rounds that both have."""
-    less = "EDRBO has less regret than ERBO"
-    theirs = _higher_in_their_files()
+    words = "EDRBO has less regret than ERBO"
     with_slips = [
         (method, slip, f"Not in the text: {text}", _nearer(method, slip))
         for (method, slip), text in _SLIPS_OF.items()
     ]
-    for first, other, words, why in (
-        ("edrbo", "erbo", less, theirs),
+    for first, other, text, why in (
+        ("edrbo", "erbo", f"Not in the text: {words}", _in_their_files()),
         (
             "edrbo",
             "erbo_ensemble",
-            f"Not in the text: {less} with our ensemble",
+            f"Not in the text: {words} with our ensemble",
             "the model matters more than the penalty",
+        ),
+        (
+            "erbo_ensemble",
+            "erbo",
+            "Not in the text: ERBO has less regret with our ensemble",
+            "an ensemble of four in place of one model",
         ),
         *with_slips,
     ):
         rows = _rows_of(first, other)
         groups: Any = rows.groupby(["problem", "seed", "algorithm"])
         regret: Any = groups["regret"].sum().unstack().dropna()
-        ranks = regret.rank(axis="columns")
+        less = before(regret.rank(axis="columns"), [first], [other])
+        same = less.drop(index=list(_OTHER_FUNCTIONS), level="problem")
         number = rows["iteration"].max() + 1
         size = f"{rows['seed'].nunique()} seeds, {number} rounds"
         yield Claim(
-            words,
-            verdict(before(ranks, [first], [other]).tolist()),
-            f"`{first}` lower than `{other}` in {(ranks[first] < ranks[other]).sum()} "
-            f"of {len(ranks)} runs; regret, problem by problem: "
+            text,
+            verdict(less.tolist()),
+            f"`{first}` lower than `{other}` in {(less < 0).sum()} of {len(less)} "
+            f"runs; without the two camels in {(same < 0).sum()} of {len(same)}: "
+            f"{verdict(same.tolist())}; regret, problem by problem: "
             + by_problem(regret[first] - regret[other]),
             why,
             size_of(f"{size}, {rows['problem'].nunique()} problems", _THEIR_SIZE),
@@ -248,8 +261,8 @@ def _nearer(method: str, slip: str) -> str:
     )
 
 
-def _higher_in_their_files() -> str:
-    """On how many problems EDRBO's decisions are better than ERBO's, part by part."""
+def _in_their_files() -> str:
+    """EDRBO less ERBO: cumulative regret, and decisions part by part."""
     published: Any = pd.read_csv(PUBLISHED / "edrbo.csv")
     values = published.pivot(
         index=["first", "last", "problem"], columns="algorithm", values="value"
@@ -260,7 +273,7 @@ def _higher_in_their_files() -> str:
         f"(decisions {first} to {last})"
         for (first, last), part in sign
     )
-    return f"in their files its mean value is higher on {parts}"
+    return f"in their files {_THEIR_REGRET}; its mean value is higher on {parts}"
 
 
 def values_tables() -> str:
@@ -282,9 +295,16 @@ def _table(part: Part) -> Table:
                 cell = f"{part.theirs[key]:.3g} / {cell}"
             line.append(cell)
         lines.append(line)
+    shorter = [
+        f"`{method}`: {_size(name)}"
+        for name in _NAMES
+        for method in rounds_of(name)["algorithm"].unique()
+        if method in methods and _end(name) < _end(_STUDY)
+    ]
     title = (
         f"Mean value of the decisions {part.first} to {part.last}, theirs / ours ± "
         "its standard error (higher is better). Theirs: 10 seeds of 195 rounds; ours: "
-        f"{_size(_STUDY)}."
+        + "; ".join([_size(_STUDY), *shorter])
+        + "."
     )
     return Table(["problem", *methods], lines, title)

@@ -21,7 +21,8 @@ p flatters. Fewer than six blocks cannot give p < .05. Bounds, costs and what is
 of *always* are judged by the numbers alone, without a p. A bare number is no
 verdict: nothing is tested there. Claims of different rows are not corrected for each
 other. A verdict is about the runs that are *finished*; some are shorter than the
-papers', and of some papers the text does not tell the size."""
+papers', and of some papers the text does not tell the size. How hard each
+acquisition function is searched stands in the head of the results' `table.md`."""
 
 
 def make_report() -> Report:

@@ -62,7 +62,7 @@ def claims_of_sbo_kde() -> Iterator[Claim]:
         f"cumulative reward of SBO-KDE {estimate(rewards['sbo_kde'].tolist())}, of "
         f"DRBO-KDE {estimate(rewards['drbo_kde'].tolist())}",
         f"SBO-KDE is ahead in {sum(d > 0 for d in less)} of {len(less)} seeds, and in "
-        "EDRBO's ten published seeds",
+        "the means that EDRBO's authors publish",
         finished,
         "sbo_kde/results.parquet",
     )
