@@ -142,6 +142,10 @@ def test_the_page_says_how_near_edrbo_is_to_its_authors_files():
     p = binomtest(int(fewer), len(same)).pvalue
     assert f"it is less in {fewer} of {len(same)} runs (p .15), which is not" in page
     assert 0.1 < p < 0.2
+    ensemble = regret["erbo_ensemble"]
+    fewer = [(ensemble < regret[name]).sum() for name in ("erbo", "edrbo")]
+    assert f"than ERBO with one model in {fewer[0]} of 90 runs" in page
+    assert f"which has four models and a penalty, in {fewer[1]} of 90" in page
     far = {"stable_opt": [], "drbo_mmd_minimax": []}
     near, own, alike, firsts = [], [], [], []
     for part in parts_of_runs():
@@ -187,6 +191,9 @@ def test_slip_of_stable_opt_by_hand():
     page = (RESULTS / "papers.md").read_text(encoding="utf-8")
     line = f"lower than `stable_opt_shifted` in {fewer} of {len(totals[0])} runs"
     assert line in page
+    evidence = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    words = f"it StableOpt has more regret in {fewer} of {len(totals[0])} runs of 95"
+    assert words in " ".join(evidence.split())
     theirs = parts_of_runs()[0].theirs
     gaps = [
         rows[rows.iteration < 25].groupby("problem").expected.mean()
