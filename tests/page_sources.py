@@ -197,6 +197,11 @@ def default_model() -> list[Row]:
     return rows
 
 
+def default_model_in_words() -> list[Row]:
+    wdrbo, sbo_kde, *_, edrbo = default_model()
+    return [[x for _, runs, less in (wdrbo, sbo_kde, edrbo) for x in (less, runs)]]
+
+
 def portfolio() -> list[Row]:
     table = one_problem("wdrbo", "portfolio_normal")
     return [
@@ -580,14 +585,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "*/results.parquet": measured,
     _RESULTS + "*/results.parquet, paired": measured_less_erbo,
     _RESULTS + "*/results.parquet, default model": default_model,
-    _RESULTS + "*/results.parquet, default model in words": lambda: [
-        [
-            x
-            for at in (0, 1, -1)
-            for _, runs, less in [default_model()[at]]
-            for x in (less, runs)
-        ]
-    ],
+    _RESULTS + "*/results.parquet, default model in words": default_model_in_words,
     _RESULTS + "wdrbo/results.parquet, portfolio_normal": portfolio,
     _RESULTS + "figure1/results.parquet": figure1,
     _RESULTS + "batches.md": batches,

@@ -16,6 +16,7 @@ from benchmarks.experiments.claims.report import make_report as make_claims_repo
 from benchmarks.experiments.tournament.report import make_report
 from benchmarks.run.config import ProblemConfig
 from benchmarks.run.storage import load
+from benchmarks.run.summary import search_of, title_of
 from benchmarks.run.world import make_problem
 from tests.data import FILES, needs
 
@@ -56,19 +57,24 @@ def test_regret_is_that_to_the_stored_optimum(path: Path, entry: dict[str, Any])
     )
 
 
-DESIGNS = {"uniform": "random decisions", "sobol": "Sobol decisions"}
-
-
-@pytest.mark.parametrize("name", ["wdrbo", "sbo_kde", "edrbo", "edrbo_slips"])
-def test_head_of_a_table_says_what_was_run(name: str):
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("wdrbo", "random decisions"),
+        ("sbo_kde", "Sobol points of decision and context"),
+        ("edrbo", "Sobol decisions"),
+        ("edrbo_slips", "Sobol decisions"),
+    ],
+)
+def test_head_of_a_table_says_what_was_run(name: str, first: str):
     """Where the first decisions come from, and how hard the functions are searched."""
     rows, about = load(RESULTS / name)
-    config = about["config"]
     head = (RESULTS / name / "table.md").read_text(encoding="utf-8").splitlines()[0]
-    assert f"{rows.seed.nunique()} seeds, {rows.iteration.max() + 1} iterations" in head
-    first = DESIGNS.get(config["initial_design"], "Sobol points of decision and")
-    assert f"after 5 {first}" in head
-    assert "`num_restarts = 4`, `raw_samples = 256`, `max_iterations = 50`" in head
+    size = f"{rows.seed.nunique()} seeds, {rows.iteration.max() + 1} iterations"
+    search = "`num_restarts = 4`, `raw_samples = 256`, `max_iterations = 50`"
+    assert head.endswith(f"{size} after 5 {first}; {search}")
+    config = about["config"]  # the code of today writes the same
+    assert head == f"# {title_of(config)}; {search_of(config)}"
 
 
 def test_no_folder_of_another_machine_is_named():
