@@ -45,6 +45,7 @@ SPEED = {
     "iterations": "iteration_speed.md",
     "kernels": "kernel_speed.md",
     "approximations": "approximations.md",
+    "gpu": "gpu_speed.md",
 }
 
 
@@ -191,6 +192,8 @@ def speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.kernels import run_kernel_speed as run
     elif options.name == "approximations":
         from benchmarks.speed.approximations import run_approximations as run
+    elif options.name == "gpu":
+        from benchmarks.speed.gpu import run_gpu_speed as run
     elif options.name == "rows":
         from benchmarks.speed.rows import run_row_speed
 

@@ -1,4 +1,4 @@
-"""Where a tensor lives."""
+"""Where a tensor lives, and how it gets to another."""
 
 from __future__ import annotations
 
@@ -8,3 +8,12 @@ from torch import Tensor
 def on_cpu(tensor: Tensor) -> bool:
     """Whether a number can be read off a tensor without waiting for a device."""
     return tensor.device.type == "cpu"
+
+
+def beside(tensor: Tensor, other: Tensor) -> Tensor:
+    """A tensor on the device and in the dtype of another one.
+
+    From the CPU to a GPU it does not wait for what the GPU does: the numbers are copied
+    away before this returns. The other way it must wait.
+    """
+    return tensor.to(other, non_blocking=on_cpu(tensor))

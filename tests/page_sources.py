@@ -223,6 +223,33 @@ def speed() -> list[Row]:
     return [[*SIZE[:3], milliseconds, faster, share]]
 
 
+def gpu_speed() -> list[Row]:
+    def ratios(name: str, chosen: Callable[[str], bool], title: str = "") -> Row:
+        found = column("gpu_speed.md", name, title).items()
+        return [ratio for size, (ratio,) in found if chosen(size)]
+
+    def large(size: str) -> bool:
+        return size.startswith("(512, 4096")
+
+    one, every = "one thread / GPU", "all cores / GPU"
+    (milliseconds,) = {round(x) for x in ratios("GPU", large)}
+    cores = re.search(r"(\d+) cores", (RESULTS / "gpu_speed.md").read_text())
+    assert cores is not None
+    single = ratios(one, lambda size: size.startswith("(1, "))
+    asks = "### Whole asks"
+    few = ratios(one, lambda ask: "t = 100," in ask, asks)
+    many = ratios(one, lambda ask: "t = 100," not in ask, asks)
+    return [
+        [
+            *(512, 4096, milliseconds),
+            *(bound(ratios(one, large)) for bound in (min, max)),
+            *(bound(ratios(every, large)) for bound in (min, max)),
+            *(int(cores[1]), 1024, min(single), max(single)),
+            *(100, min(few), max(few), 500, 1000, min(many), max(many)),
+        ]
+    ]
+
+
 def surrogate_speed() -> list[Row]:
     """How many times an ask with ``botorch`` one with the ensemble takes, and may."""
     table = column("surrogate_speed.md", "ask / botorch")
@@ -599,6 +626,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "speed*.md": speed_missed,
     _RESULTS + "speed.md": speed,
     _RESULTS + "speed.md, large": speed_of_large,
+    _RESULTS + "gpu_speed.md": gpu_speed,
     _RESULTS + "surrogate_speed.md": surrogate_speed,
     _RESULTS + "development/intervals_*.md": intervals,
     _RESULTS + "development/calibration.md": beyond,

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from benchmarks.speed.job import METHODS, Job, Problem, Side
+from benchmarks.speed.job import METHODS, Job, Problem
 from benchmarks.speed.tables import Section
 from benchmarks.speed.timing import digits, median_ratio, race, seconds
 from benchmarks.speed.work import Work, gemm_work
@@ -39,7 +36,6 @@ class Row:
     chosen: str
     seconds: dict[str, list[float]]
     work: dict[str, Work]
-    gpu: dict[str, list[float]] | None
 
     @property
     def speedup(self) -> float:
@@ -70,31 +66,7 @@ def measure_job(job: Job, repeats: int) -> Row:
         chosen=problem.chosen,
         seconds=timed,
         work=problem.work(),
-        gpu=measure_on(job, "cuda", repeats) if torch.cuda.is_available() else None,
     )
-
-
-def measure_on(job: Job, device: str, repeats: int) -> dict[str, list[float]]:
-    """Time auto, BoTorch's idiom and the GEMM on another device."""
-    problem = Problem(job, device)
-    auto = problem.ours("auto")
-    assert auto is not None  # a method is always found
-    sides = {"auto": auto, IDIOM: problem.idiom(), GEMM: problem.gemm()}
-    return race(
-        {name: _waited_for(side, device) for name, side in sides.items()},
-        repeats,
-        unlike=(GEMM,),
-    )
-
-
-def _waited_for(side: Side, device: str) -> Callable[[], Tensor]:
-    def run() -> Tensor:
-        result = side()
-        if torch.device(device).type == "cuda":
-            torch.cuda.synchronize()
-        return result
-
-    return run
 
 
 def grid_sections(rows: Sequence[Row]) -> list[Section]:
@@ -111,7 +83,7 @@ def _times(rows: Sequence[Row]) -> Section:
     )
     head = ["(b, n, t, d_c)", "auto takes", "auto", "first call", *METHODS]
     head += ["BoTorch's idiom", "one GEMM", "idiom / auto", "auto / GEMM"]
-    head += ["slower than the idiom?", "GPU: auto (idiom, GEMM)"]
+    head += ["slower than the idiom?"]
     body = [
         [
             str(row.job),
@@ -123,11 +95,9 @@ def _times(rows: Sequence[Row]) -> Section:
             digits(row.speedup),
             digits(row.of_floor),
             "**yes**" if row.speedup < 1.0 else "no",
-            _gpu_cell(row),
         ]
         for row in rows
     ]
-    no_gpu = all(row.gpu is None for row in rows)
     return Section(
         title="Expected UCB over contexts, forward and backward",
         text=(
@@ -138,20 +108,12 @@ def _times(rows: Sequence[Row]) -> Section:
             "the job or would hand it to another (`generic`: where it would take too "
             "long). *BoTorch's idiom* is `model.posterior` of b x n x 1 x d, in slices "
             "of decisions where its arrays would be too large. *One GEMM* is the bare "
-            "product (b n x t) @ (t x t). "
-            + ("There is no GPU in this machine: that column is empty." * no_gpu)
-        ).strip(),
+            "product (b n x t) @ (t x t)."
+        ),
         head=head,
         rows=body,
         notes=[verdict],
     )
-
-
-def _gpu_cell(row: Row) -> str:
-    if row.gpu is None:
-        return ""
-    others = f"{seconds(row.gpu[IDIOM])}, {seconds(row.gpu[GEMM])}"
-    return f"{seconds(row.gpu['auto'])} ({others})"
 
 
 def _work(rows: Sequence[Row]) -> Section:

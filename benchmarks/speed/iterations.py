@@ -43,15 +43,17 @@ class Iterations:
     optimisation: list[float]
 
 
-def make_history(t: int, seed: int) -> tuple[History, SearchSpace]:
+def make_history(t: int, seed: int, device: str = "cpu") -> tuple[History, SearchSpace]:
     """Random decisions on Ackley 2+1, and contexts of its law."""
     problem = make_test_function("ackley_2_1")
     low, high = problem.bounds
     generator = torch.Generator().manual_seed(seed)
     X = low + (high - low) * torch.rand(t, problem.d_x, generator=generator).double()
     C = problem.sample_contexts(t, seed=seed)
-    history = History(X=X, C=C, Y=problem.evaluate(X, C).unsqueeze(-1), contexts=C)
-    return history, SearchSpace(problem.bounds, problem.context_bounds)
+    Y = problem.evaluate(X, C).unsqueeze(-1)
+    X, C, Y = (part.to(device) for part in (X, C, Y))
+    bounds = problem.bounds.to(device), problem.context_bounds.to(device)
+    return History(X=X, C=C, Y=Y, contexts=C), SearchSpace(*bounds)
 
 
 def model_based_recipes() -> list[str]:

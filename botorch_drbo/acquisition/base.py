@@ -243,8 +243,11 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
                 self._precision = self._find_precision()
         if self._precision is None:
             return self.beta.sqrt()
-        enlargement = self.misspecification.to(self._precision) * self._precision.sqrt()
-        return self.beta.sqrt() + enlargement.to(self.beta)
+        precision = self._precision
+        enlargement = _device.beside(self.misspecification, precision)
+        return _device.beside(self.beta, precision).sqrt() + (
+            enlargement * precision.sqrt()
+        )
 
     def _find_precision(self) -> Tensor:
         """The noise precision of the model: a scalar, or one for each model, ``S``."""
@@ -261,7 +264,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
             for view in self._repelled
         )
         share = (after / before).clamp(_NEARLY_NO_NOISE, 1.0).sqrt()
-        bonus = self._width().to(X) * before.sqrt()
+        bonus = _device.beside(self._width(), X) * before.sqrt()
         return self.repulsion * bonus * (1.0 + share.log() - share)
 
 

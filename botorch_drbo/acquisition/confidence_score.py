@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from botorch_drbo._device import beside
 from botorch_drbo.posterior import MomentSlopes
 
 
@@ -65,5 +66,5 @@ class ConfidenceScore(NamedTuple):
         return self._width(variance) * variance.clamp_min(self.min_variance).sqrt()
 
     def _width(self, like: Tensor) -> Tensor:
-        width = self.width.to(like)
+        width = beside(self.width, like)
         return width.unsqueeze(-1) if width.ndim else width  # S x 1 beside S x n

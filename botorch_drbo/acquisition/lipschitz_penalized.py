@@ -14,6 +14,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._device import beside
 from botorch_drbo._validation import (
     check_bounds,
     check_inside,
@@ -192,7 +193,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
         expected = self._at_contexts(here, support) @ weights  # b (x S)
         # Of the scores as observed: a hallucinated sigma is flatter than the real one.
         observed = here if self.X_pending is None else self._observed_view.at(X)
-        return expected - self.radius.to(X) * steepest(observed)
+        return expected - beside(self.radius, X) * steepest(observed)
 
     def lipschitz_constant(self, X: Tensor) -> Tensor:
         r"""The steepest slope ``L(x)`` that was found, differentiable in ``X``.

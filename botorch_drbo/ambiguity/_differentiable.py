@@ -11,6 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
+from botorch_drbo._device import beside
 from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
 
@@ -47,12 +48,13 @@ def in_float64(
                 "The batches of `values`, `weights` and `radius` must broadcast, "
                 f"got {', '.join(str(tuple(shape)) for shape in shapes)}."
             ) from error
-        reference = weights.detach().double().to(values.device)
+        scores = values.detach().double()
+        reference = beside(weights.detach(), scores)
         reference = reference / reference.sum(-1, keepdim=True)  # up to rounding
         return solve(
-            values.detach().double().expand(*batch, -1),
+            scores.expand(*batch, -1),
             reference.expand(*batch, -1),
-            radius.detach().to(values.device, torch.double).expand(batch).unsqueeze(-1),
+            beside(radius.detach(), scores).expand(batch).unsqueeze(-1),
         )
 
 

@@ -259,7 +259,7 @@ def solve(
                 "distribution satisfies its constraints. Enlarge the radius, or check "
                 "the constraints against the reference weights."
             )
-    q, slope, multiplier = (x.to(values) for x in (q, slope, multiplier))
+    q, slope, multiplier = q.to(values), slope.to(values), multiplier.to(values)
     q = q.clamp_min(0.0)
     if ambiguity.keeps_support:
         q = torch.where(p > 0, q, 0.0)

@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_drbo import _device
 
 _MAX_STEPS = 48
+_STEPS_PER_QUESTION = 6  # on a GPU
 _TOLERANCE = 4e-15
 _QUADRATIC = 3e-8  # a step of Newton's this small leaves an error of about its square
 
@@ -45,7 +46,7 @@ def increasing_root(
     x = torch.minimum(torch.maximum(start, lower), upper)
     last = upper - lower
     done = torch.zeros_like(x, dtype=torch.bool)
-    for _ in range(_MAX_STEPS):
+    for number in range(1, _MAX_STEPS + 1):
         value, step = function(x)
         # The bracket: f(lower) <= 0 <= f(upper).
         lower = torch.where(value <= 0.0, x, lower)
@@ -61,7 +62,8 @@ def increasing_root(
             | (last <= _TOLERANCE * (1.0 + x.abs()))
             | (good & (last <= _QUADRATIC))
         )
-        # Asking a GPU would make the host wait: there, all steps are made.
-        if _device.on_cpu(x) and bool(done.all()):
+        # Asking a GPU makes the host wait: that costs about as much as a step.
+        asks = _device.on_cpu(x) or number % _STEPS_PER_QUESTION == 0
+        if asks and bool(done.all()):
             break
     return x

@@ -129,10 +129,9 @@ class SlopeClimb(Module):
             directions = torch.cat(
                 [directions, torch.full_like(directions[:1], dim**-0.5)]
             )
-        self.register_buffer("directions", directions, persistent=False)
-        self.register_buffer(
-            "third_order", _third_derivatives(directions), persistent=False
-        )
+        third_order = _third_derivatives(directions)
+        for name, matrix in (("directions", directions), ("third_order", third_order)):
+            self.register_buffer(name, matrix.to(scales.device), persistent=False)
 
     def forward(
         self, slopes: UnitSlopes, starts: Tensor, num_steps: int, radius: float

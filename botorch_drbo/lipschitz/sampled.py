@@ -161,11 +161,12 @@ class LipschitzConstant(Module):
             parts.append(support.detach().to(bounds))
         self.register_buffer("bounds", bounds)
         self.register_buffer("candidates", torch.cat(parts))
+        offsets = torch.arange(len(_STENCIL), device=bounds.device)
         derived = {
             "widths": bounds[1] - bounds[0],
             "scales": scales,
             "stencil": torch.tensor(_STENCIL, dtype=torch.double).to(bounds),
-            "stencil_offsets": torch.arange(len(_STENCIL)) - len(_STENCIL) // 2,
+            "stencil_offsets": offsets - len(_STENCIL) // 2,
         }
         # In steps of the grid on a line, between its first and its last point.
         unit_points = (self.candidates - bounds[0]) / derived["widths"]

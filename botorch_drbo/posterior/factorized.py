@@ -20,6 +20,7 @@ from botorch_drbo.kernels.inducing import prior_kernel
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.separable import SeparableKernel, SkeletonSystem
+from botorch_drbo.posterior.view import columns_of
 
 BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
 
@@ -148,7 +149,7 @@ class FactorizedModel:
         if self.decision_affine is not None:
             return self.kernel.decision_side(self.decision_affine(X))
         Z = self.exact.inside(self.exact.join(X, context).squeeze(-2))  # b x d
-        inside = Z[:, self.kernel.columns[: self.kernel.split]]
+        inside = columns_of(Z, self.kernel.columns[: self.kernel.split])
         return self.kernel.decision_side(inside)
 
 

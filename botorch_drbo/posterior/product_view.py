@@ -94,8 +94,8 @@ class ProductView(View):
                 )
             ]
             found = torch.cat(parts, dim=1).to(contexts)  # (1 + k) x n x r
-            first = self.model.first_columns
-            return found[[0, *(1 + column for column in first)]]
+            rows = (0, *(1 + column for column in self.model.first_columns))
+            return torch.stack([found[row] for row in rows])
 
     def has_slopes(self, *, own: bool) -> bool:
         """Whether slopes are interpolated too: where they exist, and cost less."""

@@ -434,5 +434,12 @@ def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) ->
     order += context_indices  # the column in which each joint column belongs
     if order == list(range(d)):
         return joint
-    # By name and not by an index tensor, which would have to travel to the device.
-    return torch.stack([joint[..., order.index(i)] for i in range(d)], dim=-1)
+    return columns_of(joint, [order.index(i) for i in range(d)])
+
+
+def columns_of(inputs: Tensor, columns: Sequence[int]) -> Tensor:
+    """Columns ``... x k`` of ``... x d``.
+
+    By number and not by an index tensor, which would have to travel to the device.
+    """
+    return torch.stack([inputs[..., i] for i in columns], dim=-1)

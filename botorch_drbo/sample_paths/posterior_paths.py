@@ -23,7 +23,7 @@ from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.models import inputs_in_units, settle
 from botorch_drbo.posterior.training import conditioned_system, outcome_map
-from botorch_drbo.posterior.view import join_columns
+from botorch_drbo.posterior.view import columns_of, join_columns
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 from botorch_drbo.sample_paths.interpolation import interpolation
 from botorch_drbo.sample_paths.support import supports_paths
@@ -310,7 +310,7 @@ class PosteriorPaths(Module):
         dtype = self.weights.dtype
         X, contexts = X.to(dtype), group.to(dtype)
         if self.columnwise:
-            reference = self.reference[list(self.context_indices)].unsqueeze(0)
+            reference = columns_of(self.reference, self.context_indices).unsqueeze(0)
             joint = join_columns(X, reference, self.context_indices).squeeze(-2)
             x = self._transform(joint)[..., self.columns[: self.split]]
             return self._grid(x, self._context_side(contexts) if side is None else side)

@@ -308,13 +308,20 @@ class AcquisitionContract:
         torch.testing.assert_close(value.double(), expected, rtol=2e-2, atol=2e-2)
 
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-    def test_cuda(self, case: AcquisitionCase) -> None:
+    @pytest.mark.parametrize(
+        ("dtype", "rtol", "atol"),
+        [(torch.double, 1e-6, 1e-8), (torch.float, 2e-2, 2e-2)],
+        ids=["float64", "float32"],
+    )
+    def test_cuda(
+        self, case: AcquisitionCase, dtype: torch.dtype, rtol: float, atol: float
+    ) -> None:
         """The same values on a GPU."""
-        acqf = made(case, gp()).cuda()
-        value = acqf(rows().cuda())
-        assert value.is_cuda
+        acqf = made(case, gp()).to(device="cuda", dtype=dtype)
+        value = acqf(rows(dtype=dtype).cuda())
+        assert value.is_cuda and value.dtype == dtype
         torch.testing.assert_close(
-            value.cpu(), made(case, gp())(rows()), rtol=1e-6, atol=1e-8
+            value.cpu().double(), made(case, gp())(rows()), rtol=rtol, atol=atol
         )
 
     def test_context_columns_in_front(self, columns_case: AcquisitionCase) -> None:

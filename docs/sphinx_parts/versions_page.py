@@ -46,7 +46,11 @@ class Row:
 
 
 ROWS = (
-    Row("torch", "all tests, on the CPU; for GPUs see there", ("tests", "docs/gpu.md")),
+    Row(
+        "torch",
+        "all tests, on the CPU; on a GPU those of the devices",
+        ("tests", "docs/gpu.md"),
+    ),
     Row("gpytorch", "all tests of models and kernels", ("tests/kernels",)),
     Row(
         "botorch",

@@ -281,15 +281,11 @@ def pretended() -> Iterator[Pretended]:
 T = TypeVar("T")
 
 
-def there(x: T) -> T:
-    """A deep copy with every tensor in it elsewhere, as if it had been made there.
-
-    ``model.to(device)`` is something else: BoTorch's models forget what they keep
-    beside their buffers.
-    """
+def deep_copy(x: T, move: Callable[[Tensor], Tensor]) -> T:
+    """A deep copy with every tensor in it moved."""
 
     def moved(t: Tensor, memo: dict[int, Any]) -> Tensor:
-        new: Tensor = Elsewhere(t.detach().clone())
+        new = move(t)
         if isinstance(t, torch.nn.Parameter):
             new = torch.nn.Parameter(new, t.requires_grad)
         memo[id(t)] = new
@@ -300,8 +296,3 @@ def there(x: T) -> T:
         patch.object(torch.nn.Parameter, "__deepcopy__", moved),
     ):
         return copy.deepcopy(x)
-
-
-def here(x: Any) -> Any:
-    """The values of a tensor, wherever it says that it is, without counting it."""
-    return x.inner if isinstance(x, Elsewhere) else x

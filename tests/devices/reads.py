@@ -45,6 +45,9 @@ READS = {
     "ambiguity/_kernel_ball.py:_num_columns": (
         "Size: to how many columns the coarse problem is cut."
     ),
+    "ambiguity/roots.py:increasing_root": (
+        "End of a loop: whether every row's root is found, at every sixth step."
+    ),
     "ambiguity/_active_set.py:pivot": (
         "End of a loop: which rows are settled, at each pivot."
     ),
@@ -76,12 +79,19 @@ READS = {
         "GPyTorch's own, behind its matrix products."
     ),
     # Acquisition functions.
-    "acquisition/base.py:_width": (
-        "The width of the interval, where a model error widens it: one number."
-    ),
     "acquisition/log_expected_improvement.py:_utility": (
         "BoTorch's smoothed maximum: whether an improvement is infinite."
     ),
     "outside": "GPyTorch's and BoTorch's own, in the backward pass.",
 }
 """File and function -> the reason."""
+
+READS_ON_CUDA = {
+    "lipschitz/climb.py:trust_region_step": (
+        "The status of an eigendecomposition, at each step."
+    ),
+    "posterior/exact.py:inside": (
+        "BoTorch's transform of categories: its index tensors go to the device."
+    ),
+}
+"""File and function -> why CUDA waits there, beside ``READS``."""

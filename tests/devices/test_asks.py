@@ -1,4 +1,4 @@
-"""A whole run on the pretended device: asks, fits, recommendations."""
+"""A whole run on each device: asks, fits, recommendations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_drbo import RobustOptimizer
-from tests.devices.pretend import ELSEWHERE, here, pretended, there
+from tests.devices.places import on_each_place
 from tests.products import FEW, each_recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
@@ -35,15 +35,15 @@ def a_run(name, bounds):
 
 
 @pytest.mark.slow
+@on_each_place
 @pytest.mark.parametrize("name", each_recipe())
-def test_a_run_stays_on_its_device_and_is_the_same(name):
+def test_a_run_stays_on_its_device_and_is_the_same(name, place):
     expected_next, expected = a_run(name, UNIT)
-    with pretended():
-        found_next, found = a_run(name, there(UNIT))
+    with place.running():
+        found_next, found = a_run(name, place.there(UNIT))
     for a, b in ((found_next, expected_next), (found.x, expected.x)):
-        assert a.device == ELSEWHERE
-        torch.testing.assert_close(here(a.detach()), b, rtol=1e-6, atol=1e-6)
+        place.assert_equal(a, b, rtol=1e-6, atol=1e-6)
     # Of contexts with equal scores either may get the mass: the value is compared.
-    assert found.worst_case_weights.device == ELSEWHERE
+    assert found.worst_case_weights.device.type == place.device.type
     assert found.worst_case_weights.sum().item() == pytest.approx(1.0)
     assert found.worst_case_value == pytest.approx(expected.worst_case_value, abs=1e-6)

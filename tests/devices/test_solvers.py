@@ -1,4 +1,4 @@
-"""Worst cases of every ambiguity set and every objective on the pretended device."""
+"""Worst cases of every ambiguity set and every objective on each device."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 from botorch_drbo.testing.ambiguity_set_case import instance
 from tests.ambiguity.test_contract import MEMBERS, smooth_kernel
-from tests.devices.pretend import ELSEWHERE, here, pretended, there
-from tests.devices.reads import READS
+from tests.devices.places import on_each_place
 
 N = 9
 
@@ -34,43 +33,46 @@ def answers(ambiguity_set, values, weights):
     ]
 
 
-def assert_elsewhere_and_equal(found, expected):
+def assert_there_and_equal(place, found, expected):
     for a, b in zip(found, expected, strict=True):
-        assert a.device == ELSEWHERE
-        torch.testing.assert_close(
-            here(a.detach()), b.detach(), rtol=1e-7, atol=1e-9, equal_nan=True
-        )
+        place.assert_equal(a, b, rtol=1e-7, atol=1e-9)
 
 
-def reads_of(ambiguity_set, values, weights, times) -> Counter[str]:
-    with pretended() as device:
-        v, w = there(values.repeat(times, 1)), there(weights.repeat(times, 1))
-        answers(there(ambiguity_set), v, w)
+def reads_of(place, ambiguity_set, values, weights, times) -> Counter[str]:
+    with place.running() as device:
+        v = place.there(values.repeat(times, 1))
+        w = place.there(weights.repeat(times, 1))
+        device.reads.clear()
+        answers(place.there(ambiguity_set), v, w)
         return device.reads
 
 
+@on_each_place
 @pytest.mark.parametrize("case", MEMBERS, ids=lambda case: case.name)
-def test_a_set_stays_on_its_device_and_reads_no_more_for_more_rows(case):
+def test_a_set_stays_on_its_device_and_reads_no_more_for_more_rows(case, place):
     values, weights = instance(3, N)
     ambiguity_set = case.make(0.2, N)
     expected = answers(case.make(0.2, N), values, weights)
-    with pretended() as device:
-        found = answers(there(ambiguity_set), there(values), there(weights))
-    assert_elsewhere_and_equal(found, expected)
-    assert set(device.reads) <= set(READS)
+    with place.running():
+        moved = (place.there(x) for x in (ambiguity_set, values, weights))
+        found = answers(*moved)
+    assert_there_and_equal(place, found, expected)
+    once = reads_of(place, ambiguity_set, values, weights, 1)
+    assert place.unlisted(once) == set()
     # The same rows three times: the same loops.
-    assert reads_of(ambiguity_set, values, weights, 3) == device.reads
+    assert reads_of(place, ambiguity_set, values, weights, 3) == once
 
 
-def test_a_set_that_was_used_before_it_was_moved():
+@on_each_place
+def test_a_set_that_was_used_before_it_was_moved(place):
     # The warm start of the last call stayed where it was.
     values, weights = instance(3, N)
     ambiguity_set = MaximumMeanDiscrepancy(0.2, smooth_kernel(N))
     expected = ambiguity_set.value(values, weights)
-    with pretended():
-        moved = ambiguity_set.to(ELSEWHERE)
-        found = moved.value(there(values), there(weights))
-    assert_elsewhere_and_equal([found], [expected])
+    with place.running():
+        moved = ambiguity_set.to(place.device)
+        found = moved.value(place.there(values), place.there(weights))
+    assert_there_and_equal(place, [found], [expected])
 
 
 OBJECTIVES = {
@@ -79,13 +81,16 @@ OBJECTIVES = {
 }
 
 
+@on_each_place
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("case", MEMBERS, ids=lambda case: case.name)
-def test_an_objective_stays_on_its_device(name, case):
+def test_an_objective_stays_on_its_device(name, case, place):
     values, weights = instance(3, N)
     objective = OBJECTIVES[name](case.make(0.2, N))
     expected = objective(values, weights)
-    with pretended() as device:
-        found = there(objective)(there(values), there(weights))
-    assert_elsewhere_and_equal([found], [expected])
-    assert set(device.reads) <= set(READS)
+    with place.running() as device:
+        moved, v, w = (place.there(x) for x in (objective, values, weights))
+        device.reads.clear()
+        found = moved(v, w)
+    assert_there_and_equal(place, [found], [expected])
+    assert place.unlisted(device.reads) == set()

@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 
 from benchmarks.__main__ import main
-from benchmarks.speed import grid, growth, job, targets
+from benchmarks.speed import growth, job, targets
 from benchmarks.speed.grid import FIRST, GEMM, IDIOM, Row, grid_sections, measure_job
 from benchmarks.speed.growth import Growth, Point, measure_growth, write_csv
 from benchmarks.speed.iterations import (
@@ -78,28 +78,18 @@ def test_a_method_that_refuses_the_job_is_left_out(monkeypatch):
     assert problem.ours("exact") is None
 
 
-@pytest.mark.parametrize("gpu", [False, True])
-def test_a_job_is_measured_by_all_sides(gpu, monkeypatch):
-    if gpu:  # the same code on the device at hand
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-        original = grid.measure_on
-        monkeypatch.setattr(
-            grid, "measure_on", lambda job, device, repeats: original(job, "cpu", 1)
-        )
+def test_a_job_is_measured_by_all_sides():
     row = measure_job(Job(2, 5, 4), repeats=2)
     assert {"auto", "exact", "generic", IDIOM, GEMM, FIRST} <= set(row.seconds)
     assert row.chosen == "exact"  # five contexts are too few for anything else
     assert row.work["dense"].flops == 10 * (2 * 16 + 6 * 3 * 4 + 4 * 4)
-    times, _ = grid_sections([row])
-    assert bool(times.rows[0][-1]) == gpu
-    assert ("There is no GPU" in times.text) != gpu
 
 
 def row(size: Job, auto: float, idiom: float, gemm: float) -> Row:
     seconds = {"auto": [auto] * 3, IDIOM: [idiom] * 3, GEMM: [gemm] * 3}
     dense, product = Work(4_000_000, 2**20), Work(1_000_000, 2**19)
     work = {"dense": dense, "product": product}
-    return Row(size, "product", seconds, work, gpu=None)
+    return Row(size, "product", seconds, work)
 
 
 def test_grid_says_where_auto_is_slower():
