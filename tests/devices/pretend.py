@@ -198,6 +198,8 @@ class Pretended(TorchDispatchMode):
         return perform(func, args, kwargs)
 
     def _reads(self, func: Any, args: tuple, kwargs: dict) -> bool:
+        if _is_sent(func, args, kwargs):
+            return True
         if not any(isinstance(t, Elsewhere) for t in tree_leaves(args)):
             return False
         packet = func.overloadpacket
@@ -216,6 +218,23 @@ class Pretended(TorchDispatchMode):
         if packet is aten.copy_:
             return isinstance(args[1], Elsewhere) and not isinstance(args[0], Elsewhere)
         return False
+
+
+def _is_sent(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether a tensor of the CPU is copied there, and the program waits until it is.
+
+    It does not if it says so (``non_blocking``); CUDA has the numbers by then.
+    """
+    packet = func.overloadpacket
+    if packet is aten._to_copy:
+        to = kwargs.get("device")
+        there = to is not None and torch.device(to).type == ELSEWHERE.type
+        sent = there and not isinstance(args[0], Elsewhere)
+        return sent and not kwargs.get("non_blocking", False)
+    if packet is aten.copy_:
+        sent = isinstance(args[0], Elsewhere) and not isinstance(args[1], Elsewhere)
+        return sent and not (args[2:] or [kwargs.get("non_blocking", False)])[0]
+    return False
 
 
 def library_frame() -> str:

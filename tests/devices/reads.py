@@ -72,6 +72,9 @@ READS = {
         "GPyTorch's own: checks of Cholesky factors, and which inputs are equal."
     ),
     "posterior/exact.py:_block": "GPyTorch's kernels: which inputs are equal.",
+    "posterior/exact.py:inside": (
+        "BoTorch's transform of categories: its index tensors go to the device."
+    ),
     "posterior/generic.py:joint_moments": (
         "GPyTorch's own: checks of a posterior's Cholesky factor."
     ),
@@ -89,9 +92,6 @@ READS = {
 READS_ON_CUDA = {
     "lipschitz/climb.py:trust_region_step": (
         "The status of an eigendecomposition, at each step."
-    ),
-    "posterior/exact.py:inside": (
-        "BoTorch's transform of categories: its index tensors go to the device."
     ),
 }
 """File and function -> why CUDA waits there, beside ``READS``."""
