@@ -223,31 +223,42 @@ def speed() -> list[Row]:
     return [[*SIZE[:3], milliseconds, faster, share]]
 
 
-def gpu_speed() -> list[Row]:
+def gpu_ratios(file: str) -> tuple[Row, Row, Row, Row, Row, Row]:
+    """Least and largest milliseconds and ratios: large, one decision, asks."""
+
     def ratios(name: str, chosen: Callable[[str], bool], title: str = "") -> Row:
-        found = column("gpu_speed.md", name, title).items()
+        found = column(file, name, title).items()
         return [ratio for size, (ratio,) in found if chosen(size)]
 
     def large(size: str) -> bool:
         return size.startswith("(512, 4096")
 
+    def ends(values: Row) -> Row:
+        return [min(values), max(values)]
+
     one, every = "one thread / GPU", "all cores / GPU"
-    (milliseconds,) = {round(x) for x in ratios("GPU", large)}
+    asks = "### Whole asks"
+    return (
+        ends(ratios("GPU", large)),
+        ends(ratios(one, large)),
+        ends(ratios(every, large)),
+        ends(ratios(one, lambda size: size.startswith("(1, "))),
+        ends(ratios(one, lambda ask: "t = 100," in ask, asks)),
+        ends(ratios(one, lambda ask: "t = 100," not in ask, asks)),
+    )
+
+
+def gpu_speed() -> list[Row]:
+    times, one, every, single, few, many = gpu_ratios("gpu_speed.md")
+    (milliseconds,) = {round(x) for x in times}
     cores = re.search(r"(\d+) cores", (RESULTS / "gpu_speed.md").read_text())
     assert cores is not None
-    single = ratios(one, lambda size: size.startswith("(1, "))
-    asks = "### Whole asks"
-    few = ratios(one, lambda ask: "t = 100," in ask, asks)
-    many = ratios(one, lambda ask: "t = 100," not in ask, asks)
-    return [
-        [
-            *(512, 4096, milliseconds),
-            *(bound(ratios(one, large)) for bound in (min, max)),
-            *(bound(ratios(every, large)) for bound in (min, max)),
-            *(int(cores[1]), 1024, min(single), max(single)),
-            *(100, min(few), max(few), 500, 1000, min(many), max(many)),
-        ]
-    ]
+    large = [512, 4096, milliseconds, *one, *every, int(cores[1])]
+    return [[*large, 1024, *single, 100, *few, 500, 1000, *many]]
+
+
+def gpu_speed_h100() -> list[Row]:
+    return [[x for ends in gpu_ratios("gpu_speed_h100.md") for x in ends]]
 
 
 def surrogate_speed() -> list[Row]:
@@ -627,6 +638,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "speed.md": speed,
     _RESULTS + "speed.md, large": speed_of_large,
     _RESULTS + "gpu_speed.md": gpu_speed,
+    _RESULTS + "gpu_speed_h100.md": gpu_speed_h100,
     _RESULTS + "surrogate_speed.md": surrogate_speed,
     _RESULTS + "development/intervals_*.md": intervals,
     _RESULTS + "development/calibration.md": beyond,
