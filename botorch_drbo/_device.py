@@ -13,7 +13,8 @@ def on_cpu(tensor: Tensor) -> bool:
 def beside(tensor: Tensor, other: Tensor) -> Tensor:
     """A tensor on the device and in the dtype of another one.
 
-    From the CPU to a GPU it does not wait for what the GPU does: the numbers are copied
-    away before this returns. The other way it must wait.
+    From the CPU to a GPU it does not wait for what the GPU does: CUDA has copied the
+    numbers away before this returns, unless they lie in pinned memory. The other way it
+    must wait.
     """
     return tensor.to(other, non_blocking=on_cpu(tensor))
