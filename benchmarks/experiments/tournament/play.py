@@ -58,15 +58,16 @@ def play(
     failures: dict[RunKey, BaseException] = {}
     if not report_only:
         failures = run_with_lines(tasks, out, workers=workers, console=console)
-    rows, _ = load(collect_runs({t.key: t.rounds for t in tasks}, out, {}))
+    rows, about = load(collect_runs({t.key: t.rounds for t in tasks}, out, {}))
     losses, steps = _judge_all(tasks, rows, workers)
     if losses.empty:
         raise ConfigError(
             f"There is no seed in {out} that all methods have finished: run the same "
             "command without --report."
         )
-    losses.to_parquet(out / "losses.parquet", index=False)
-    steps.to_parquet(out / "steps.parquet", index=False)
+    for name, table in (("losses", losses), ("steps", steps)):
+        table.attrs["commit"] = about["commit"]
+        table.to_parquet(out / f"{name}.parquet", index=False)
     command = f"python -m benchmarks tournament --size {size}"
     show(make_report(losses, steps, command), out / "report.md", console)
     return report_failures(failures)

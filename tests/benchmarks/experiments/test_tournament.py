@@ -106,6 +106,8 @@ def test_play_writes_results_and_reports(played):
     assert len(losses) == 2 * 3 * 9  # seeds, methods, deployments; one checkpoint
     assert losses["loss"].min() > -1e-3  # no decision beats the best fixed one
     steps = pd.read_parquet(played / "steps.parquet")
+    _, about = load_results(played)
+    assert losses.attrs["commit"] == steps.attrs["commit"] == about["commit"]
     assert len(steps) == 2 * 3 * SIZES["smoke"].contexts
     first = steps[~steps["chosen"]].groupby(["seed", "step"])["y"].nunique()
     assert (first == 1).all()  # the same design and noise for all methods
