@@ -100,14 +100,15 @@ def _by(moved: Sequence[float]) -> str:
 
 
 def _commits_of(path: Path) -> list[str]:
-    """By which commits a file of results was made, or with which it came."""
+    """By which commits a file of results was made."""
     if path.name == RESULTS:
         return [each.rstrip("+") for each in load(path)[1]["commit"]]
-    if made := pd.read_parquet(path).attrs.get("commit"):
+    table = pd.read_parquet(path)
+    if made := table.attrs.get("commit"):
         return list(made)
-    return [
-        (_git("log", "-1", "--format=%h", "--abbrev=12", "--", str(path)) or "").strip()
-    ]
+    if "commits" in table:  # one run a row, and who went on with it
+        return sorted({each for made in table["commits"] for each in made})
+    return sorted(set(table["commit"]))
 
 
 def _date_of(commit: str) -> int:
