@@ -441,7 +441,7 @@ def inner_speed() -> list[Row]:
         times[name] = float(number) * micro[unit]
     faster = [numbers(table[name][2])[0].value for name in layers]
     fastest, slowest = min(times, key=times.__getitem__), max(times, key=times.get)
-    assert fastest.startswith("TotalVariation") and slowest.startswith("MMD")
+    assert fastest.startswith("ConditionalValue") and slowest.startswith("MMD")
     return [[100, times[fastest], times[slowest] / 1000, min(faster), max(faster)]]
 
 

@@ -288,8 +288,8 @@ print("to be added: ", [round(1000 * x) for x in rest.flatten().tolist()])
 # chosen only the variance shrinks: `repulsion = 0`. By default they also push the next
 # one away, a little.)
 #
-# **No: joint batches do not beat greedy ones here.** All differences between the two are
-# within two standard errors. They took nearly twice the time,
+# **No: joint batches do not beat greedy ones here.** All differences between them are
+# within two standard errors. The joint ones took nearly twice the time,
 # because they find the greedy batch and search jointly twice, from it and from random
 # points. The joint search works: its acquisition values are nearly always higher, but
 # only a little, and the regret does not show it. The simplest method, the hallucinated

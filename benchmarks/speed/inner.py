@@ -18,7 +18,7 @@ from benchmarks.run.provenance import machine
 from benchmarks.speed.acquisition import measure_acquisitions
 from benchmarks.speed.inner_problems import InnerProblem, inner_problems
 from benchmarks.speed.tables import Line, report
-from benchmarks.speed.timing import alternate
+from benchmarks.speed.timing import alternate, digits
 
 VALUE_TOLERANCE = 1e-6
 """How far values may differ, relative to the range of the scores."""
@@ -138,7 +138,7 @@ def measure_problem(problem: InnerProblem, *, repeats: int, turns: int) -> list[
             what=f"{problem.name}, {side}",
             ours=_time(mine),
             other=f"{_time(theirs)} ({rows} rows, gradients off by up to {error:.0e})",
-            result=f"{ratio:.3g} times as fast",
+            result=f"{digits(ratio)} times as fast",
             target=f"at least {target:g}: {'met' if ratio >= target else 'missed'}",
         )
         for side, theirs, rows, error, target in (

@@ -17,7 +17,7 @@ from benchmarks.run.display import working
 from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
 from benchmarks.speed.tables import Line, report
-from benchmarks.speed.timing import alternate, seconds
+from benchmarks.speed.timing import alternate, digits, seconds
 from botorch_drbo.confidence import information_gain, maximum_information_gain
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
@@ -150,7 +150,7 @@ def _line(
         what=f"{what}: {num} choices from {len(candidates)}",
         ours=seconds(mine),
         other=f"{seconds(theirs)} (factored anew at each choice)",
-        result=f"{ratio:.3g} times as fast",
+        result=f"{digits(ratio)} times as fast",
         target=f"under {LIMIT:g} s: {'met' if met else 'missed'}",
     )
 

@@ -21,7 +21,7 @@ from benchmarks.run.display import working
 from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
 from benchmarks.speed.tables import Line, report
-from benchmarks.speed.timing import alternate
+from benchmarks.speed.timing import alternate, digits
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
@@ -144,7 +144,7 @@ def line(
         what=what,
         ours=f"{1e3 * statistics.median(ours):.3g} ms",
         other=f"{statistics.median(theirs):.3g} s",
-        result=f"{ratio:.3g} times as fast",
+        result=f"{digits(ratio)} times as fast",
         target=f"at least {target:g}: {'met' if ratio >= target else 'missed'}",
     )
 
