@@ -100,15 +100,15 @@ def _by(moved: Sequence[float]) -> str:
 
 
 def _commits_of(path: Path) -> list[str]:
-    """By which commits a file of results was made."""
+    """By which commits a file of results was made: its own metadata, or a column."""
     if path.name == RESULTS:
-        return [each.rstrip("+") for each in load(path)[1]["commit"]]
-    table = pd.read_parquet(path)
-    if made := table.attrs.get("commit"):
-        return list(made)
-    if "commits" in table:  # one run a row, and who went on with it
-        return sorted({each for made in table["commits"] for each in made})
-    return sorted(set(table["commit"]))
+        made = load(path)[1]["commit"]
+    else:
+        table: Any = pd.read_parquet(path)
+        # a run that was continued names several
+        column = "commits" if "commits" in table else "commit"
+        made = table.attrs.get("commit") or table[column].explode().unique()
+    return sorted({commit.rstrip("+") for commit in made})
 
 
 def _date_of(commit: str) -> int:

@@ -6,6 +6,7 @@ import math
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from benchmarks.experiments import unchanged
@@ -55,6 +56,22 @@ def test_every_committed_result_is_in_the_table() -> None:
     table = (RESULTS / "unchanged.md").read_text(encoding="utf-8")
     for path in RESULTS.rglob("results.parquet"):
         assert f"`{path.parent.relative_to(RESULTS)}`" in table
+
+
+def test_tables_name_their_commits_as_metadata_or_in_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "losses.parquet"
+    table = pd.DataFrame({"loss": [1.0, 2.0]})
+    table.assign(commits=[["b", "a+"], ["b"]]).to_parquet(path)
+    assert unchanged._commits_of(path) == ["a", "b"]
+    table.assign(commit=["c", "c"]).to_parquet(path)
+    assert unchanged._commits_of(path) == ["c"]
+    table.attrs["commit"] = ["d+"]
+    table.to_parquet(path)
+    assert unchanged._commits_of(path) == ["d"]
+    del table.attrs["commit"]
+    table.to_parquet(path)
+    with pytest.raises(KeyError, match="commit"):  # nothing is guessed
+        unchanged._commits_of(path)
 
 
 def test_a_commit_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
