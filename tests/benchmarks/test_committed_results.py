@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
+from matplotlib.text import Text
 
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.claims.report import make_report as make_claims_report
@@ -224,6 +226,20 @@ def test_the_claims_report_is_that_of_its_table():
     folder = RESULTS / "tournament"
     found = str(make_claims_report(pd.read_parquet(folder / "claims.parquet")))
     assert found == (folder / "claims.md").read_text()
+
+
+def test_no_name_covers_another_in_the_picture_of_prices():
+    losses, steps = (
+        pd.read_parquet(RESULTS / "tournament" / f"{name}.parquet")
+        for name in ("losses", "steps")
+    )
+    figure = make_report(losses, steps, "").figures["price.png"]
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [Text.get_window_extent(text) for text in axes.texts]
+        assert len(boxes) == 5
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    plt.close("all")
 
 
 @pytest.mark.slow

@@ -43,13 +43,13 @@ _ADVICE = {
     "worst within 2 sd": "does its worst within 2 sd (W1)",
 }
 
-# Of the picture of prices: color, and where the name stands.
+# The methods that have a name in the picture of prices, and their colors.
 _NAMED = {
-    "sbo_kde": ("C0", (-5, 5)),
-    "wdrbo_exact": ("C3", (-5, -14)),
-    "drbo_kde": ("C2", (5, -14)),
-    "stable_opt": ("C1", (5, 5)),
-    "random": ("black", (5, -13)),
+    "sbo_kde": "C0",
+    "wdrbo_exact": "C3",
+    "drbo_kde": "C2",
+    "stable_opt": "C1",
+    "random": "black",
 }
 
 Results = Mapping[str, Mapping[str, Comparison]]
@@ -314,6 +314,7 @@ def _price(results: Results) -> Figure:
     size = (5 * len(names), 4.5)
     figure, axes = plt.subplots(1, len(names), figsize=size, layout="constrained")
     for ax, name in zip(axes.flat, names, strict=True):
+        named = {}
         for method, price in results[SETTLED].items():
             saved = results[name].get(method)
             if saved is None or method == BASELINE:
@@ -322,24 +323,34 @@ def _price(results: Results) -> Figure:
             if method not in _NAMED:
                 ax.plot(*at, "o", color="0.75", markersize=4, zorder=1)
                 continue
-            color, offset = _NAMED[method]
+            named[method] = at
             ax.errorbar(
                 *at,
                 xerr=price.error,
                 yerr=saved.error,
                 fmt="o",
-                color=color,
+                color=_NAMED[method],
                 markersize=5,
                 linewidth=0.8,
             )
+        # Names stand beside the panel, in the order of the heights.
+        order = sorted(named, key=lambda method: named[method][1], reverse=True)
+        for place, method in zip(
+            np.linspace(0.95, 0.55, len(order)), order, strict=True
+        ):
             ax.annotate(
                 method,
-                at,
-                xytext=offset,
-                textcoords="offset points",
-                ha="left" if offset[0] > 0 else "right",
-                color=color,
-                fontsize=10,
+                named[method],
+                xytext=(1.02, place),
+                textcoords="axes fraction",
+                va="center",
+                color=_NAMED[method],
+                fontsize=9,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": _NAMED[method],
+                    "linewidth": 0.5,
+                },
             )
         ax.margins(x=0.15)
         ax.axhline(0, color="grey", linewidth=0.6)
