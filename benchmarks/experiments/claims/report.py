@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.compare import (
-    AFTER_60,
-    CLAIMS,
-    OWN,
-    Cases,
-    Pick,
-    by_case,
-    common,
     difference,
-    over_cases,
-    own,
     price_less_price,
-    relaxed,
     screening,
-    tense,
-    unseen,
     verdict_of,
     verdicts,
 )
 from benchmarks.experiments.claims.judge import LAWS
 from benchmarks.experiments.claims.learn import CHECKPOINTS, COMMON
-from benchmarks.experiments.claims.rules import RULES
-from benchmarks.experiments.tournament.compare import Comparison
+from benchmarks.experiments.claims.picks import (
+    AFTER_60,
+    CLAIMS,
+    common,
+    relaxed,
+    tense,
+)
+from benchmarks.experiments.claims.report_own import own_runs
+from benchmarks.experiments.claims.tables import (
+    GROUPS,
+    blocks_text,
+    case_by_case,
+    cases_lines,
+    claims_table,
+    difference_text,
+    p_text,
+    rules_table,
+    tested_text,
+)
 from benchmarks.run.report import Report, Table
-from benchmarks.run.statistics import holm, wilcoxon
-
-_GROUPS: Mapping[str, Cases] = {"with tension": tense, "without": relaxed}
-_METHOD = {COMMON: "`random`", "erbo, botorch": "`erbo` with botorch"}
 
 
 def make_report(table: pd.DataFrame) -> Report:
@@ -43,10 +44,10 @@ def make_report(table: pd.DataFrame) -> Report:
     blocks: list[str | Table] = [
         _ABOUT,
         "## The claims",
-        _claims(table),
+        claims_table({str(n): v for n, v in enumerate(verdicts(table), start=1)}),
         _AGAIN,
         _CASES,
-        _claims_by_case(table),
+        cases_lines(table, {str(n): c for n, c in enumerate(CLAIMS, start=1)}),
         "## What robustness is worth to somebody who knows the function",
         _KNOWN,
         _known(table),
@@ -54,13 +55,12 @@ def make_report(table: pd.DataFrame) -> Report:
     for told in CHECKPOINTS:
         if len(common("expected", told).of(table)):
             blocks += [f"## Common data: {told} random decisions", _RULES]
-            blocks += [_rules(table, lambda rule, t=told: common(rule, t))]
+            blocks += [rules_table(table, lambda rule, t=told: common(rule, t))]
     blocks += list(_later(table))
     blocks += ["## Case by case: *robust* less *expected*, common data, 30 outcomes"]
-    blocks += [_by_case(table)]
-    blocks += ["## Own runs", _OWN, *_own(table)]
-    blocks += ["## The same rules on the rows of `erbo`'s own runs, 15 outcomes"]
-    blocks += [_rules(table, lambda rule: Pick("erbo", 15, "ensemble", rule))]
+    pair = common("robust"), common("expected")
+    blocks += [case_by_case(table, *pair, ("*robust*", "*expected*"))]
+    blocks += own_runs(table)
     blocks += ["## Does the model know what it does not know?", _BEYOND, _beyond(table)]
     blocks += ["## Against ignorance", *_ignorance(table)]
     return Report("Five claims, written down before the runs", blocks)
@@ -93,44 +93,9 @@ _RULES = """The first row has losses, the others differences to it, with the p v
 Wilcoxon's test after Holm's correction for the rows of a column. The test is about the
 ranks of the blocks: a case with large differences moves a mean and hardly a p."""
 
-_OWN = """Each method asks for its own decisions after five random ones; `random` goes
-on with random ones, and recommends as `erbo` does. The first row has losses, the others
-differences to it, with p after Holm's correction for the rows of a column. *Regret*:
-the mean loss of the decisions asked, if nothing shifts."""
-
 _BEYOND = """The share of fresh outcomes of random decisions beyond two predicted
 standard deviations (of a Gaussian: 4.6%), in contexts of the law and of the one that
 moved."""
-
-
-def _claims(table: pd.DataFrame) -> Table:
-    rows = []
-    for number, v in enumerate(verdicts(table), start=1):
-        claim, found = v.claim, v.found
-        cells, needed = ["", "", "", ""], ""
-        if found is not None:
-            if v.verdict == "not decided":
-                needed = f"{found.blocks_for(found.difference)} blocks"
-            cells = [_blocks(found), _number(found), _p(found.p), _p(v.p)]
-            cells[0] += f", {found.wins} lower"
-        rows.append([str(number), claim.text, *cells, f"**{v.verdict}**", needed])
-    head = ["", "claim", "blocks", "difference", "p", "Holm", "verdict"]
-    head += ["would show it, if it is as large"]
-    return Table(head, rows, left=2)
-
-
-def _claims_by_case(table: pd.DataFrame) -> str:
-    lines = []
-    for number, claim in enumerate(CLAIMS, start=1):
-        pair = claim.first, claim.second
-        means = over_cases(table, *pair, claim.laws, claim.cases)
-        if means:
-            lower = sum(mean < 0 for mean in means)
-            lines.append(
-                f"- {number}: lower on {lower} of {len(means)} cases, p "
-                f"{_p(wilcoxon(means))}"
-            )
-    return "\n".join(lines)
 
 
 def _known(table: pd.DataFrame) -> Table:
@@ -147,43 +112,6 @@ def _known(table: pd.DataFrame) -> Table:
     return Table(head, rows, left=3)
 
 
-def _rules(table: pd.DataFrame, pick_of: Any) -> Table:
-    """Every rule against *expected*, by law and group of cases."""
-    base: Pick = pick_of("expected")
-    others = {f"*{rule}*": pick_of(rule) for rule in RULES if rule != "expected"}
-    if base.learner == COMMON:
-        for surrogate, text in (("botorch", "botorch"), ("kernels", "`edrbo`")):
-            pick = common("expected", base.told, surrogate)
-            others[f"*expected*, {text}"] = pick
-    return _against(table, "*expected*", base, others)
-
-
-def _against(
-    table: pd.DataFrame, name: str, base: Pick, others: Mapping[str, Pick]
-) -> Table:
-    head, columns = [""], []
-    names = [name, *others]
-    for group, cases in _GROUPS.items():
-        for law, column in LAWS.items():
-            found = [
-                difference(table, pick, base, [column], cases)
-                for pick in others.values()
-            ]
-            losses: Any = base.of(table)[column]
-            counted = [cases(CASES[c]) for c in losses.index.get_level_values("case")]
-            loss = by_case(losses[counted])
-            head.append(f"{group}: {law}")
-            columns.append([f"loss {loss:.1f}", *_cells(found)])
-    rows = [list(row) for row in zip(names, *columns, strict=True)]
-    return Table(head, [row for row in rows if any(row[1:])])
-
-
-def _cells(found: Sequence[Comparison | None]) -> Iterator[str]:
-    p = iter(holm([each.p for each in found if each is not None]))
-    for each in found:
-        yield "" if each is None else f"{_number(each)} ({_p(next(p))})"
-
-
 def _later(table: pd.DataFrame) -> Iterator[str]:
     """The two questions of 60 outcomes, which were added before those runs."""
     claim = AFTER_60
@@ -193,98 +121,13 @@ def _later(table: pd.DataFrame) -> Iterator[str]:
         return
     yield "## Two questions, added before the runs of 60 outcomes"
     yield (
-        f"1. {claim.text}: {_number(saved)} ({_blocks(saved)}, {saved.wins} lower, "
-        f"p {_p(saved.p)}): **{verdict_of(claim, saved, saved.p)}**.\n"
+        f"1. {claim.text}: {difference_text(saved)} ({blocks_text(saved)}, "
+        f"{saved.wins} lower, p {p_text(saved.p)}): "
+        f"**{verdict_of(claim, saved, saved.p)}**.\n"
         "2. What *robust* costs there if nothing shifts, after 60 outcomes less after "
-        f"30: {_number(dearer)} ({_blocks(dearer)}, {dearer.wins} lower, p "
-        f"{_p(dearer.p)})."
+        f"30: {difference_text(dearer)} ({blocks_text(dearer)}, {dearer.wins} lower, p "
+        f"{p_text(dearer.p)})."
     )
-
-
-def _by_case(table: pd.DataFrame) -> Table:
-    rows = []
-    blocks: Any = table.drop_duplicates(["case", "seed"]).groupby("case")
-    for name, case in CASES.items():
-
-        def only(other: Any, this: Any = case) -> bool:
-            return other is this
-
-        found = [
-            difference(table, common("robust"), common("expected"), [column], only)
-            for column in ("settled", "shifted")
-        ]
-        price, gain = found
-        if price is None or gain is None:
-            continue
-        block = blocks.get_group(name)
-        losses = [
-            f"{common('expected').of(table)[column].loc[name].mean():.1f}"
-            for column in ("settled", "shifted")
-        ]
-        known = [f"{block['price'].mean():+.1f}", f"{-block['gain'].mean():+.1f}"]
-        rows.append(
-            [
-                name,
-                str(price.blocks),
-                losses[0],
-                _number(price),
-                known[0],
-                losses[1],
-                f"{_number(gain)} ({_p(gain.p)})",
-                known[1],
-            ]
-        )
-    head = ["case", "seeds", "nothing shifts: *expected* loses", "*robust* less that"]
-    head += ["with f known", "mean moves badly: *expected* loses"]
-    head += ["*robust* less that (p, not corrected)", "with f known"]
-    return Table(head, rows)
-
-
-def _own(table: pd.DataFrame) -> Iterator[str | Table]:
-    for told in CHECKPOINTS:
-        base = own("erbo", told)
-        if not len(base.of(table)):
-            continue
-        others = {
-            _METHOD.get(name, f"`{name}`"): own(name, told)
-            for name in OWN
-            if name != "erbo"
-        }
-        yield f"### {told} outcomes"
-        yield _against(table, "`erbo`", base, others)
-        yield _blocks_of(table, told)
-
-
-def _blocks_of(table: pd.DataFrame, told: int) -> str:
-    lines = []
-    for name in OWN:
-        rows = own(name, told).of(table)
-        if len(rows):
-            seeds: Any = rows.reset_index().groupby("case")["seed"].nunique()
-            text = f"{_METHOD.get(name, f'`{name}`')}: {len(rows)} blocks"
-            few, many = seeds.min(), seeds.max()
-            number = f"{few}" if few == many else f"{few} to {many}"
-            text += f" ({number} seeds of {len(seeds)} cases)"
-            if name != COMMON:
-                regret = difference(
-                    table, own(name, told), own("erbo", told), ["regret"]
-                )
-                mean = by_case(rows["regret"])
-                text += f", regret {mean:.1f}"
-                if name != "erbo" and regret is not None:
-                    text += f" ({_number(regret)} less `erbo`'s, p {_p(regret.p)})"
-            lines.append(f"- {text}")
-    if own("erbo, botorch", told).of(table).shape[0]:
-        new = difference(
-            table, own("erbo", told), own("erbo, botorch", told), ["settled"], unseen
-        )
-        if new is not None:
-            lines.append(
-                "- `erbo` less `erbo` with botorch, nothing shifts, on the cases that "
-                f"are not in the development set ({_blocks(new)}): {_number(new)}, p "
-                f"{_p(new.p)}, not corrected"
-            )
-    return "\n".join(lines)
 
 
 def _beyond(table: pd.DataFrame) -> Table:
@@ -324,10 +167,10 @@ def _ignorance(table: pd.DataFrame) -> Iterator[str | Table]:
         return
     yield (
         f"Chosen: *{found.chosen}*. On half B, less *robust*: "
-        f"{_number(found.settled)} if nothing shifts "
-        f"({_blocks(found.settled)}, one-sided p {_p(found.p)}), "
-        f"{_number(found.shifted)} under the shift where there is tension "
-        f"({_blocks(found.shifted)}). It "
+        f"{difference_text(found.settled)} if nothing shifts "
+        f"({blocks_text(found.settled)}, one-sided p {p_text(found.p)}), "
+        f"{difference_text(found.shifted)} under the shift where there is tension "
+        f"({blocks_text(found.shifted)}). It "
         f"**{'is shipped' if found.ships else 'is not shipped'}**."
     )
     yield "All options less *robust*, all cases (not corrected; half A chose):"
@@ -339,19 +182,7 @@ def _ignorance(table: pd.DataFrame) -> Iterator[str | Table]:
                 each = difference(
                     table, common(rule), common("robust"), [column], cases
                 )
-                cells.append("" if each is None else f"{_number(each)} ({_p(each.p)})")
+                cells.append("" if each is None else tested_text(each))
         rows.append([f"*{rule}*", *cells])
-    head = ["", *(f"{g}: {law}" for g in _GROUPS for law in list(LAWS)[:2])]
+    head = ["", *(f"{g}: {law}" for g in GROUPS for law in list(LAWS)[:2])]
     yield Table(head, rows)
-
-
-def _number(found: Comparison) -> str:
-    return f"{found.difference:+.1f} ± {found.error:.1f}"
-
-
-def _blocks(found: Comparison) -> str:
-    return f"{found.blocks} blocks"
-
-
-def _p(p: float) -> str:
-    return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.stats import wilcoxon
 
 from benchmarks.experiments.claims.cases import CASES, TENSION, half_of
-from benchmarks.experiments.claims.compare import CLAIMS, OWN, screening, verdicts
+from benchmarks.experiments.claims.compare import screening, verdicts
 from benchmarks.experiments.claims.formulas import PROBLEMS
 from benchmarks.experiments.claims.learn import (
     LEARNERS,
@@ -22,6 +22,7 @@ from benchmarks.experiments.claims.learn import (
     share_beyond,
     tasks_of,
 )
+from benchmarks.experiments.claims.picks import CLAIMS, LONGER, OWN
 from benchmarks.experiments.claims.play import LOSSES, REPORT, play, with_the_others
 from benchmarks.experiments.claims.report import make_report
 from benchmarks.experiments.claims.rules import OPTIONS, RULES, Scores, recommend
@@ -240,14 +241,14 @@ def test_the_share_beyond_two_deviations_is_counted():
     assert share_beyond(model, X, C, mean - far * deviation) == 0.25
 
 
-def table(shifts, *, seeds=6, spread=1.0, seed=0):
+def table(shifts, *, seeds=6, spread=1.0, seed=0, claims=CLAIMS):
     """Losses of every claim's two sides: noise, and what the first has less.
 
     Args:
         shifts: By number of the claim.
     """
     rng, rows = np.random.default_rng(seed), {}
-    for number, claim in enumerate(CLAIMS):
+    for number, claim in enumerate(claims):
         for case, block in product(CASES, range(seeds)):
             for pick, extra in ((claim.second, 0.0), (claim.first, shifts[number])):
                 key = (case, block, *vars(pick).values())
@@ -286,6 +287,36 @@ def test_a_verdict_counts_the_cases_of_its_claim():
     assert found.blocks == 4 * len(WITH_TENSION)
     assert found.difference == pytest.approx(d.mean())
     assert found.p == pytest.approx(wilcoxon(d).pvalue)
+
+
+def test_longer_runs_are_judged_by_themselves():
+    # after 30 outcomes robustness saves and is worth it, after 60 it costs
+    rows = pd.concat(
+        [
+            table([-20.0, -20.0, 0.0, 0.0], claims=LONGER[:4], spread=0.1),
+            table([20.0, 20.0, 0.0, 0.0], claims=LONGER[4:], spread=0.1),
+            table([0.0] * 5),
+        ]
+    )
+    found = verdicts(rows, LONGER)
+    assert [v.verdict for v in found[:2]] == ["holds", "holds"]
+    assert [v.verdict for v in found[4:6]] == ["does not", "does not"]
+    p = [v.found.p for v in found]
+    assert min(v.p for v in found) == pytest.approx(8 * min(p))
+    text = str(make_report(rows))
+    assert "| 1, 30 outcomes | `wdrbo_exact, sd` loses less than `erbo` if" in text
+    assert "rows of `erbo`'s own runs, 60 outcomes" in text
+    part = text.split("### Four questions")[1].split("## The same rules")[0]
+    assert "nan" not in part and "own runs, 60 outcomes\n" in part
+    assert "Four questions" not in str(make_report(table([0.0] * 5)))
+
+
+def test_longer_runs_of_cases_with_tension_only_have_no_other_columns():
+    rows = table([0.0] * 4, claims=LONGER[:4])
+    rows = rows[rows["case"].isin(WITH_TENSION)]
+    text = str(make_report(pd.concat([rows, table([0.0] * 5)])))
+    part = text.split("### 30 outcomes")[1].split("###")[0]
+    assert "with tension: nothing shifts" in part and "without" not in part
 
 
 def test_a_claim_without_runs_is_not_judged():

@@ -1,0 +1,112 @@
+"""The part of the report that is about the methods' own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.experiments.claims.compare import by_case, difference, verdicts
+from benchmarks.experiments.claims.learn import CHECKPOINTS, COMMON
+from benchmarks.experiments.claims.picks import LONGER, OWN, Pick, own, unseen
+from benchmarks.experiments.claims.tables import (
+    against,
+    blocks_text,
+    case_by_case,
+    cases_lines,
+    claims_table,
+    difference_text,
+    p_text,
+    rules_table,
+)
+from benchmarks.run.report import Table
+
+_METHOD = {COMMON: "`random`", "erbo, botorch": "`erbo` with botorch"}
+
+
+def own_runs(table: pd.DataFrame) -> Iterator[str | Table]:
+    """What each method learnt for itself, and what other rules make of it."""
+    yield from ("## Own runs", _OWN)
+    yield from _methods(table)
+    yield from _longer(table)
+    for told in CHECKPOINTS:
+        if len(own("erbo", told).of(table)):
+            yield f"## The same rules on the rows of `erbo`'s own runs, {told} outcomes"
+            yield rules_table(
+                table, lambda rule, t=told: Pick("erbo", t, "ensemble", rule)
+            )
+
+
+_OWN = """Each method asks for its own decisions after five random ones; `random` goes
+on with random ones, and recommends as `erbo` does. The first row has losses, the others
+differences to it, with p after Holm's correction for the rows of a column. *Regret*:
+the mean loss of the decisions asked, if nothing shifts."""
+
+_LONGER = """The five claims are about other runs. The eight tests have Holm's
+correction together."""
+
+
+def _longer(table: pd.DataFrame) -> Iterator[str | Table]:
+    """The four questions about longer own runs, which were added before those runs."""
+    half = len(LONGER) // 2
+    names = [f"{n}, {t} outcomes" for t in (30, 60) for n in range(1, half + 1)]
+    found = verdicts(table, LONGER)
+    if all(each.found is None for each in found):
+        return
+    yield "### Four questions, added before the runs of 30 and 60 outcomes"
+    yield _LONGER
+    yield claims_table(dict(zip(names, found, strict=True)))
+    yield "Over the means of the cases:"
+    yield cases_lines(table, dict(zip(names, LONGER, strict=True)))
+    yield "### Case by case: `wdrbo_exact, sd` less `erbo`, own runs, 60 outcomes"
+    pair = own("wdrbo_exact, sd", 60), own("erbo", 60)
+    yield case_by_case(table, *pair, ("`wdrbo_exact, sd`", "`erbo`"))
+
+
+def _methods(table: pd.DataFrame) -> Iterator[str | Table]:
+    for told in CHECKPOINTS:
+        base = own("erbo", told)
+        if not len(base.of(table)):
+            continue
+        others = {
+            _METHOD.get(name, f"`{name}`"): own(name, told)
+            for name in OWN
+            if name != "erbo"
+        }
+        yield f"### {told} outcomes"
+        yield against(table, "`erbo`", base, others)
+        yield _blocks_of(table, told)
+
+
+def _blocks_of(table: pd.DataFrame, told: int) -> str:
+    lines = []
+    for name in OWN:
+        rows = own(name, told).of(table)
+        if len(rows):
+            seeds: Any = rows.reset_index().groupby("case")["seed"].nunique()
+            text = f"{_METHOD.get(name, f'`{name}`')}: {len(rows)} blocks"
+            few, many = seeds.min(), seeds.max()
+            each = f"{few}" if few == many else f"{few} to {many}"
+            text += f" ({each} seeds of {len(seeds)} cases)"
+            if name != COMMON:
+                regret = difference(
+                    table, own(name, told), own("erbo", told), ["regret"]
+                )
+                mean = by_case(rows["regret"])
+                text += f", regret {mean:.1f}"
+                if name != "erbo" and regret is not None:
+                    less = difference_text(regret)
+                    text += f" ({less} less `erbo`'s, p {p_text(regret.p)})"
+            lines.append(f"- {text}")
+    if own("erbo, botorch", told).of(table).shape[0]:
+        new = difference(
+            table, own("erbo", told), own("erbo, botorch", told), ["settled"], unseen
+        )
+        if new is not None:
+            lines.append(
+                "- `erbo` less `erbo` with botorch, nothing shifts, on the cases that "
+                f"are not in the development set ({blocks_text(new)}): "
+                f"{difference_text(new)}, p {p_text(new.p)}, not corrected"
+            )
+    return "\n".join(lines)
