@@ -357,8 +357,41 @@ def claims() -> list[Row]:
     return [[abs(value) for value in row]]
 
 
+FOUR = "### Four questions"  # about longer own runs
+
+
+def saves_and_costs(told: int) -> Row:
+    """A robust method's own run: what it saves, of what, costs, and both together."""
+    own = f"### {told} outcomes"
+    row = claims_cells(FOUR, [(f"1, {told} outcomes", 2, 2)])
+    row += claims_cells(own, [("`erbo`", 1, 1), ("`wdrbo_exact, sd`", 0, 2)])
+    return row + claims_cells(FOUR, [(f"2, {told} outcomes", 2, 2)])
+
+
+def decided_robustly(told: int) -> Row:
+    """From the rows of `erbo`: what *robust* saves and costs, as sizes."""
+    rules = f"## The same rules on the rows of `erbo`'s own runs, {told} outcomes"
+    row = claims_cells(rules, [("robust", 1, 2), ("robust", 0, 2)])
+    return [abs(value) for value in row]
+
+
+def learnt_by_erbo() -> list[Row]:
+    """README: what *robust* saves and costs after 30 and after 60 of its outcomes."""
+    few, many = decided_robustly(30), decided_robustly(60)
+    return [[*few[:2], 30, *many[:2], 60, *few[2:], *many[2:]]]
+
+
+def longer_own_runs() -> list[Row]:
+    """docs/radius.md: own runs of 30 and 60 outcomes, and the rows of `erbo`."""
+    row = []
+    for told in (30, 60):
+        saved, error, _, *cost = saves_and_costs(told)[:5]
+        row += [told, -saved, error, *cost]
+    return [[*row, *decided_robustly(30), 30, *decided_robustly(60), 60]]
+
+
 def which_method() -> list[Row]:
-    """README: claims 2 and 3, random decisions, claims 5, 4, 1, and regret of 1."""
+    """README: own runs, claims 2 and 3, `random`, claims 5, 4, 1, and regret of 1."""
     many = "## Common data: 30 random decisions"
     row = claims_cells("## The claims", [("2", 2, 2)])
     row += claims_cells(many, [("expected", 1, 1), ("robust", 0, 2)])
@@ -372,7 +405,8 @@ def which_method() -> list[Row]:
     last = claims_cells("## The claims", [("1", 2, 2), ("1", 4, 1)])
     shown = claims_cells("### 15 outcomes", [("`random`", 0, 2)])
     # "15 outcomes" stands in the cell of the last row.
-    return [first[1:], shown, box, edrbo, [15, *last, *on_the_way]]
+    own = [saves_and_costs(30), saves_and_costs(60)]
+    return [*own, first[1:], shown, box, edrbo, [15, *last, *on_the_way]]
 
 
 def without_tension() -> list[Row]:
@@ -654,6 +688,8 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     _RESULTS + "tournament/claims.md": claims,
     _RESULTS + "tournament/claims.md, which method": which_method,
     _RESULTS + "tournament/claims.md, without tension": without_tension,
+    _RESULTS + "tournament/claims.md, learnt by erbo": learnt_by_erbo,
+    _RESULTS + "tournament/claims.md, longer own runs": longer_own_runs,
     _RESULTS + "tournament/claims.md, newsvendor": newsvendor,
     _RESULTS + "tournament/methods.md": methods,
     _RESULTS + "tournament/report.md, drift": drift,

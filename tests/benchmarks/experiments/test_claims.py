@@ -442,3 +442,27 @@ def test_the_page_says_what_the_robust_methods_own_runs_show():
     assert f"`stable_opt` {other} less (p {q}; if" in page
     costs = [row[0].split(" (")[0].removeprefix("+") for row in (first, second)]
     assert f"lose {costs[0]} and {costs[1]} more" in page
+
+
+def test_the_page_says_what_longer_own_runs_show():
+    page = " ".join((RESULTS.parent / "README.md").read_text(encoding="utf-8").split())
+    shown = [
+        cells_of("tournament/claims.md", f"### {told} outcomes")["`wdrbo_exact, sd`"]
+        for told in (30, 60)
+    ]
+    saved = [row[1].removeprefix("-").split(" (")[0] for row in shown]
+    costs = [row[0].removeprefix("+").split(" (")[0] for row in shown]
+    assert f"loses {saved[0]} and {saved[1]} less than `erbo`, and {costs[0]}" in page
+    assert f"{costs[0]} and {costs[1]} more if nothing shifts" in page
+    shown = [
+        cells_of("tournament/claims.md", f"### {told} outcomes")["`stable_opt`"]
+        for told in (30, 60)
+    ]
+    saved = [row[1].removeprefix("-").split(" (")[0] for row in shown]
+    costs = [row[0].removeprefix("+").split(" (")[0] for row in shown]
+    assert f"`stable_opt` saves {saved[0]} and {saved[1]}, about what" in page
+    assert f"about what it costs, {costs[0]} and {costs[1]}." in page
+    title = "## The same rules on the rows of `erbo`'s own runs, 60 outcomes"
+    robust = cells_of("tournament/claims.md", title)["*robust*"]
+    saved, cost = (robust[i].split(" (")[0][1:] for i in (1, 0))
+    assert f"within the errors ({saved}), and costs {cost}" in page
