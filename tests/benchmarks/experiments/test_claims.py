@@ -35,6 +35,10 @@ from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.fit import fit_outcomes
 from botorch_drbo.test_functions.closed_form import ClosedForm
 
+FOUR = {
+    told: [claim for name, claim in LONGER.items() if f", {told} " in name]
+    for told in (30, 60)
+}
 WITH_TENSION = [name for name, case in CASES.items() if case.tension]
 
 
@@ -293,12 +297,12 @@ def test_longer_runs_are_judged_by_themselves():
     # after 30 outcomes robustness saves and is worth it, after 60 it costs
     rows = pd.concat(
         [
-            table([-20.0, -20.0, 0.0, 0.0], claims=LONGER[:4], spread=0.1),
-            table([20.0, 20.0, 0.0, 0.0], claims=LONGER[4:], spread=0.1),
+            table([-20.0, -20.0, 0.0, 0.0], claims=FOUR[30], spread=0.1),
+            table([20.0, 20.0, 0.0, 0.0], claims=FOUR[60], spread=0.1),
             table([0.0] * 5),
         ]
     )
-    found = verdicts(rows, LONGER)
+    found = verdicts(rows, [*FOUR[30], *FOUR[60]])
     assert [v.verdict for v in found[:2]] == ["holds", "holds"]
     assert [v.verdict for v in found[4:6]] == ["does not", "does not"]
     p = [v.found.p for v in found]
@@ -312,7 +316,7 @@ def test_longer_runs_are_judged_by_themselves():
 
 
 def test_longer_runs_of_cases_with_tension_only_have_no_other_columns():
-    rows = table([0.0] * 4, claims=LONGER[:4])
+    rows = table([0.0] * 4, claims=FOUR[30])
     rows = rows[rows["case"].isin(WITH_TENSION)]
     text = str(make_report(pd.concat([rows, table([0.0] * 5)])))
     part = text.split("### 30 outcomes")[1].split("###")[0]
@@ -444,22 +448,56 @@ def test_the_page_says_what_the_robust_methods_own_runs_show():
     assert f"lose {costs[0]} and {costs[1]} more" in page
 
 
+def losses(method, told):
+    """Committed losses of an own run, case by case: nothing shifts, and the shift."""
+    rows = pd.read_parquet(RESULTS / "tournament" / "claims.parquet")
+    rows = rows.query("learner == @method and told == @told")
+    rule = {"erbo": "expected", "wdrbo_exact, sd": "robust"}[method]
+    rows = rows[(rows["rule"] == rule) & rows["case"].isin(WITH_TENSION)]
+    return rows.set_index(["case", "seed"])[["settled", "shifted"]]
+
+
+@pytest.mark.parametrize("told", [30, 60])
+def test_what_the_robust_method_saves_is_the_mean_of_its_cases(told):
+    less = losses("wdrbo_exact, sd", told) - losses("erbo", told)
+    mean = less.groupby("case").mean().mean()
+    cells = cells_of("tournament/claims.md", "### Four questions")
+    assert float(cells[f"1, {told} outcomes"][2].split()[0]) == pytest.approx(
+        mean["shifted"], abs=0.05
+    )
+    assert float(cells[f"2, {told} outcomes"][2].split()[0]) == pytest.approx(
+        mean.sum(), abs=0.05
+    )
+
+
+def test_the_page_says_how_many_losses_the_longer_runs_repeat():
+    columns = ["settled", "shifted", "rare"]
+    run = ["case", "seed", "learner", "told", "surrogate", "rule"]
+    first, again = (
+        pd.read_parquet(RESULTS / "tournament" / name).set_index(run)[columns]
+        for name in ("claims.parquet", "claims_repeated.parquet")
+    )
+    moved = (again - first.loc[again.index]).abs().max(axis="columns")
+    moved = moved.groupby(run[:3]).max()
+    page = " ".join((RESULTS.parent / "README.md").read_text(encoding="utf-8").split())
+    assert f".1 points in {(moved <= 0.1).sum()} of {len(moved)} blocks" in page
+
+
+def saved_and_costs(method):
+    """After 30 and 60 outcomes: what it saves under the shift, and what it costs."""
+    shown = [
+        cells_of("tournament/claims.md", f"### {told} outcomes")[method]
+        for told in (30, 60)
+    ]
+    return [[row[i].split(" (")[0][1:] for row in shown] for i in (1, 0)]
+
+
 def test_the_page_says_what_longer_own_runs_show():
     page = " ".join((RESULTS.parent / "README.md").read_text(encoding="utf-8").split())
-    shown = [
-        cells_of("tournament/claims.md", f"### {told} outcomes")["`wdrbo_exact, sd`"]
-        for told in (30, 60)
-    ]
-    saved = [row[1].removeprefix("-").split(" (")[0] for row in shown]
-    costs = [row[0].removeprefix("+").split(" (")[0] for row in shown]
+    saved, costs = saved_and_costs("`wdrbo_exact, sd`")
     assert f"loses {saved[0]} and {saved[1]} less than `erbo`, and {costs[0]}" in page
     assert f"{costs[0]} and {costs[1]} more if nothing shifts" in page
-    shown = [
-        cells_of("tournament/claims.md", f"### {told} outcomes")["`stable_opt`"]
-        for told in (30, 60)
-    ]
-    saved = [row[1].removeprefix("-").split(" (")[0] for row in shown]
-    costs = [row[0].removeprefix("+").split(" (")[0] for row in shown]
+    saved, costs = saved_and_costs("`stable_opt`")
     assert f"`stable_opt` saves {saved[0]} and {saved[1]}, about what" in page
     assert f"about what it costs, {costs[0]} and {costs[1]}." in page
     title = "## The same rules on the rows of `erbo`'s own runs, 60 outcomes"
