@@ -49,8 +49,8 @@ correction together. The losses after 15 outcomes above are those of the runs th
 claims were judged by; those of the longer runs, on a processor of another kind, are in
 `claims_repeated.parquet`.
 
-What [claims.md](../../experiments/claims/claims.md) says of the call that was made
-before is not all: beside the regrets while learning, the mean loss of `erbo` after 15
+What `benchmarks/experiments/claims/claims.md` says of the call that was made before
+is not all: beside the regrets while learning, the mean loss of `erbo` after 15
 outcomes and the shares beyond two deviations were on the screen, of the two blocks."""
 
 
