@@ -7,25 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+import torch
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from benchmarks.run.statistics import Ranks
-from benchmarks.run.summary import curves
+from benchmarks.run.summary import LAST, curves
 from botorch_drbo.plotting import plot_regret
 
 FIELDS = {
     "cumulative": "cumulative regret",
     "simple": "simple regret (the least so far)",
-    "regret": "regret of each decision",
+    "running": f"regret, mean of the last {LAST} decisions",
 }
+_DECADES = 4  # of the logarithmic axes: what is below is as good as nothing
 
 
 def regret_figure(rows: pd.DataFrame) -> Figure:
     """Cumulative, simple and instantaneous regret; a row of panels for each problem."""
     panels = [
-        Panel(str(problem), ylabel, curves(group, field))
+        Panel(str(problem), ylabel, curves(group, field), field != "cumulative")
         for problem, group in rows.groupby("problem", sort=False)
         for field, ylabel in FIELDS.items()
     ]
@@ -40,11 +42,13 @@ class Panel:
         title: What stands above.
         ylabel: What the curves are.
         curves: Label -> ``seeds x iterations``.
+        logarithmic: Whether the vertical axis is.
     """
 
     title: str
     ylabel: str
     curves: Mapping[str, Tensor]
+    logarithmic: bool = False
 
 
 def panel_figure(panels: Sequence[Panel], columns: int) -> Figure:
@@ -62,6 +66,13 @@ def panel_figure(panels: Sequence[Panel], columns: int) -> Figure:
     for i, panel in enumerate(panels):
         ax = axes.flat[i]
         plot_regret(panel.curves, ax, ylabel=panel.ylabel)
+        if panel.logarithmic:
+            means = torch.cat([values.mean(0) for values in panel.curves.values()])
+            top = means.max().item()
+            low = means.clamp(min=top / 10**_DECADES).min().item()
+            if low > 0.0:
+                ax.set_yscale("log", nonpositive="clip")
+                ax.set_ylim(low / 1.2, 1.2 * top)
         ax.set_title(panel.title)
         if i % columns:
             ax.get_legend().remove()

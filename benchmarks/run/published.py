@@ -24,8 +24,8 @@ def published_table(
         rows: All rounds on the problem.
         problem: Its label.
         config: Of the benchmark. ``published/NAME.csv`` has the columns problem,
-            algorithm, first, last (decisions counted from one, the initial ones
-            included) and value, the mean over their seeds.
+            algorithm, seed, first, last (decisions counted from one, the initial ones
+            included) and value.
 
     Returns:
         A line for each algorithm, theirs empty where they have none, and the parts of
@@ -46,15 +46,15 @@ def published_table(
     ]
     if not parts:
         return None
-    value = theirs.set_index(["algorithm", "first"])["value"]
+    values = {key: [*v] for key, v in theirs.groupby(["algorithm", "first"])["value"]}
     lines = []
     for label, own in rows.groupby("algorithm", sort=False):
         line = [str(label)]
         for first, last in parts:
             inside = own[decision[own.index].between(first, last)]
             means = inside.groupby("seed").expected.mean()
-            known = value.get((label, first))
-            line += ["" if known is None else f"{known:g}", str(estimate([*means]))]
+            known = values.get((label, first))
+            line += [str(estimate(known)) if known else "", str(estimate([*means]))]
         lines.append(line)
     head = ["algorithm"]
     for first, last in parts:

@@ -140,9 +140,10 @@ def warning_notes(rows: Sequence[Row], iterations: int) -> list[str]:
 
 
 def curves(rows: pd.DataFrame, field: str) -> dict[str, Tensor]:
-    """Label -> ``seeds x iterations`` of ``regret``, ``cumulative`` or ``simple``.
+    """Label -> ``seeds x iterations`` of ``cumulative``, ``simple`` or ``running``.
 
-    ``simple`` is the least regret so far.
+    ``simple`` is the least regret so far, ``running`` the mean of the last ``LAST``, or
+    of as many as there are.
     """
     found = {}
     for label, group in rows.groupby("algorithm", sort=False):
@@ -151,6 +152,10 @@ def curves(rows: pd.DataFrame, field: str) -> dict[str, Tensor]:
             regret = regret.cumsum(-1)
         elif field == "simple":
             regret = regret.cummin(-1).values
+        else:
+            total = regret.cumsum(-1)
+            total[:, LAST:] -= total[:, :-LAST].clone()
+            regret = total / torch.arange(1, total.shape[1] + 1).clamp(max=LAST)
         found[str(label)] = regret
     return found
 

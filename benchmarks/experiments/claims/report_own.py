@@ -73,9 +73,11 @@ def _longer(table: pd.DataFrame) -> Iterator[str | Table]:
                 f"`wdrbo_exact, sd` less *robust* from the rows of `erbo`, if nothing "
                 f"shifts: {tested_text(more)}, not corrected."
             )
-    yield "### Case by case: `wdrbo_exact, sd` less `erbo`, own runs, 60 outcomes"
-    pair = own("wdrbo_exact, sd", 60), own("erbo", 60)
-    yield case_by_case(table, *pair, ("`wdrbo_exact, sd`", "`erbo`"))
+    for told in (30, 60):
+        pair = own("wdrbo_exact, sd", told), own("erbo", told)
+        words = "`wdrbo_exact, sd` less `erbo`, own runs"
+        yield f"### Case by case: {words}, {told} outcomes"
+        yield case_by_case(table, *pair, ("`wdrbo_exact, sd`", "`erbo`"))
 
 
 def _methods(table: pd.DataFrame) -> Iterator[str | Table]:
@@ -94,7 +96,7 @@ def _methods(table: pd.DataFrame) -> Iterator[str | Table]:
 
 
 def _blocks_of(table: pd.DataFrame, told: int) -> str:
-    lines = []
+    lines, plain = [], own("erbo", told)
     for name in OWN:
         rows = own(name, told).of(table)
         if len(rows):
@@ -103,10 +105,11 @@ def _blocks_of(table: pd.DataFrame, told: int) -> str:
             few, many = seeds.min(), seeds.max()
             each = f"{few}" if few == many else f"{few} to {many}"
             text += f" ({each} seeds of {len(seeds)} cases)"
+            more = difference(table, own(name, told), plain, ["settled"])
+            if name == COMMON and more is not None:
+                text += f", {tested_text(more)} less `erbo`, nothing shifts, all cases"
             if name != COMMON:
-                regret = difference(
-                    table, own(name, told), own("erbo", told), ["regret"]
-                )
+                regret = difference(table, own(name, told), plain, ["regret"])
                 mean = by_case(rows["regret"])
                 text += f", regret {mean:.1f}"
                 if name != "erbo" and regret is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.experiments.commits import commits_table
 from benchmarks.experiments.papers.bandits import claims_of_bocu, claims_of_misspecified
-from benchmarks.experiments.papers.edrbo import claims_of_edrbo, values_tables
+from benchmarks.experiments.papers.edrbo import claims_of_edrbo
+from benchmarks.experiments.papers.edrbo_values import values_tables
 from benchmarks.experiments.papers.judge import RESULTS
 from benchmarks.experiments.papers.sbo_kde import claims_of_sbo_kde
 from benchmarks.experiments.papers.wdrbo import claims_of_wdrbo

@@ -197,3 +197,17 @@ def test_an_objective_is_judged_by_the_others(tmp_path: Path, small: None):
     scores = torch.stack([objective(f, p) for f in problem.table])
     expected = 3 * scores.max() - scores[taken].sum()
     torch.testing.assert_close(crossed["tv"]["dro", "wcs"][0], expected)
+
+
+def test_how_little_is_learnt_of_a_sample_of_the_prior():
+    """docs/benchmarks.md: the variance left after random pairs, of the prior's 1."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.rand(1405, 4, generator=generator, dtype=torch.float64)
+    kernel = torch.exp(-(torch.cdist(points, points) ** 2) / (2 * 0.1**2))
+    left = {}
+    for told in (105, 605, 1005):
+        matrix = kernel[:told, :told] + 0.01**2 * torch.eye(told, dtype=torch.float64)
+        cross = kernel[:told, 1005:]
+        explained = cross * torch.linalg.solve(matrix, cross)
+        left[told] = 1.0 - explained.sum(0).mean().item()
+    assert left[105] > 0.9 and 0.65 < left[605] < 0.75 and left[1005] > 0.5

@@ -32,8 +32,9 @@ def rows(iterations: int) -> pd.DataFrame:
 @pytest.fixture(autouse=True)
 def by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "by_hand.csv").write_text(
-        "problem,algorithm,first,last,value\n"
-        "hill,known,3,4,7.5\nhill,known,5,6,8\nlake,known,3,4,1\n"
+        "problem,algorithm,seed,first,last,value\n"
+        "hill,known,0,3,4,7\nhill,known,1,3,4,8\n"
+        "hill,known,0,5,6,8\nhill,known,1,5,6,12\nlake,known,0,3,4,1\n"
     )
     monkeypatch.setattr(published, "PUBLISHED", tmp_path)
 
@@ -43,7 +44,9 @@ def test_means_of_each_part_of_the_run_stand_beside_the_published_ones() -> None
     assert table is not None
     assert table.head[1:] == ["decisions 3 to 4, theirs", "ours", *table.head[3:]]
     # Decisions 3 and 4: 3.5 and 13.5, mean 8.5, error 10 / 2; 5 and 6 are worth 2 more.
-    assert table.rows[0] == ["known", "7.5", "8.5 ± 5.0", "8", "10.5 ± 5.0"]
+    # Theirs: 7 and 8, mean 7.5, error .5; 8 and 12, mean 10, error 2.
+    assert table.rows[0][:3] == ["known", "7.50 ± 0.50", "8.5 ± 5.0"]
+    assert table.rows[0][3:] == ["10.0 ± 2.0", "10.5 ± 5.0"]
     assert table.rows[1] == ["new", "", "-8.5 ± 5.0", "", "-10.5 ± 5.0"]
 
 
@@ -61,4 +64,5 @@ def test_edrbo_has_published_what_its_config_runs() -> None:
     assert {p.label for p in config.problems} == set(theirs["problem"])
     assert set(theirs["algorithm"]) <= {a.label for a in config.algorithms}
     assert config.initial + config.iterations == theirs["last"].max() == 200
-    assert len(theirs) == 9 * 9 * 3
+    assert set(theirs["seed"]) == set(config.seeds)
+    assert len(theirs) == 9 * 9 * 10 * 3

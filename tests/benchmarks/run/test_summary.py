@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -106,3 +107,10 @@ def test_curves_are_seeds_by_iterations():
     assert result["wdrbo"].tolist() == [[1.0, 3.0], [3.0, 7.0]]
     simple = curves(rows({"a": {0: [3.0, 1.0, 2.0]}}), "simple")
     assert simple["a"].tolist() == [[3.0, 1.0, 1.0]]
+
+
+def test_running_means_are_of_the_last_ten_or_of_as_many_as_there_are():
+    values = [float(n**2) for n in range(25)]
+    running = curves(rows({"a": {0: values}}), "running")["a"].squeeze(0).tolist()
+    by_hand = [np.mean(values[max(0, n - 9) : n + 1]) for n in range(25)]
+    assert running == pytest.approx(by_hand)

@@ -1,0 +1,240 @@
+"""EDRBO's study: what the pages say of their files and of ours, computed by hand."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pandas as pd
+from scipy.stats import spearmanr, wilcoxon
+
+from benchmarks.experiments.papers.edrbo_values import parts_of_runs, their_rows
+from benchmarks.experiments.papers.judge import cells_of
+from benchmarks.run.storage import load
+from tests.page_numbers import numbers
+from tests.page_sources import RESULTS
+
+
+def test_values_of_edrbo_by_hand():
+    """One cell, and the order of the methods on one problem, from the files."""
+    rows, _ = load(RESULTS / "edrbo")
+    here = rows[(rows["problem"] == "hartmann_5_1") & (rows["iteration"] < 25)]
+    seeds = here.groupby(["algorithm", "seed"])["expected"].mean().unstack()
+    rows = their_rows()
+    rows = rows[(rows["problem"] == "hartmann_5_1") & (rows["first"] == 6)]
+    published = rows.pivot(index="algorithm", columns="seed", values="value")
+    own, theirs = seeds.mean(axis=1), published.mean(axis=1)
+    cells = [
+        f"{side.loc['edrbo'].mean():.3g} ± {side.loc['edrbo'].std() / 10**0.5:.1g}"
+        for side in (published, seeds)
+    ]
+    table = (RESULTS / "edrbo_values.md").read_text(encoding="utf-8")
+    assert " / ".join(cells) in table
+    both = [name for name in theirs.index if name in own.index]
+    found = spearmanr(theirs[both], own[both]).statistic
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    assert len(both) in (8, 9) and f"hartmann_5_1 {found:.2f}," in page
+
+
+def test_first_places_of_edrbo_with_its_slip_by_hand():
+    """On how many problems it has the highest mean of the decisions 6 to 30."""
+    rows = pd.concat([load(RESULTS / n)[0] for n in ("edrbo", "edrbo_batch")])
+    means = rows[rows.iteration < 25].groupby(["problem", "algorithm"]).expected.mean()
+    methods = set(their_rows()["algorithm"]) - {"edrbo"}
+    number = 0
+    for problem in rows.problem.unique():
+        others = [means[problem].get(name, -1e9) for name in methods]
+        number += means[problem]["edrbo_batch"] > max(others)
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    words = "their slip in EDRBO (one penalty for a whole batch), decisions 6 to 30"
+    assert f"{words} | **first on {number} of 9 problems**" in page
+
+
+def test_first_places_in_their_files_by_hand():
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    for (first, last), part in their_rows().groupby(["first", "last"]):
+        means = part.groupby(["problem", "algorithm"])["value"].mean()
+        number = 0
+        for problem in means.index.unique("problem"):
+            values = means[problem].to_dict()
+            number += max(values, key=values.__getitem__) == "edrbo"
+        words = f"methods in our runs, decisions {first} to {last} "
+        row = next(line for line in page.splitlines() if words in line)
+        assert f"theirs, the same decisions: {number} of 9 |" in row
+
+
+def test_edrbo_less_erbo_in_their_files_by_hand():
+    """The optimum is in both sums, so it is the difference of the values."""
+    rows = their_rows()
+    rows["total"] = rows["value"] * (rows["last"] - rows["first"] + 1)
+    sums = rows.groupby(["algorithm", "problem", "seed"])["total"].sum()
+    more = sums["erbo"] - sums["edrbo"]
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    fewer = f"`edrbo` lower than `erbo` in {(more < 0).sum()} of 90 runs"
+    row = next(line for line in page.splitlines() if fewer in line)
+    assert "In the authors' files" in row and "holds (p < .001)" in row
+    here = more["ackley_2_1"]
+    assert f"ackley_2_1 {here.mean():.0f} ± {here.std() / 10**0.5:.0f}," in row
+    evidence = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert f"less regret than ERBO in {(more < 0).sum()} of 90 runs (p < .001)" in (
+        " ".join(evidence.split())
+    )
+
+
+def test_distances_by_hand():
+    """Of StableOpt, with the slip and without, in the last part."""
+    rows = pd.concat([load(RESULTS / n)[0] for n in ("edrbo", "edrbo_slips")])
+    rows = rows[rows["iteration"] >= 95]
+    ours = rows.groupby(["algorithm", "problem", "seed"])["expected"].mean()
+    published = their_rows()
+    published = published[published["first"] == 101]
+    theirs = published.set_index(["algorithm", "problem", "seed"])["value"].sort_index()
+    table = (RESULTS / "edrbo_values.md").read_text(encoding="utf-8")
+    for name in ("stable_opt", "stable_opt_shifted"):
+        far = {}
+        for problem in theirs.index.unique("problem"):
+            if "hump" not in problem:
+                a, b = theirs["stable_opt", problem], ours[name, problem]
+                error = math.hypot(a.std() / 10**0.5, b.std() / 10**0.5)
+                far[problem] = abs(a.mean() - b.mean()) / error
+        most = max(far, key=far.__getitem__)
+        cells = f"{statistics.median(far.values()):.1f} | {far[most]:.1f} ({most}) |"
+        row = next(each for each in table.splitlines() if f"| `{name}` |" in each)
+        assert row.endswith(cells) and len(far) == 7
+
+
+def test_the_page_says_how_near_edrbo_is_to_its_authors_files():
+    page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    page = " ".join(page.split())
+    rows, _ = load(RESULTS / "edrbo")
+    regret = rows.groupby(["problem", "seed", "algorithm"]).regret.sum().unstack()
+    fewer = (regret["edrbo"] < regret["erbo"]).sum()
+    assert f"it has not, here: less in {fewer} of {len(regret)} runs" in page
+    same = regret.drop(index=["six_hump_camel", "three_hump_camel"], level="problem")
+    fewer = (same["edrbo"] < same["erbo"]).sum()
+    p = wilcoxon((same["edrbo"] - same["erbo"]).transform("sign")).pvalue
+    assert p > 0.05
+    words = f"less in {fewer} of {len(same)} runs (p {f'{p:.2f}'[1:]}), which is"
+    assert words in page
+    table = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    assert f"in {fewer} of {len(same)}: cannot be decided (p {p:.2f})" in table
+    ensemble = regret["erbo_ensemble"]
+    fewer = [(ensemble < regret[name]).sum() for name in ("erbo", "edrbo")]
+    assert f"than ERBO with one model in {fewer[0]} of 90 runs" in page
+    assert f"which has four models and a penalty, in {fewer[1]} of 90" in page
+    cells = cells_of("edrbo_values.md", "How far")
+    far = {name.strip("`"): numbers(" ".join(row)) for name, row in cells.items()}
+    medians = {name: [n.value for n in row[::2]] for name, row in far.items()}
+    largest = {name: [n.value for n in row[1::2]] for name, row in far.items()}
+    slips = ("edrbo_batch", "stable_opt_shifted", "gp_ucb_twice_rooted")
+    near = set(far) - {"stable_opt", "drbo_mmd_minimax", *slips}
+    assert len(near) == 7
+    most = max(max(medians[name]) for name in near)
+    assert f"over seven problems is at most {most} in every part" in page
+    one, two, three = medians["stable_opt"]
+    assert f"*StableOpt* (in the median {one}, {two} and {three})" in page
+    one, two, three = medians["stable_opt_shifted"]
+    assert f"With it the medians are {one}, {two} and {three}, and" in page
+    assert f"*EDRBO on Ackley* ({largest['edrbo'][2]} in the last part)" in page
+    mmd, wdrbo = largest["drbo_mmd"], largest["wdrbo"]
+    assert mmd[1] == mmd[2]
+    assert f"*DRBO-MMD on the two portfolios* ({mmd[1]} on each) and" in page
+    assert f"newsvendor and Branin* ({wdrbo[0]} and {wdrbo[2]}):" in page
+    minimax = largest["drbo_mmd_minimax"][2]
+    assert f"approximation of DRBO-MMD* ({minimax} on Hartmann in the last" in page
+    alike = []
+    for part in parts_of_runs():
+        means = {"ours": part.ours.mean(axis=1), "theirs": part.theirs.mean(axis=1)}
+        groups = pd.DataFrame(means).dropna().groupby(level="problem")
+        alike.append(groups.corr("spearman").xs("ours", level=1)["theirs"].median())
+    first, second, third = (f"{number:.2f}" for number in alike)
+    assert f"over the problems of {first}, {second} and {third}." in page
+
+
+def test_seeds_at_which_edrbo_stays_on_the_newsvendor():
+    page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    rows = pd.concat([load(RESULTS / n)[0] for n in ("edrbo", "edrbo_batch")])
+    rows = rows[(rows["problem"] == "newsvendor") & (rows["iteration"] >= 30)]
+    means = rows.groupby(["algorithm", "seed"])["expected"].mean()
+    low, high = (means["edrbo"].loc[side] for side in ([105, 106], [*range(100, 105)]))
+    high = pd.concat([high, means["edrbo"].loc[[107, 108, 109]]])
+    words = f"mean values of {low[105]:.2f} and {low[106]:.2f} from decision 36 on, "
+    words += f"the others {high.min():.2f} to {high.max():.2f}; with the slip 105 only)"
+    assert words in " ".join(page.split())
+    slip = means["edrbo_batch"]
+    assert slip[105] < 0.2 and slip.drop(105).min() > 0.44
+    theirs = their_rows()
+    theirs = theirs[(theirs["problem"] == "newsvendor") & (theirs["first"] > 6)]
+    assert theirs[theirs["algorithm"] == "edrbo"]["value"].min() > 0.44
+
+
+def test_the_page_says_what_their_slips_do():
+    page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    page = " ".join(page.split())
+    names = ("edrbo", "edrbo_batch", "edrbo_slips")
+    rows = pd.concat([load(RESULTS / name)[0] for name in names])
+    runs = ["problem", "seed", "algorithm"]
+    regret = rows.groupby(runs).regret.sum().unstack()
+    better = (regret["gp_ucb_twice_rooted"] < regret["gp_ucb"]).sum()
+    assert f"GP-UCB is not worse (less regret in {better} of 90 runs" in page
+    regret = rows[rows.iteration < 95].groupby(runs).regret.sum().unstack()
+    slip = regret["edrbo_batch"] < regret["edrbo"]
+    same = slip.drop(["six_hump_camel", "three_hump_camel"], level="problem")
+    assert f"in {slip.sum()} of 90 runs (p .035; without the two camels in" in page
+    less = regret["edrbo_batch"] < regret["erbo"]
+    other = less.drop(["six_hump_camel", "three_hump_camel"], level="problem")
+    words = (
+        f"than ERBO in {other.sum()} of {len(other)} runs without the camels (p .017"
+    )
+    assert f"{words}; with them {less.sum()} of 90, p .67)" in page
+    assert f"two camels in {same.sum()} of {len(same)}, p .09)" in page
+    batch, theirs = [], []
+    rows, _ = load(RESULTS / "ackley_200")
+    rows = rows[rows.algorithm == "edrbo_batch"]
+    published = their_rows().set_index(["problem", "algorithm", "first"])["value"]
+    for first, last in ((31, 100), (101, 200)):
+        inside = rows[rows.iteration.between(first - 6, last - 6)]
+        batch.append(f"{inside.expected.mean():.1f}")
+        theirs.append(f"{published['ackley_2_1', 'edrbo', first].mean():.1f}")
+    words = f"ours {' and '.join(batch)} in the decisions 31 to 100 and 101 to 200, "
+    assert f"{words}theirs {' and '.join(theirs)}." in page
+
+
+def test_slip_of_stable_opt_by_hand():
+    """In how many runs it has more regret, and where it is nearer to theirs."""
+    study, slips = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_slips"))
+    shifted = slips[slips.algorithm == "stable_opt_shifted"]
+    plain = study[study.algorithm == "stable_opt"]
+    plain = plain[plain.iteration <= shifted.iteration.max()]
+    totals = [
+        rows.groupby(["problem", "seed"]).regret.sum() for rows in (plain, shifted)
+    ]
+    fewer = (totals[0] < totals[1].loc[totals[0].index]).sum()
+    page = (RESULTS / "papers.md").read_text(encoding="utf-8")
+    line = f"lower than `stable_opt_shifted` in {fewer} of {len(totals[0])} runs"
+    assert line in page
+    evidence = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    evidence = " ".join(evidence.split())
+    words = f"has more regret with it, in {fewer} of {len(totals[0])} runs (p"
+    assert words in evidence
+    theirs = parts_of_runs()[0].theirs.mean(axis=1)
+    gaps = [
+        rows[rows.iteration < 25].groupby("problem").expected.mean()
+        for rows in (plain, shifted)
+    ]
+    same = [p for p in gaps[0].index if p not in ("six_hump_camel", "three_hump_camel")]
+    nearer = sum(
+        abs(gaps[1][p] - theirs[p, "stable_opt"])
+        < abs(gaps[0][p] - theirs[p, "stable_opt"])
+        for p in same
+    )
+    row = next(each for each in page.splitlines() if line in each)
+    assert f"nearer to theirs on {nearer} of {len(same)} problems" in row
+    last = parts_of_runs()[-1]
+    ours = last.ours.mean(axis=1).xs("stable_opt_shifted", level="algorithm")[same]
+    theirs = last.theirs.mean(axis=1).xs("stable_opt", level="algorithm")[same]
+    close = ((ours - theirs).abs() < 0.02 * theirs.abs()).sum()
+    assert (close, len(same)) == (5, 7)
+    assert "values are within 2% of theirs on five of the seven" in " ".join(
+        evidence.split()
+    )
