@@ -11,9 +11,9 @@ numbers. The committed file is of their commit ``cd9a9fcb9dc7``.
 
 from __future__ import annotations
 
+import argparse
 import pickle
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -77,8 +77,10 @@ def read(folder: Path) -> pd.DataFrame:
         With the columns problem, algorithm, seed, first, last and value.
 
     Raises:
-        ValueError: A file has another name or another number of decisions.
+        ValueError: There is no file, or one has another name or number of decisions.
     """
+    if not any(folder.glob("*.pkl")):
+        raise ValueError(f"{folder} has no results: clone their repository anew.")
     order = list(_PROBLEMS.values()), list(_METHODS.values())
     table = pd.DataFrame(
         _rows(folder),
@@ -105,6 +107,8 @@ def _rows(folder: Path) -> Iterator[tuple[str, str, int, int, int, float]]:
 
 
 if __name__ == "__main__":
-    read(Path(sys.argv[1]) / "Result").to_csv(
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.read_edrbo")
+    parser.add_argument("clone", type=Path, help="of their repository")
+    read(parser.parse_args().clone / "Result").to_csv(
         PUBLISHED / "edrbo.csv", index=False, float_format="%.6g"
     )

@@ -36,6 +36,8 @@ def test_means_of_the_parts_by_hand(tmp_path: Path):
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match="has no results"):
+        read(tmp_path)
     (tmp_path / "other.pkl").write_bytes(pickle.dumps({}))
     with pytest.raises(ValueError, match=r"other\.pkl is no result"):
         read(tmp_path)

@@ -504,3 +504,27 @@ def test_the_page_says_what_longer_own_runs_show():
     robust = cells_of("tournament/claims.md", title)["*robust*"]
     saved, cost = (robust[i].split(" (")[0][1:] for i in (1, 0))
     assert f"within the errors ({saved}), and costs {cost}" in page
+
+
+def test_random_decisions_over_all_cases_by_hand():
+    """Mean of the cases' means, and the error over the seeds within cases."""
+    rows = pd.read_parquet(RESULTS / "tournament" / "claims.parquet")
+    rows = rows.query("told == 15 and surrogate == 'ensemble' and rule == 'expected'")
+    keys = ["learner", "case", "seed"]
+    losses = rows.set_index(keys)["settled"]
+    cases = (losses["random"] - losses["erbo"]).groupby("case")
+    error = (cases.var() / cases.size()).sum() ** 0.5 / len(cases)
+    text = (RESULTS / "tournament" / "claims.md").read_text(encoding="utf-8")
+    words = f"{cases.mean().mean():+.1f} ± {error:.1f} (< .001) less `erbo`"
+    assert len(cases) == 12 and words in text[text.index("### 15 outcomes") :]
+
+
+def test_calibration_of_a_case_by_hand():
+    rows = pd.read_parquet(RESULTS / "tournament" / "claims.parquet")
+    rows = rows.query("told == 30 and case == 'branin_2_2' and learner == 'random'")
+    rows = rows[(rows["surrogate"] == "kernels") & (rows["rule"] == "expected")]
+    shares = 100 * rows["beyond_settled"]
+    cells = cells_of("tournament/claims.md", "### Case by case, 30 outcomes")
+    assert len(cells) == len(CASES)
+    error = shares.std() / len(shares) ** 0.5
+    assert cells["branin_2_2"][2] == f"{shares.mean():.1f} ± {error:.1f}%"
