@@ -2,9 +2,9 @@
 
 A page names the source of a table, or of a paragraph, in a line before it, as in
 ``<!-- numbers: benchmarks/results/demo/shops.csv -->``: a committed file or a pattern,
-and behind a comma which part of it, where there are several. ``SOURCES`` in
-``page_sources.py`` has for each a function of the numbers that stand there, row by row
-without the first column; a paragraph is one row.
+and behind a comma which part of it, where there are several. ``SOURCES`` of the
+folder ``page_sources`` has for each a function of the numbers that stand there, row by
+row without the first column; a paragraph is one row.
 """
 
 from __future__ import annotations

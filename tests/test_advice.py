@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.page_numbers import ROOT
-from tests.page_sources import committed_table
+from tests.page_sources.files import committed_table
 
 VERDICTS = {
     name.strip("`"): cells[2]

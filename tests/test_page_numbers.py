@@ -22,7 +22,9 @@ from tests.page_numbers import (
     text_of,
     wrong_numbers,
 )
-from tests.page_sources import RESULTS, SOURCES, WORLDS
+from tests.page_sources import SOURCES
+from tests.page_sources.demo import WORLDS
+from tests.page_sources.files import RESULTS
 
 NOT_MEASURED = "not measured: "  # and why a test need not compute it again
 

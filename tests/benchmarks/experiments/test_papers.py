@@ -26,7 +26,7 @@ from benchmarks.experiments.papers.judge import (
 from benchmarks.experiments.papers.report import make_report
 from benchmarks.experiments.tournament.compare import Comparison
 from benchmarks.run.storage import load
-from tests.page_sources import RESULTS
+from tests.page_sources.files import RESULTS
 
 
 def test_a_verdict_needs_enough_blocks():

@@ -12,7 +12,7 @@ from benchmarks.experiments.papers.edrbo_values import parts_of_runs, their_rows
 from benchmarks.experiments.papers.judge import cells_of
 from benchmarks.run.storage import load
 from tests.page_numbers import numbers
-from tests.page_sources import RESULTS
+from tests.page_sources.files import RESULTS
 
 
 def test_values_of_edrbo_by_hand():

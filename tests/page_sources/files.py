@@ -1,0 +1,57 @@
+"""Reading the committed results."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+from tests.page_numbers import ROOT, numbers
+
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+Row = list[float]
+
+
+def mean_and_error(values: pd.Series) -> Row:
+    """Mean and standard error."""
+    return [values.mean(), values.std(ddof=1) / len(values) ** 0.5]
+
+
+def committed_table(path: str, title: str = "") -> dict[str, list[str]]:
+    """First cell of a row -> the other cells, of a committed Markdown table.
+
+    Args:
+        path: The file, below benchmarks/results.
+        title: A line of it; the first table behind it is meant.
+    """
+    text = (RESULTS / path).read_text()
+    lines = text[text.index(title) :].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    rows = {}
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        first, *cells = (
+            c.strip().strip("*") for c in re.split(r"(?<!\\)\|", line)[1:-1]
+        )
+        rows[first] = cells
+    return rows
+
+
+def column(path: str, name: str, title: str = "") -> dict[str, Row]:
+    """First cell of a row -> the numbers of one named column."""
+    text = (RESULTS / path).read_text()
+    lines = text[text.index(title) :].splitlines()
+    head = next(line for line in lines if line.startswith("|"))
+    column = [c.strip() for c in head.strip("|").split(" | ")].index(name) - 1
+    return {
+        first: [number.value for number in numbers(cells[column])]
+        for first, cells in committed_table(path, title).items()
+    }
+
+
+def results(name: str) -> pd.DataFrame:
+    """All rounds of a committed benchmark."""
+    return pd.read_parquet(RESULTS / name / "results.parquet")
