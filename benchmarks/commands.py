@@ -354,6 +354,17 @@ def reproduced(options: argparse.Namespace) -> int:
     return 0
 
 
+def rerun(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.rerun import rerun_table
+
+    table = rerun_table(RESULTS, options.name, options.commit)
+    name = RESULTS / options.name / "rerun.md"
+    out = writable(name if options.out is None else options.out)
+    out.write_text(f"{table}\n", encoding="utf-8")
+    print(f"Report: {out}")
+    return 0
+
+
 def development(options: argparse.Namespace) -> int:
     from benchmarks.development.play import play, tasks_of
 

@@ -317,6 +317,16 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_processes(reproduced)
 
+    rerun = kinds.add_parser(
+        "rerun", help="how far runs are from those that an earlier commit recorded"
+    )
+    rerun.set_defaults(command=commands.rerun)
+    rerun.add_argument("name", metavar="EXPERIMENT", help="a folder of results/")
+    rerun.add_argument("commit", metavar="COMMIT", help="that has the earlier runs")
+    rerun.add_argument(
+        "--out", type=Path, help="report file (results/EXPERIMENT/rerun.md)"
+    )
+
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser

@@ -1,0 +1,106 @@
+"""How far the runs of a committed result are from those of an earlier commit.
+
+The same code on the same kind of processor makes the same digits. On another kind the
+last digits differ, and differences grow from round to round.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.run.config import ConfigError
+from benchmarks.run.report import Table
+from benchmarks.run.storage import RESULTS, RunKey, load, runs_of
+
+_RECORDED = ("x", "c", "y", "expected", "regret")
+_MOVED = 0.01  # a share of the cumulative regret
+
+
+class Rerun(NamedTuple):
+    """A run beside the earlier one, over the rounds that both have.
+
+    Args:
+        key: Which.
+        same: Whether all that was recorded has the same digits.
+        moved: By which share of the earlier one the cumulative regret is another.
+    """
+
+    key: RunKey
+    same: bool
+    moved: float
+
+
+def rerun_table(results: Path, name: str, commit: str) -> Table:
+    """A row for each method: its runs that the earlier commit has, too.
+
+    Args:
+        results: The folder of all results, in a clone with its history.
+        name: An experiment in it.
+        commit: One whose results of the same name are the earlier ones.
+
+    Raises:
+        ConfigError: There are no such results, or no run is in both.
+    """
+    found = reruns(_earlier(results, name, commit), load(results / name)[0])
+    if not found:
+        raise ConfigError(f"No run of {name} is in its results of {commit}, too.")
+    rows: dict[str, list[Rerun]] = {}
+    for each in found:
+        rows.setdefault(f"`{each.key.algorithm}`", []).append(each)
+    cells = [_row(method, of_method) for method, of_method in rows.items()]
+    head = ["method", "runs", "same digits", "regret moved by more than 1%", "the most"]
+    title = f"The runs of `{name}` beside those of `{commit}`, over the rounds of both."
+    return Table(head, [*cells, _row("all", found)], title)
+
+
+def reruns(earlier: pd.DataFrame, later: pd.DataFrame) -> list[Rerun]:
+    """The runs that are in both, in the order of the later ones."""
+    before, found = runs_of(earlier), []
+    for key, run in runs_of(later).items():
+        if key in before:
+            rounds = min(len(run), len(before[key]))
+            found.append(_beside(key, before[key].head(rounds), run.head(rounds)))
+    return found
+
+
+def _beside(key: RunKey, before: pd.DataFrame, now: pd.DataFrame) -> Rerun:
+    same = all(
+        np.array_equal(np.stack(before[name].tolist()), np.stack(now[name].tolist()))
+        for name in _RECORDED
+    )
+    old, new = (float(np.sum(run["regret"].to_numpy())) for run in (before, now))
+    return Rerun(key, same, 0.0 if new == old else new / old - 1)
+
+
+def _row(name: str, found: list[Rerun]) -> list[str]:
+    most = max(found, key=lambda each: abs(each.moved))
+    moved = sum(abs(each.moved) > _MOVED for each in found)
+    numbers = (len(found), sum(each.same for each in found), moved)
+    return [
+        name,
+        *map(str, numbers),
+        f"{most.moved:+.0%} ({most.key})" if moved else "",
+    ]
+
+
+def _earlier(results: Path, name: str, commit: str) -> pd.DataFrame:
+    """The rows that a commit has of an experiment."""
+    file = f"{commit}:./{name}/{RESULTS}"
+    done = subprocess.run(
+        ["git", "-C", str(results), "show", file], capture_output=True
+    )
+    if done.returncode != 0:
+        raise ConfigError(
+            f"git shows no {file} in {results} ({done.stderr.decode().strip()}): "
+            "give a commit with results of that name, in a clone with its history."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / RESULTS
+        path.write_bytes(done.stdout)
+        return load(path)[0]

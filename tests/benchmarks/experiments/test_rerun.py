@@ -1,0 +1,75 @@
+"""How far runs are from those of an earlier commit."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.experiments.rerun import rerun_table
+from benchmarks.run.config import ConfigError
+from benchmarks.run.storage import Run, RunKey, collect_runs, run_file, save
+from tests.page_numbers import ROOT, numbers
+from tests.page_sources.files import RESULTS, committed_table
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True)
+
+
+def record(results: Path, regrets: dict[int, list[float]]) -> None:
+    """Results of one method, a run for each seed."""
+    rounds = {RunKey("p", "a", seed): len(each) for seed, each in regrets.items()}
+    for key, each in zip(rounds, regrets.values(), strict=True):
+        rows = [
+            {"iteration": i, "x": [0.5], "c": [0.5], "y": 1.0}
+            | {"expected": 1.0, "regret": regret}
+            for i, regret in enumerate(each)
+        ]
+        header = {"seed": key.seed, "versions": {}}
+        made = {"commit": "c", "machine": "m", "load": 0.0}
+        save(Run(rows, header, made), run_file(results / "e", key))
+    collect_runs(rounds, results / "e", {})
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A clone with results of three seeds, then of others and of another length."""
+    git(tmp_path, "init", "-q")
+    folder = tmp_path / "results"
+    record(folder, {0: [1.0, 2.0], 1: [4.0, 4.0], 2: [50.0, 50.0], 7: [1.0]})
+    git(tmp_path, "add", "results/e/results.parquet")
+    git(tmp_path, "commit", "-qm", "earlier")
+    record(folder, {0: [1.0, 2.0, 9.0], 1: [4.0, 2.0], 2: [50.0, 50.5], 8: [1.0]})
+    return folder
+
+
+def test_runs_of_both_over_the_rounds_of_both(results: Path):
+    table = str(rerun_table(results, "e", "HEAD"))
+    row = "| 3 | 1 | 1 | -25% (a on p, seed 1) |"
+    assert f"| `a` {row}\n| all {row}" in table
+
+
+def test_what_is_not_there_is_said(results: Path):
+    with pytest.raises(ConfigError, match="git shows no HEAD:"):
+        rerun_table(results, "f", "HEAD")
+    git(results.parent, "branch", "old")
+    record(results, {9: [1.0]})
+    with pytest.raises(ConfigError, match="No run of e is in its results of old"):
+        rerun_table(results, "e", "old")
+
+
+def test_the_page_says_what_has_moved_in_wdrbo():
+    """By the paper's methods: not by this library's default model."""
+    rows = committed_table("wdrbo/rerun.md")
+    del rows["all"], rows["`erbo_ensemble`"]
+    runs, same, moved = (sum(int(row[i]) for row in rows.values()) for i in range(3))
+    most = max(abs(numbers(row[3])[0].value) for row in rows.values())
+    text = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
+    assert f"so did all {same} runs of `wdrbo` by the paper's methods" in text
+    words = f"of the {runs - same} runs of `wdrbo` by the paper's methods on the EPYC "
+    assert f"{words}{moved} have a cumulative regret" in text
+    assert f"one by {most:.0f}% (DRBO-KDE on the portfolio" in text
+    assert (RESULTS / "wdrbo" / "rerun.md").read_text().count("\n") == len(rows) + 6
