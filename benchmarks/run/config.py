@@ -3,6 +3,7 @@
 The top level of a TOML file holds what all sizes share; the tables ``[smoke]``,
 ``[laptop]``, ``[long]`` and ``[paper]`` replace what they name (``options`` are
 merged). ``long`` has the seeds and rounds of the paper with the search of ``laptop``.
+What a file does not say is as in the config and size of its ``extends``, if it has one.
 """
 
 from __future__ import annotations
@@ -159,6 +160,15 @@ def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
         ConfigError: No such file or size, not TOML, unknown or missing keys, or a
             config that cannot run.
     """
+    file = _file(path)
+    values = _values(file, size, ())
+    size = values.pop("size")
+    config = from_dict({"name": file.stem, **values}, source=str(file))
+    return replace(config, size=size)
+
+
+def _file(path: str | Path) -> Path:
+    """A file, or that of a name."""
     file = Path(path)
     if not file.is_file() and (CONFIGS / f"{path}.toml").exists():
         file = CONFIGS / f"{path}.toml"
@@ -168,31 +178,60 @@ def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
         raise ConfigError(
             f"There is no config {str(path)!r}.{near} Known by name: {known}."
         )
+    return file
+
+
+def _values(file: Path, size: str, extending: tuple[Path, ...]) -> dict[str, Any]:
+    """What a file says at a size, over what the config says that it extends.
+
+    Args:
+        file: It.
+        size: One of ``SIZES``; see ``from_toml``.
+        extending: The files that extend it.
+
+    Returns:
+        Plain values as ``from_dict`` takes them, and the size.
+    """
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+        shared = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
-    shared = dict(raw)
-    sizes = {s: _table(raw[s], f"[{s}]", str(file)) for s in SIZES if s in raw}
-    for name in sizes:
-        del shared[name]
+    sizes = {
+        s: _table(shared.pop(s), f"[{s}]", str(file)) for s in SIZES if s in shared
+    }
     if size and size not in sizes:
         choice = f"Choose one of {list(sizes)}" if sizes else "Leave out --size"
         raise ConfigError(f"{file} has no size {size!r}. {choice}.")
     if not size and "laptop" in sizes:
         size = "laptop"
-    chosen = sizes.get(size, {})
+    parts = [shared, sizes.get(size, {})]
+    for part in parts:
+        if "imports" in part:
+            part["imports"] = [
+                str((file.parent / name).resolve()) if name.endswith(".py") else name
+                for name in _names(part, "imports", str(file))
+            ]
+    if "extends" in shared:
+        parts.insert(0, _extended(shared.pop("extends"), file, extending))
     options: dict[str, Any] = {}
-    for table in (shared, chosen):
-        options |= _table(table.get("options", {}), "options", str(file))
-    config = from_dict(
-        {"name": file.stem, **shared, **chosen, "options": options}, source=str(file)
-    )
-    imports = tuple(
-        str((file.parent / name).resolve()) if name.endswith(".py") else name
-        for name in config.imports
-    )
-    return replace(config, size=size, imports=imports)
+    for part in parts:
+        options |= _table(part.get("options", {}), "options", str(file))
+    merged = {key: value for part in parts for key, value in part.items()}
+    return {**merged, "options": options, "size": size}
+
+
+def _extended(extends: Any, file: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
+    """The values of the config that a file extends; its name stays with it."""
+    where = f"`extends` of {file}"
+    base = _table(extends, "extends", str(file))
+    _check_keys(base, {"config", "size"}, {"config"}, where)
+    name = str(base["config"])
+    other = _file(file.parent / name if name.endswith(".toml") else name)
+    if other in (chain := (*extending, file)):
+        raise ConfigError(f"{where} leads back to {other}.")
+    values = _values(other, base.get("size", ""), chain)
+    values.pop("name", None)
+    return values
 
 
 def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkConfig:

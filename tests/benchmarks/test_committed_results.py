@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from matplotlib.text import Text
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.claims.report import make_report as make_claims_report
 from benchmarks.experiments.tournament.report import make_report
-from benchmarks.run.config import ProblemConfig
-from benchmarks.run.storage import load
+from benchmarks.run.config import ProblemConfig, from_toml
+from benchmarks.run.runner import tasks_of
+from benchmarks.run.storage import header_name, load
 from benchmarks.run.summary import search_of, title_of
 from benchmarks.run.world import make_problem
 from tests.data import FILES, needs
@@ -36,6 +38,38 @@ def runs() -> list[object]:
             name = f"{path.parent.name}/{entry['label']}"
             found.append(pytest.param(path, entry, marks=marks, id=name))
     return found
+
+
+# With the portfolio's data.
+STUDIES = {"edrbo": "long", "sbo_kde": "long", "wdrbo": "long"}
+STUDIES |= dict.fromkeys(["edrbo_batch", "edrbo_diagonal", "edrbo_slips"], "")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("ablations", "laptop"),
+        ("ackley_200", ""),
+        ("figure1", "paper"),
+        *(
+            pytest.param(*study, marks=needs(FILES["portfolio_normal"]))
+            for study in STUDIES.items()
+        ),
+    ],
+)
+def test_runs_are_those_of_the_config(name: str, size: str):
+    """Problems, recipes with all their options, and initial decisions."""
+    _, about = load(RESULTS / name)
+    config, made = from_toml(name, size), {"format", "versions"}
+    tasks = [t for t in tasks_of(config, RESULTS / name) if t.seed == config.seeds[0]]
+    headers = about["headers"]
+    assert {header_name(task.key) for task in tasks} == set(headers)
+    for task in tasks:
+        kept = headers[header_name(task.key)]
+        asked = json.loads(json.dumps(task.header()))
+        assert {key: kept[key] for key in kept.keys() - made} == {
+            key: asked[key] for key in asked.keys() - {"seed"}
+        }
 
 
 @pytest.mark.parametrize(("path", "entry"), runs())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -268,6 +269,51 @@ def test_one_file_has_three_sizes(tmp_path: Path):
     assert [c.size for c in (smoke, laptop, paper)] == sizes
     assert [p.label for p in smoke.problems] == ["newsvendor", "noisy"]
     assert smoke.imports == (str(tmp_path / "mine.py"), "a_module")
+
+
+def test_a_file_extends_another_at_one_of_its_sizes(tmp_path: Path):
+    (tmp_path / "sized.toml").write_text(SIZED)
+    (tmp_path / "other").mkdir()
+    file = tmp_path / "other" / "more.toml"
+    file.write_text(
+        'extends = {config = "../sized.toml", size = "smoke"}\n'
+        'algorithms = ["erbo"]\noptions = {beta = 1.0, num_restarts = 4}'
+    )
+    base, config = from_toml(tmp_path / "sized.toml", "smoke"), from_toml(file)
+    assert config == replace(
+        base,
+        name="more",
+        algorithms=(AlgorithmConfig("erbo"),),
+        options={"num_restarts": 4, "raw_samples": 8, "beta": 1.0},
+        baseline="erbo",
+        size="",
+    )
+    far = tmp_path / "other" / "far.toml"
+    far.write_text('extends = {config = "more.toml"}\nseeds = 9\n[paper]\nseeds = 7')
+    assert from_toml(far) == replace(config, name="far", seeds=tuple(range(9)))
+    assert len(from_toml(far, "paper").seeds) == 7
+    file.write_text('extends = {config = "edrbo"}')  # by name, at its laptop size
+    laptop = from_toml("edrbo", "laptop")
+    assert from_toml(file) == replace(laptop, name="more", size="")
+
+
+@pytest.mark.parametrize(
+    ("extends", "message"),
+    [
+        ('"edrbo"', "`extends` of .* must be a table"),
+        ('{size = "long"}', r"missing keys \['config'\]"),
+        ('{config = "edrbo", sizes = "long"}', "Did you mean 'size'"),
+        ('{config = "edrb"}', "Did you mean 'edrbo'"),
+        ('{config = "edrbo", size = "huge"}', "no size 'huge'"),
+        ('{config = "two.toml"}', "leads back to .*one.toml"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused(extends: str, message: str, tmp_path: Path):
+    one, two = tmp_path / "one.toml", tmp_path / "two.toml"
+    one.write_text(f"extends = {extends}")
+    two.write_text('extends = {config = "one.toml"}')
+    with pytest.raises(ConfigError, match=message):
+        from_toml(one)
 
 
 def test_a_size_that_a_file_does_not_have_is_refused():
