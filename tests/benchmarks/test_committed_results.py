@@ -42,7 +42,8 @@ def runs() -> list[object]:
 
 # With the portfolio's data.
 STUDIES = {"edrbo": "long", "sbo_kde": "long", "wdrbo": "long"}
-STUDIES |= dict.fromkeys(["edrbo_batch", "edrbo_diagonal", "edrbo_slips"], "")
+STUDIES |= dict.fromkeys(["edrbo_batch", "edrbo_detached"], "")
+STUDIES |= dict.fromkeys(["edrbo_diagonal", "edrbo_slips"], "")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from benchmarks.run.report import Table
 
 STUDY = "edrbo"
 BATCH = "edrbo_batch"  # a slip in EDRBO: the name of the method, too
-NAMES = (STUDY, BATCH, "edrbo_slips", "edrbo_diagonal")
+NAMES = (STUDY, BATCH, "edrbo_slips", "edrbo_diagonal", "edrbo_detached")
 """The experiments: the study, and those with slips of their code."""
 OTHER_FUNCTIONS = ("six_hump_camel", "three_hump_camel")
 """Theirs are not ours."""
@@ -27,6 +27,8 @@ SLIPS = {
         "drbo_mmd",
         "drbo_mmd_diagonal",
     ): "DRBO-MMD has less regret than with the diagonal of the grid of contexts",
+    ("wdrbo", "wdrbo_detached"): "WDRBO has less regret than with the penalty without "
+    "its gradient",
 }
 """A method, and it with a slip of theirs -> what holds if the slip does harm."""
 WITHOUT_SLIP = {slip: method for method, slip in SLIPS}
