@@ -6,10 +6,11 @@ last digits differ, and differences grow from round to round.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ from benchmarks.run.config import ConfigError
 from benchmarks.run.report import Table
 from benchmarks.run.storage import RESULTS, RunKey, load, runs_of
 
-_RECORDED = ("x", "c", "y", "expected", "regret")
+# Of an experiment those that it has: what was decided, what followed, how good it was.
+_RECORDED = ("x", "position", "c", "y", "expected", "regret")
 _MOVED = 0.01  # a share of the cumulative regret
 
 
@@ -71,11 +73,21 @@ def reruns(earlier: pd.DataFrame, later: pd.DataFrame) -> list[Rerun]:
 
 def _beside(key: RunKey, before: pd.DataFrame, now: pd.DataFrame) -> Rerun:
     same = all(
-        np.array_equal(np.stack(before[name].tolist()), np.stack(now[name].tolist()))
+        name in before
+        and name in now
+        and _equal(before[name].tolist(), now[name].tolist())
         for name in _RECORDED
+        if name in before or name in now
     )
     old, new = (float(np.sum(run["regret"].to_numpy())) for run in (before, now))
-    return Rerun(key, same, 0.0 if new == old else new / old - 1)
+    if old == 0:
+        return Rerun(key, same, 0.0 if new == 0 else math.inf)
+    return Rerun(key, same, new / old - 1)
+
+
+def _equal(one: list[Any], other: list[Any]) -> bool:
+    """Whether two columns, of numbers or of lists, have the same digits."""
+    return np.array_equal(np.stack(one), np.stack(other))
 
 
 def _row(name: str, found: list[Rerun]) -> list[str]:

@@ -161,8 +161,7 @@ def from_toml(path: str | Path, size: str = "") -> BenchmarkConfig:
             config that cannot run.
     """
     file = _file(path)
-    values = _values(file, size, ())
-    size = values.pop("size")
+    values, size = _values(file, size, ())
     config = from_dict({"name": file.stem, **values}, source=str(file))
     return replace(config, size=size)
 
@@ -181,7 +180,9 @@ def _file(path: str | Path) -> Path:
     return file
 
 
-def _values(file: Path, size: str, extending: tuple[Path, ...]) -> dict[str, Any]:
+def _values(
+    file: Path, size: str, extending: tuple[Path, ...]
+) -> tuple[dict[str, Any], str]:
     """What a file says at a size, over what the config says that it extends.
 
     Args:
@@ -190,7 +191,11 @@ def _values(file: Path, size: str, extending: tuple[Path, ...]) -> dict[str, Any
         extending: The files that extend it.
 
     Returns:
-        Plain values as ``from_dict`` takes them, and the size.
+        Plain values as ``from_dict`` takes them, and which size they are of; empty if
+        the file has none.
+
+    Raises:
+        ConfigError: See ``from_toml``, or files that extend each other.
     """
     try:
         shared = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -217,7 +222,7 @@ def _values(file: Path, size: str, extending: tuple[Path, ...]) -> dict[str, Any
     for part in parts:
         options |= _table(part.get("options", {}), "options", str(file))
     merged = {key: value for part in parts for key, value in part.items()}
-    return {**merged, "options": options, "size": size}
+    return {**merged, "options": options}, size
 
 
 def _extended(extends: Any, file: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
@@ -227,9 +232,10 @@ def _extended(extends: Any, file: Path, extending: tuple[Path, ...]) -> dict[str
     _check_keys(base, {"config", "size"}, {"config"}, where)
     name = str(base["config"])
     other = _file(file.parent / name if name.endswith(".toml") else name)
-    if other in (chain := (*extending, file)):
+    chain = (*extending, file.resolve())
+    if other.resolve() in chain:
         raise ConfigError(f"{where} leads back to {other}.")
-    values = _values(other, base.get("size", ""), chain)
+    values, _ = _values(other, base.get("size", ""), chain)
     values.pop("name", None)
     return values
 

@@ -16,6 +16,7 @@ from matplotlib.text import Text
 
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.claims.report import make_report as make_claims_report
+from benchmarks.experiments.papers.edrbo_values import NAMES
 from benchmarks.experiments.tournament.report import make_report
 from benchmarks.run.config import ProblemConfig, from_toml
 from benchmarks.run.runner import tasks_of
@@ -42,8 +43,7 @@ def runs() -> list[object]:
 
 # With the portfolio's data.
 STUDIES = {"edrbo": "long", "sbo_kde": "long", "wdrbo": "long"}
-STUDIES |= dict.fromkeys(["edrbo_batch", "edrbo_detached"], "")
-STUDIES |= dict.fromkeys(["edrbo_diagonal", "edrbo_slips"], "")
+STUDIES |= dict.fromkeys(NAMES[1:], "")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pandas as pd
 
+from benchmarks.experiments.papers.judge import cells_of
 from tests.page_numbers import ROOT, numbers
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -26,18 +25,10 @@ def committed_table(path: str, title: str = "") -> dict[str, list[str]]:
         path: The file, below benchmarks/results.
         title: A line of it; the first table behind it is meant.
     """
-    text = (RESULTS / path).read_text()
-    lines = text[text.index(title) :].splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
-    rows = {}
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        first, *cells = (
-            c.strip().strip("*") for c in re.split(r"(?<!\\)\|", line)[1:-1]
-        )
-        rows[first] = cells
-    return rows
+    return {
+        first.strip("*"): [cell.strip("*") for cell in cells]
+        for first, cells in cells_of(path, title).items()
+    }
 
 
 def column(path: str, name: str, title: str = "") -> dict[str, Row]:

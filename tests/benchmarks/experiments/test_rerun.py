@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from benchmarks.experiments.rerun import rerun_table
+from benchmarks.experiments.rerun import rerun_table, reruns
 from benchmarks.run.config import ConfigError
 from benchmarks.run.storage import Run, RunKey, collect_runs, run_file, save
 from tests.page_numbers import ROOT, numbers
@@ -50,6 +52,19 @@ def test_runs_of_both_over_the_rounds_of_both(results: Path):
     table = str(rerun_table(results, "e", "HEAD"))
     row = "| 3 | 1 | 1 | -25% (a on p, seed 1) |"
     assert f"| `a` {row}\n| all {row}" in table
+
+
+def test_decisions_of_a_list_have_a_position_and_a_regret_may_be_zero():
+    runs = {"problem": "p", "algorithm": "a", "seed": [0, 1, 2]}
+    earlier = pd.DataFrame(runs | {"position": [1, 2, 3], "regret": [0.0, 0.0, 2.0]})
+    later = earlier.assign(position=[1, 9, 3], regret=[0.0, 1.0, 2.0])
+    assert [(r.same, r.moved) for r in reruns(earlier, later)] == [
+        (True, 0.0),
+        (False, math.inf),
+        (True, 0.0),
+    ]
+    found = reruns(earlier, later.assign(x=[[0.0]] * 3))  # recorded once only
+    assert [r.same for r in found] == [False] * 3
 
 
 def test_what_is_not_there_is_said(results: Path):

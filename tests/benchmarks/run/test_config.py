@@ -306,12 +306,13 @@ def test_a_file_extends_another_at_one_of_its_sizes(tmp_path: Path):
         ('{config = "edrb"}', "Did you mean 'edrbo'"),
         ('{config = "edrbo", size = "huge"}', "no size 'huge'"),
         ('{config = "two.toml"}', "leads back to .*one.toml"),
+        ('{config = "edrbo"}\nsize = "long"', r"unknown keys \['size'\]"),
     ],
 )
 def test_what_cannot_be_extended_is_refused(extends: str, message: str, tmp_path: Path):
     one, two = tmp_path / "one.toml", tmp_path / "two.toml"
     one.write_text(f"extends = {extends}")
-    two.write_text('extends = {config = "one.toml"}')
+    two.write_text(f'extends = {{config = "../{tmp_path.name}/one.toml"}}')
     with pytest.raises(ConfigError, match=message):
         from_toml(one)
 
