@@ -30,12 +30,13 @@ class Rerun(NamedTuple):
     Args:
         key: Which.
         same: Whether all that was recorded has the same digits.
-        moved: By which share of the earlier one the cumulative regret is another.
+        moved: By which share of the earlier one the cumulative regret is another; of
+            an experiment that records none, nothing.
     """
 
     key: RunKey
     same: bool
-    moved: float
+    moved: float | None
 
 
 def rerun_table(results: Path, name: str, commit: str) -> Table:
@@ -79,6 +80,8 @@ def _beside(key: RunKey, before: pd.DataFrame, now: pd.DataFrame) -> Rerun:
         for name in _RECORDED
         if name in before or name in now
     )
+    if "regret" not in now:  # BOCU's decisions have one for each objective
+        return Rerun(key, same, None)
     old, new = (float(np.sum(run["regret"].to_numpy())) for run in (before, now))
     if old == 0:
         return Rerun(key, same, 0.0 if new == 0 else math.inf)
@@ -91,13 +94,15 @@ def _equal(one: list[Any], other: list[Any]) -> bool:
 
 
 def _row(name: str, found: list[Rerun]) -> list[str]:
-    most = max(found, key=lambda each: abs(each.moved))
-    moved = sum(abs(each.moved) > _MOVED for each in found)
-    numbers = (len(found), sum(each.same for each in found), moved)
+    moved = {each.key: each.moved for each in found if each.moved is not None}
+    far = {key: by for key, by in moved.items() if abs(by) > _MOVED}
+    most = max(far, key=lambda key: abs(far[key]), default=None)
     return [
         name,
-        *map(str, numbers),
-        f"{most.moved:+.0%} ({most.key})" if moved else "",
+        str(len(found)),
+        str(sum(each.same for each in found)),
+        str(len(far)) if moved else "",
+        f"{far[most]:+.0%} ({most})" if most else "",
     ]
 
 

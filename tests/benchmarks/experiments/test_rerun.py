@@ -63,6 +63,12 @@ def test_decisions_of_a_list_have_a_position_and_a_regret_may_be_zero():
         (False, math.inf),
         (True, 0.0),
     ]
+    without = [each.drop(columns="regret") for each in (earlier, later)]
+    assert [(r.same, r.moved) for r in reruns(*without)] == [
+        (True, None),
+        (False, None),
+        (True, None),
+    ]
     found = reruns(earlier, later.assign(x=[[0.0]] * 3))  # recorded once only
     assert [r.same for r in found] == [False] * 3
 
@@ -88,3 +94,15 @@ def test_the_page_says_what_has_moved_in_wdrbo():
     assert f"{words}{moved} have a cumulative regret" in text
     assert f"one by {most:.0f}% (DRBO-KDE on the portfolio" in text
     assert (RESULTS / "wdrbo" / "rerun.md").read_text().count("\n") == len(rows) + 6
+
+
+def test_the_page_says_which_runs_came_out_bit_for_bit():
+    names = ("action_sets", "bocu", "bocu_long", "bounds", "edrbo_slips")
+    names = (*names, "misspecified")
+    rows = [committed_table(f"{name}/rerun.md")["all"] for name in names]
+    runs, same = (sum(int(row[i]) for row in rows) for i in range(2))
+    assert runs == same
+    text = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
+    listed = ", ".join(f"`{name}`" for name in names[:-1])
+    words = f"of all {runs:,} runs of {listed} and `{names[-1]}` came out bit for bit"
+    assert words in text
