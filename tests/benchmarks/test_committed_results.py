@@ -50,7 +50,6 @@ STUDIES |= dict.fromkeys(NAMES[1:], "")
     ("name", "size"),
     [
         ("ablations", "laptop"),
-        ("ackley_200", ""),
         ("figure1", "paper"),
         *(
             pytest.param(*study, marks=needs(FILES["portfolio_normal"]))

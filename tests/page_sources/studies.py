@@ -127,11 +127,36 @@ def first_places() -> list[Row]:
     return rows
 
 
+def ackley() -> list[Row]:
+    """Mean values of the published parts of the decisions: ours and theirs."""
+    theirs = pd.read_csv(ROOT / "benchmarks" / "published" / "edrbo.csv")
+    theirs = theirs[theirs["problem"] == "ackley_2_1"]
+    rounds = pd.concat([results("edrbo"), results("edrbo_batch")])
+    rounds = rounds[rounds["problem"] == "ackley_2_1"]
+    decision = rounds["iteration"] + 6
+    first = pd.cut(decision, [5, 30, 100, 200], labels=[6, 31, 101]).astype(int)
+    of_run = rounds.groupby(["algorithm", first.rename("first"), "seed"])
+    ours = of_run["expected"].mean().rename("value").reset_index()
+    rows = []
+    for values, method in (
+        (ours, "erbo"),
+        (theirs, "erbo"),
+        (ours, "erbo_ensemble"),
+        (ours, "edrbo"),
+        (ours, "edrbo_batch"),
+        (theirs, "edrbo"),
+    ):
+        parts = values[values["algorithm"] == method].groupby("first")["value"]
+        rows.append([x for _, part in parts for x in mean_and_error(part)])
+    return rows
+
+
 SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     "*/results.parquet": measured,
     "*/results.parquet, paired": measured_less_erbo,
     "*/results.parquet, default model": default_model,
     "edrbo*/results.parquet, first places": first_places,
+    "edrbo*/results.parquet, Ackley": ackley,
     "*/results.parquet, default model in words": default_model_in_words,
     "wdrbo/results.parquet, portfolio_normal": portfolio,
     "figure1/results.parquet": figure1,

@@ -148,33 +148,3 @@ def test_the_page_has_the_sums_of_the_table() -> None:
         f"Of {sums[0]:,} decisions {bits} come out bit for bit, {rounding} within 1e-6 "
         f"of the range of their run and {digits} within 1e-3"
     ) in page.replace("\n", " ")
-
-
-def test_what_two_commits_made_of_the_same_rounds() -> None:
-    def decisions(name: str, algorithm: str) -> dict[int, list[storage.Row]]:
-        runs, _ = storage.collected_runs(RESULTS / name)
-        return {
-            key.seed: rows
-            for key, rows in runs.items()
-            if key[:2] == ("ackley_2_1", algorithm)
-        }
-
-    long, ackley = (
-        decisions("edrbo", "erbo"),
-        decisions("ackley_200", "erbo_botorch"),
-    )
-    away = {}
-    for seed, rows in long.items():
-        assert rows[0]["commit"] != ackley[seed][0]["commit"]
-        away[seed] = max(
-            abs(x - y)
-            for row, other in zip(rows, ackley[seed], strict=True)
-            for x, y in zip(row["x"], other["x"], strict=True)
-        )
-    assert len(away) == 10
-    assert all(away[seed] == 0.0 for seed in range(100, 106))
-    # by another processor
-    assert all(0.0 < away[seed] < 1e-7 for seed in (107, 108, 109))
-    assert away[106] > 0.5
-    regrets = [sum(r["regret"] for r in runs[106]) for runs in (long, ackley)]
-    assert [round(number) for number in regrets] == [473, 464]
