@@ -166,7 +166,7 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
         raise ConfigError(
             f"There is no result {min(missing)!r} in {results}: {', '.join(known)}."
         )
-    rows, times = [], []
+    rows, times, far = [], [], []
     for name in names or known:
         samples = samples_of(results, name)
         found = _made_again(samples, workers)
@@ -186,7 +186,8 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
             # What follows a comma is a setting of the method.
             seconds.setdefault(key.algorithm.split(",")[0], []).append(again.seconds)
             if again.step == FURTHER:
-                print(f"{key}, round {samples[key].at}: {again}", flush=True)
+                far.append([f"`{name}`", f"{key}, round {samples[key].at}"])
+                far[-1].append(f"{again.moved:.1g}")
         cells = (f"`{m}` {statistics.median(s):.2g}" for m, s in seconds.items())
         times.append([f"`{name}`", ", ".join(cells)])
         print(*rows[-1], flush=True)
@@ -203,8 +204,13 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
         f"{workers} process{'es' if workers > 1 else ''} of one thread, and at the end "
         f"{load():.1f} that wanted a core, by the cores."
     )
-    tables = Table(head, rows), Table(["results", "seconds"], times, left=2)
-    return Report("Decisions made again", [text, tables[0], words, tables[1]])
+    of_seconds = Table(["results", "seconds"], times, left=2)
+    blocks = [text, Table(head, rows), words, of_seconds]
+    if far:
+        head = ["results", "run and round", "move"]
+        title = "Those that moved further (*inf*: another of a list or another regret):"
+        blocks.append(Table(head, far, title, left=2))
+    return Report("Decisions made again", blocks)
 
 
 def _made_again(samples: Mapping[RunKey, Sample], workers: int) -> dict[RunKey, Again]:

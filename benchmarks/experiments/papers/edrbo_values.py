@@ -41,7 +41,7 @@ def their_rows() -> Any:
 
 
 class Part(NamedTuple):
-    """Mean values of one published part of the decisions that all our runs have.
+    """Mean values of one published part of the decisions.
 
     Args:
         theirs: Problem and method -> a column for each seed.
@@ -58,13 +58,12 @@ class Part(NamedTuple):
 
 @cache
 def parts_of_runs() -> list[Part]:
-    """The published parts, each with those of our runs that reach its end."""
+    """The published parts, each with those of our runs."""
+    rows: Any = pd.concat([rounds_of(name) for name in NAMES])
+    number = rows["iteration"] + 1 + _INITIAL
     parts = []
     for (first, last), theirs in their_rows().groupby(["first", "last"]):
-        whole = [rounds_of(name) for name in NAMES if _end(name) >= last]
-        rows: Any = pd.concat(whole)
-        number = rows["iteration"] + 1 + _INITIAL
-        cells = rows[(number >= first) & (number <= last)].groupby(
+        cells = rows[number.between(first, last)].groupby(
             ["problem", "algorithm", "seed"], sort=False
         )
         values = theirs.set_index(["problem", "algorithm", "seed"])["value"].unstack()
@@ -72,16 +71,10 @@ def parts_of_runs() -> list[Part]:
     return parts
 
 
-def _end(name: str) -> int:
-    """The number of the last decision of each run."""
-    return rounds_of(name)["iteration"].max() + 1 + _INITIAL
-
-
 def size_of_runs(name: str) -> str:
     """Seeds and rounds of an experiment."""
-    return (
-        f"{rounds_of(name)['seed'].nunique()} seeds of {_end(name) - _INITIAL} rounds"
-    )
+    rows = rounds_of(name)
+    return f"{rows['seed'].nunique()} seeds of {rows['iteration'].max() + 1} rounds"
 
 
 def gaps_of(part: Part) -> Any:
@@ -124,7 +117,7 @@ def _distances() -> Table:
     return Table(
         ["ours", *head],
         [
-            [f"`{name}`", *(c for each in cells for c in each.get(name, ["", ""]))]
+            [f"`{name}`", *(cell for each in cells for cell in each[name])]
             for name in cells[0]
         ],
         "How far the mean values of ours are from theirs, in standard errors of the "
@@ -150,16 +143,9 @@ def _table(part: Part) -> Table:
             sides = [s.loc[key] for s in (part.theirs, part.ours) if key in s.index]
             line.append(" / ".join(f"{s.mean():.3g} ± {s.sem():.1g}" for s in sides))
         lines.append(line)
-    shorter = [
-        f"`{method}`: {size_of_runs(name)}"
-        for name in NAMES
-        for method in rounds_of(name)["algorithm"].unique()
-        if method in methods and _end(name) < _end(STUDY)
-    ]
     title = (
         f"Mean value of the decisions {part.first} to {part.last} ± standard error, "
         "theirs / ours (higher is better). Theirs: 10 seeds of 195 rounds; ours: "
-        + "; ".join([size_of_runs(STUDY), *shorter])
-        + "."
+        f"{size_of_runs(STUDY)}."
     )
     return Table(["problem", *methods], lines, title)
