@@ -186,8 +186,8 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
             # What follows a comma is a setting of the method.
             seconds.setdefault(key.algorithm.split(",")[0], []).append(again.seconds)
             if again.step == FURTHER:
-                far.append([f"`{name}`", f"{key}, round {samples[key].at}"])
-                far[-1].append(f"{again.moved:.1g}")
+                run = f"{key}, round {samples[key].at}"
+                far.append([f"`{name}`", run, f"{again.moved:.1g}"])
         cells = (f"`{m}` {statistics.median(s):.2g}" for m, s in seconds.items())
         times.append([f"`{name}`", ", ".join(cells)])
         print(*rows[-1], flush=True)

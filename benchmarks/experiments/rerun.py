@@ -30,8 +30,8 @@ class Rerun(NamedTuple):
     Args:
         key: Which.
         same: Whether all that was recorded has the same digits.
-        moved: By which share of the earlier one the cumulative regret is another; of
-            an experiment that records none, nothing.
+        moved: By which share of the earlier one the cumulative regret is another; None
+            if one of the two records none.
     """
 
     key: RunKey
@@ -80,7 +80,8 @@ def _beside(key: RunKey, before: pd.DataFrame, now: pd.DataFrame) -> Rerun:
         for name in _RECORDED
         if name in before or name in now
     )
-    if "regret" not in now:  # BOCU's decisions have one for each objective
+    # BOCU's decisions have one for each objective, in no column.
+    if "regret" not in before or "regret" not in now:
         return Rerun(key, same, None)
     old, new = (float(np.sum(run["regret"].to_numpy())) for run in (before, now))
     if old == 0:

@@ -69,6 +69,7 @@ def test_decisions_of_a_list_have_a_position_and_a_regret_may_be_zero():
         (False, None),
         (True, None),
     ]
+    assert {(r.same, r.moved) for r in reruns(without[0], later)} == {(False, None)}
     found = reruns(earlier, later.assign(x=[[0.0]] * 3))  # recorded once only
     assert [r.same for r in found] == [False] * 3
 
@@ -94,6 +95,12 @@ def test_the_page_says_what_has_moved_in_wdrbo():
     assert f"{words}{moved} have a cumulative regret" in text
     assert f"one by {most:.0f}% (DRBO-KDE on the portfolio" in text
     assert (RESULTS / "wdrbo" / "rerun.md").read_text().count("\n") == len(rows) + 6
+
+
+def test_the_page_says_that_edrbo_batch_has_other_digits():
+    runs, same, *_ = committed_table("edrbo_batch/rerun.md")["all"]
+    text = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
+    assert f"has other digits in all its {runs} runs" in text and same == "0"
 
 
 def test_the_page_says_which_runs_came_out_bit_for_bit():
