@@ -103,6 +103,15 @@ def test_the_page_says_that_edrbo_batch_has_other_digits():
     assert f"has other digits in all its {runs} runs" in text and same == "0"
 
 
+def test_the_page_says_what_has_moved_in_edrbo():
+    rows = committed_table("edrbo/rerun.md")
+    (runs, same, moved, _), (of, _, most, _) = rows["all"], rows["`edrbo`"]
+    text = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
+    words = f"has other digits in all its {runs} runs: {moved} have a cumulative regret "
+    words += f"that is another by more than 1%, {most} of the {of} of EDRBO."
+    assert words in text and same == "0"
+
+
 def test_the_page_says_which_runs_came_out_bit_for_bit():
     names = ("action_sets", "bocu", "bocu_long", "bounds", "edrbo_slips")
     names = (*names, "misspecified")
