@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,7 @@ from benchmarks.experiments.papers.bandits import (
 from benchmarks.experiments.papers.judge import (
     before,
     by_problem,
+    cells_of,
     each_pair,
     each_pair_by_problem,
     ranks_of,
@@ -69,6 +71,11 @@ def test_the_page_and_the_commits_are_those_of_the_files():
     for path in RESULTS.rglob("results.parquet"):
         _, about = load(path)
         assert all(f"`{each}`" in commits for each in about["commit"])
+    (one,) = set(re.findall("`([0-9a-f]{12})`", commits))
+    page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert f"All results are from one commit, `{one[:7]}`." in page
+    (row,) = cells_of("unchanged.md", "| commit |").items()
+    assert row[0] == f"`{one}`" and "`edrbo`" in row[1][0]
 
 
 def test_blocks_that_show_a_difference():
