@@ -145,24 +145,24 @@ def test_the_page_has_the_sums_of_the_table() -> None:
         for cells in zip(*rows, strict=True)
     ]
     assert len(sums) == 5
-    assert sums[4] == 6
+    assert sums[4] == 3
     page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
     bits, rounding, digits = (f"{number:,}" for number in sums[1:4])
     assert (
         f"Of {sums[0]:,} decisions {bits} come out bit for bit, {rounding} within 1e-6 "
         f"of the range of their run and {digits} within 1e-3: the search ends at the "
-        "same optimum, in other digits. Six move further"
+        "same optimum, in other digits. Three move further"
     ) in page.replace("\n", " ")
-    elsewhere = ("ablations", "edrbo", "edrbo_slips", "figure1", "sbo_kde", "wdrbo")
+    elsewhere = ("ablations", "edrbo_slips", "figure1", "sbo_kde", "wdrbo")
     assert f"(`{'`, `'.join(elsewhere)}`)" in page.replace("\n", " ")
     files = (RESULTS / name / storage.RESULTS for name in elsewhere)
     made = sum(parquet.read_metadata(file).num_rows for file in files)
     further = text[text.index("Those that moved further") :]
     found = sum(further.count(f"| `{name}` |") for name in elsewhere)
-    assert further.count("\n| `") == sums[4] and found == 5
+    assert further.count("\n| `") == sums[4] and found == 2
     most = chi2.ppf(0.95, 2 * (found + 1)) / 2
     words = (
         f"at most {most:.1f} expected; each counts as the 195 rounds of the longest "
     )
     words += f"runs, of {round(made, -3):,})"
-    assert words in page.replace("\n", " ") and 0.005 < most * 195 / made < 0.006
+    assert words in page.replace("\n", " ") and 0.006 < most * 195 / made < 0.007

@@ -107,8 +107,8 @@ def test_the_page_says_what_has_moved_in_edrbo():
     rows = committed_table("edrbo/rerun.md")
     (runs, same, moved, _), (of, _, most, _) = rows["all"], rows["`edrbo`"]
     text = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
-    words = f"has other digits in all its {runs} runs: {moved} have a cumulative regret "
-    words += f"that is another by more than 1%, {most} of the {of} of EDRBO."
+    words = f"has other digits in all its {runs} runs: {moved} have a cumulative "
+    words += f"regret that is another by more than 1%, {most} of the {of} of EDRBO."
     assert words in text and same == "0"
 
 
