@@ -30,13 +30,23 @@ class Rerun(NamedTuple):
     Args:
         key: Which.
         same: Whether all that was recorded has the same digits.
-        moved: By which share of the earlier one the cumulative regret is another; None
-            if one of the two records none.
+        regret: The cumulative ones, the earlier first; None if one of the two records
+            none.
     """
 
     key: RunKey
     same: bool
-    moved: float | None
+    regret: tuple[float, float] | None
+
+    @property
+    def moved(self) -> float | None:
+        """By which share of the earlier one the cumulative regret is another."""
+        if self.regret is None:
+            return None
+        old, new = self.regret
+        if old == 0:
+            return 0.0 if new == 0 else math.inf
+        return new / old - 1
 
 
 def rerun_table(results: Path, name: str, commit: str) -> Table:
@@ -58,7 +68,11 @@ def rerun_table(results: Path, name: str, commit: str) -> Table:
         rows.setdefault(f"`{each.key.algorithm}`", []).append(each)
     cells = [_row(method, of_method) for method, of_method in rows.items()]
     head = ["method", "runs", "same digits", "regret moved by more than 1%", "the most"]
-    title = f"The runs of `{name}` beside those of `{commit}`, over the rounds of both."
+    head += ["means moved by, at most"]
+    title = (
+        f"The runs of `{name}` beside those of `{commit}`, over the rounds of both. "
+    )
+    title += "Means over the seeds, in standard errors of the difference."
     return Table(head, [*cells, _row("all", found)], title)
 
 
@@ -84,9 +98,7 @@ def _beside(key: RunKey, before: pd.DataFrame, now: pd.DataFrame) -> Rerun:
     if "regret" not in before or "regret" not in now:
         return Rerun(key, same, None)
     old, new = (float(np.sum(run["regret"].to_numpy())) for run in (before, now))
-    if old == 0:
-        return Rerun(key, same, 0.0 if new == 0 else math.inf)
-    return Rerun(key, same, new / old - 1)
+    return Rerun(key, same, (old, new))
 
 
 def _equal(one: list[Any], other: list[Any]) -> bool:
@@ -104,7 +116,30 @@ def _row(name: str, found: list[Rerun]) -> list[str]:
         str(sum(each.same for each in found)),
         str(len(far)) if moved else "",
         f"{far[most]:+.0%} ({most})" if most else "",
+        _most_of_means(found),
     ]
+
+
+def _most_of_means(found: list[Rerun]) -> str:
+    """How far the mean over the seeds of a method on a problem has moved at most."""
+    seeds: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for each in found:
+        if each.regret is not None:
+            key = (each.key.algorithm, each.key.problem)
+            seeds.setdefault(key, []).append(each.regret)
+    far: dict[tuple[str, str], float] = {}
+    for key, regrets in seeds.items():
+        if len(regrets) > 1:
+            old, new = np.array(regrets).T
+            error = math.hypot(
+                *(side.std(ddof=1) / len(side) ** 0.5 for side in (old, new))
+            )
+            change = abs(new.mean() - old.mean())
+            far[key] = change / error if error else math.inf if change else 0.0
+    if not far or not any(far.values()):
+        return ""
+    most = max(far, key=far.__getitem__)
+    return f"{far[most]:.1f} ({' on '.join(most)})"
 
 
 def _earlier(results: Path, name: str, commit: str) -> pd.DataFrame:

@@ -18,7 +18,8 @@ before several others is tested pair by pair, and one about each problem problem
 problem, both with Holm's correction. Where several problems are taken together, a
 block is a problem and a seed, and what is compared in it are the methods' ranks by
 cumulative regret (1 is best): two seeds of a problem are not two problems, so such a
-p flatters. Fewer than six blocks cannot give p < .05. Bounds, costs and what is said
+p flatters. Of two methods this is a sign test: it counts who is ahead, not by how
+much. Fewer than six blocks cannot give p < .05. Bounds, costs and what is said
 of *always* are judged by the numbers alone, without a p. A bare number is no
 verdict: nothing is tested there. Claims of different rows are not corrected for each
 other. A verdict is about the runs that are *finished*; some are shorter than the

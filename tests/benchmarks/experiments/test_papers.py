@@ -73,7 +73,7 @@ def test_the_page_and_the_commits_are_those_of_the_files():
         assert all(f"`{each}`" in commits for each in about["commit"])
     (one,) = set(re.findall("`([0-9a-f]{12})`", commits))
     page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")
-    assert f"All results are from one commit, `{one[:7]}`." in page
+    assert f"All results of experiments are from one commit, `{one[:7]}`." in page
     (row,) = cells_of("unchanged.md", "| commit |").items()
     assert row[0] == f"`{one}`" and "`edrbo`" in row[1][0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks.experiments.rerun import rerun_table, reruns
+from benchmarks.experiments.rerun import _most_of_means, rerun_table, reruns
 from benchmarks.run.config import ConfigError
 from benchmarks.run.storage import Run, RunKey, collect_runs, run_file, save
 from tests.page_numbers import ROOT, numbers
@@ -50,7 +50,8 @@ def results(tmp_path: Path) -> Path:
 
 def test_runs_of_both_over_the_rounds_of_both(results: Path):
     table = str(rerun_table(results, "e", "HEAD"))
-    row = "| 3 | 1 | 1 | -25% (a on p, seed 1) |"
+    # Means: .5 beside an error of 45.
+    row = "| 3 | 1 | 1 | -25% (a on p, seed 1) | 0.0 (a on p) |"
     assert f"| `a` {row}\n| all {row}" in table
 
 
@@ -74,6 +75,18 @@ def test_decisions_of_a_list_have_a_position_and_a_regret_may_be_zero():
     assert [r.same for r in found] == [False] * 3
 
 
+def test_how_far_means_have_moved():
+    """By hand: from 2 ± 1 to 4 ± 1; from .5 to 1 without an error."""
+    runs = {"algorithm": "a", "problem": ["p", "p", "q", "q"], "seed": [0, 1, 0, 1]}
+    earlier = pd.DataFrame(runs | {"regret": [1.0, 3.0, 7.0, 7.0]})
+    later = earlier.assign(regret=[3.0, 5.0, 7.0, 7.0])
+    assert _most_of_means(reruns(earlier, later)) == "1.4 (a on p)"
+    later = earlier.assign(regret=[3.0, 5.0, 8.0, 8.0])
+    assert _most_of_means(reruns(earlier, later)) == "inf (a on q)"
+    assert _most_of_means(reruns(earlier, earlier)) == ""
+    assert _most_of_means(reruns(earlier[1:2], later[1:2])) == ""  # one seed: no error
+
+
 def test_what_is_not_there_is_said(results: Path):
     with pytest.raises(ConfigError, match="git shows no HEAD:"):
         rerun_table(results, "f", "HEAD")
@@ -94,6 +107,9 @@ def test_the_page_says_what_has_moved_in_wdrbo():
     words = f"of the {runs - same} runs of `wdrbo` by the paper's methods on the EPYC "
     assert f"{words}{moved} have a cumulative regret" in text
     assert f"one by {most:.0f}% (DRBO-KDE on the portfolio" in text
+    most = max(numbers(row[4])[0].value for row in rows.values())
+    words = f"move by at most {f'{most:.1f}'[1:]} standard errors of the difference, "
+    assert f"{words}and no verdict on a paper's" in text
     assert (RESULTS / "wdrbo" / "rerun.md").read_text().count("\n") == len(rows) + 6
 
 
@@ -105,11 +121,13 @@ def test_the_page_says_that_edrbo_batch_has_other_digits():
 
 def test_the_page_says_what_has_moved_in_edrbo():
     rows = committed_table("edrbo/rerun.md")
-    (runs, same, moved, _), (of, _, most, _) = rows["all"], rows["`edrbo`"]
+    (runs, same, moved, _, mean), (of, _, most, *_) = rows["all"], rows["`edrbo`"]
     text = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
     words = f"has other digits in all its {runs} runs: {moved} have a cumulative "
     words += f"regret that is another by more than 1%, {most} of the {of} of EDRBO."
     assert words in text and same == "0"
+    words = f"The means over the ten seeds move by at most {mean.split()[0]} standard "
+    assert f"{words}errors of the difference." in text
 
 
 def test_the_page_says_which_runs_came_out_bit_for_bit():
