@@ -116,30 +116,29 @@ def _row(name: str, found: list[Rerun]) -> list[str]:
         str(sum(each.same for each in found)),
         str(len(far)) if moved else "",
         f"{far[most]:+.0%} ({most})" if most else "",
-        _most_of_means(found),
+        means_moved(found),
     ]
 
 
-def _most_of_means(found: list[Rerun]) -> str:
-    """How far the mean over the seeds of a method on a problem has moved at most."""
-    seeds: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for each in found:
-        if each.regret is not None:
-            key = (each.key.algorithm, each.key.problem)
-            seeds.setdefault(key, []).append(each.regret)
-    far: dict[tuple[str, str], float] = {}
-    for key, regrets in seeds.items():
-        if len(regrets) > 1:
-            old, new = np.array(regrets).T
-            error = math.hypot(
-                *(side.std(ddof=1) / len(side) ** 0.5 for side in (old, new))
-            )
-            change = abs(new.mean() - old.mean())
-            far[key] = change / error if error else math.inf if change else 0.0
-    if not far or not any(far.values()):
-        return ""
-    most = max(far, key=far.__getitem__)
-    return f"{far[most]:.1f} ({' on '.join(most)})"
+def means_moved(found: list[Rerun]) -> str:
+    """How far the mean over the seeds of a method on a problem has moved at most.
+
+    In standard errors of the difference of the two means; nothing if none has moved.
+    """
+    totals = pd.DataFrame(
+        [
+            (f"{each.key.algorithm} on {each.key.problem}", *each.regret)
+            for each in found
+            if each.regret is not None
+        ],
+        columns=["of", "old", "new"],
+    ).groupby("of")
+    means: Any = totals.mean()
+    errors: Any = totals.sem()  # none of a single seed
+    change = (means["new"] - means["old"]).abs()
+    far = change / np.hypot(errors["old"], errors["new"])
+    far = far[far > 0]
+    return f"{far.max():.1f} ({far.idxmax()})" if len(far) else ""
 
 
 def _earlier(results: Path, name: str, commit: str) -> pd.DataFrame:

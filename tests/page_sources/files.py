@@ -10,6 +10,11 @@ from tests.page_numbers import ROOT, numbers
 RESULTS = ROOT / "benchmarks" / "results"
 
 
+def words_of(page: str) -> str:
+    """A page in one line, to look for a sentence in."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
 Row = list[float]
 
 
