@@ -85,6 +85,8 @@ class Task:
             "seed": self.seed,
             "initial": self.config.initial,
             "initial_design": self.config.initial_design,
+            # Left out of what was begun before salts, as its files have it.
+            **({"worlds": self.config.worlds} if self.config.worlds else {}),
         }
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:
@@ -92,7 +94,13 @@ class Task:
         config = self.config
         import_all(config.imports)
         problem = make_problem(self.problem)
-        world = World(problem, self.problem.name, self.seed, config.initial_design)
+        world = World(
+            problem,
+            self.problem.name,
+            self.seed,
+            config.initial_design,
+            salt=config.worlds,
+        )
         optimal = float(problem.optimal_value)
         optimizer = self._optimizer(world, done)
         for iteration in range(len(done), config.iterations):
@@ -239,7 +247,8 @@ def recorded_runs(
             "experiment with a command of its own, or older than this can read. Make "
             "them anew with their command."
         )
-    raw = {key: value for key, value in about["config"].items() if key != "size"}
+    raw = {"worlds": "", **about["config"]}  # older files have no salt
+    raw.pop("size", None)
     tasks = {task.key: task for task in tasks_of(from_dict(raw), out)}
     for key in runs:
         kept = about["headers"][header_name(key)] | {"seed": key.seed}
