@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from botorch.exceptions.errors import InputDataError
 
+import botorch_drbo
 from benchmarks.run.config import (
     AlgorithmConfig,
     BenchmarkConfig,
@@ -238,7 +239,7 @@ def recorded_runs(
 
     Raises:
         ConfigError: The results do not say what made each run, or it would be made
-            otherwise today.
+            otherwise today. That another version of this library made it is no reason.
     """
     runs, about = collected_runs(out)
     if "headers" not in about or "config" not in about:
@@ -252,6 +253,9 @@ def recorded_runs(
     tasks = {task.key: task for task in tasks_of(from_dict(raw), out)}
     for key in runs:
         kept = about["headers"][header_name(key)] | {"seed": key.seed}
+        # Its own version says less than the commit: 0.2.0 was the name of many.
+        own = {"botorch_drbo": botorch_drbo.__version__}
+        kept["versions"] = kept["versions"] | own
         if different := differences(kept, full_header(tasks[key])):
             raise ConfigError(
                 f"{key} in {out} would be made otherwise today:\n  "
