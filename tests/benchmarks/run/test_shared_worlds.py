@@ -18,6 +18,7 @@ from benchmarks.run.runner import recorded_runs
 from benchmarks.run.world import SHARED, World
 from botorch_drbo.test_functions import make_test_function
 from tests.page_numbers import ROOT
+from tests.page_sources.files import words_of
 
 Place = tuple[str, str, int]  # salt, problem, seed
 CONFIG_NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
@@ -87,6 +88,21 @@ def test_experiments_share_the_declared_worlds_and_no_others():
     }
     declared = (itertools.combinations(sorted(group), 2) for group in SHARED)
     assert found == set(itertools.chain.from_iterable(declared))
+
+
+def test_the_page_says_how_many_worlds_of_the_study_others_share():
+    worlds = all_worlds()
+    first = [len(worlds[each]) for each in ("wdrbo", "claims", "tournament")]
+    shared = [
+        len(worlds[each] & worlds["development"])
+        for each in ("wdrbo", "claims", "tournament")
+    ]
+    assert (first, shared) == ([120, 240, 70], [84, 78, 30])
+    said = words_of("benchmarks/README.md")
+    assert (
+        "84 of 120 pairs of problem and seed of `wdrbo`, 78 of 240 of `claims` and 30 "
+        "of 70 of the tournament are those of `development`"
+    ) in said
 
 
 def test_every_experiment_with_a_world_is_looked_at():
