@@ -66,22 +66,24 @@ def next_decisions(
     if choose_context:
         algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)
-    taken = [*(ledger.failed if algorithm.avoids_failed else ()), *ledger.pending]
-    X_pending = which_may_meet(taken, this_round.within(space).known_context, space)
+    known = this_round.within(space).known_context
+    X_pending = which_may_meet(ledger.pending, known, space)
+    failed = which_may_meet(ledger.failed, known, space)
     design = design_of(run.configuration)
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
     if candidates is None:
-        x = design.points(num_asked, num_design)
+        x = design.points(num_asked, num_design, failed)
     else:
         different = max(num_design, 1) if algorithm.may_repeat else q
         listed = check_candidates(candidates, space, different)
-        candidates = recognised(listed, ledger.pending, space)
-        x = design.rows(candidates, num_asked, num_design, ledger.X_pending)
+        candidates = recognised(listed, [*ledger.failed, *ledger.pending], space)
+        taken = torch.cat([failed, ledger.X_pending])
+        x = design.rows(candidates, num_asked, num_design, taken)
         if not algorithm.may_repeat:
             candidates = without(candidates, x)
     if num_design < q:
         proposed = algorithm.propose(
-            history,
+            replace(history, failed=failed),
             space,
             q=q - num_design,
             X_pending=torch.cat([X_pending, x]),

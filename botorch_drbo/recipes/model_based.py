@@ -304,7 +304,7 @@ class ModelBasedRecipe(Recipe):
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> Tensor:
-        space, seed = observed.space, observed.seed
+        space, seed, failed = observed.space, observed.seed, observed.failed
         pending = (
             space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
         )
@@ -326,10 +326,18 @@ class ModelBasedRecipe(Recipe):
             if candidates is None:
                 maxima, values = maximise(acqf, space, self.effort(seed), rough=rough)
                 x = best_apart(
-                    acqf, maxima, values, pending, space, seed, self.raw_samples
+                    acqf,
+                    maxima,
+                    values,
+                    pending,
+                    failed,
+                    space,
+                    seed,
+                    self.raw_samples,
                 )
             else:
-                x = best_row(candidates, score(acqf, candidates), pending)
+                taken = torch.cat([pending, failed])
+                x = best_row(candidates, score(acqf, candidates), taken)
                 candidates = without(candidates, x)
             chosen.append(x)
             pending = torch.cat([pending, x])

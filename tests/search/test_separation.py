@@ -29,7 +29,7 @@ def chosen(
     candidates: Tensor, pending: Tensor, space: SearchSpace = SPACE, num: int = 256
 ) -> tuple[Tensor, Tensor]:
     values = Hill()(candidates.unsqueeze(-2))
-    x = best_apart(Hill(), candidates, values, pending, space, 0, num)
+    x = best_apart(Hill(), candidates, values, pending, pending[:0], space, 0, num)
     return x, ((x - pending) / (BOX[1] - BOX[0])).abs().amax(-1).amin()
 
 
@@ -38,7 +38,7 @@ def test_the_best_candidate_where_nothing_is_pending_near_it() -> None:
     candidates = torch.cat([other, TOP])
     assert torch.equal(chosen(candidates, other)[0], TOP)
     values = Hill()(candidates.unsqueeze(-2))
-    alone = best_apart(Hill(), candidates, values, other[:0], SPACE, 0, 256)
+    alone = best_apart(Hill(), candidates, values, other[:0], other[:0], SPACE, 0, 256)
     assert torch.equal(alone, TOP)
     # Apart in one coordinate is apart: 1.5 hundredths of a side.
     nearby = TOP + torch.tensor([0.03, 0.0]).double()
