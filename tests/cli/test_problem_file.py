@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from botorch_drbo.cli import init as init_module
 from botorch_drbo.cli.commands import app
 from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.guess import guess_variable
 from botorch_drbo.cli.problem_file import as_key, as_toml, read_problem
-from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal
+from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
 
 FARM = """field,sort,seed rate,dose,nitrogen,rain,soil,runoff,yield,status
 N1,A,100,0.01,35.5,80,clay,6.5,5.1,
@@ -120,6 +121,23 @@ def test_init_finds_contexts_by_the_row_that_waits_not_by_one_that_failed(
     assert code == 0, error
     assert list(problem(data)["contexts"]) == ["outside [F]", "week"]
     assert shown.count("limits =") == 1  # not again among the other keys
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "chosen", "kind"),
+    [
+        ("0.5", "500.0", True, Log(0.1, 1000.0)),  # a factor of 1000 counts
+        ("0.5", "499.0", True, Continuous(0.0, 500.0)),
+        ("0.5", "500.0", False, Continuous(0.0, 500.0)),  # what is met is a number
+        ("0.0", "500.0", True, Continuous(0.0, 500.0)),
+        ("-0.5", "500.0", True, Continuous(-100.0, 500.0)),
+        ("0.01", "0.02", True, Continuous(0.01, 0.02)),
+    ],
+)
+def test_a_decision_over_three_orders_of_magnitude_is_a_factor(
+    low: str, high: str, chosen: bool, kind: Variable
+) -> None:
+    assert guess_variable({2: low, 3: high}, chosen=chosen).variable == kind
 
 
 def test_init_asks_in_a_terminal(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

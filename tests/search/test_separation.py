@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import pytest
 import torch
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.search.separation import SEPARATION, best_apart
+from botorch_drbo.search.separation import SAME, SEPARATION, best_apart
 
 BOX = torch.tensor([[0.0, 100.0], [2.0, 300.0]], dtype=torch.double)
 SPACE = SearchSpace(BOX, torch.tensor([[0.0], [1.0]], dtype=torch.double))
@@ -26,10 +29,17 @@ class Hill(AcquisitionFunction):
 
 
 def chosen(
-    candidates: Tensor, pending: Tensor, space: SearchSpace = SPACE, num: int = 256
+    candidates: Tensor,
+    pending: Tensor,
+    space: SearchSpace = SPACE,
+    num: int = 256,
+    *,
+    failed: bool = False,
 ) -> tuple[Tensor, Tensor]:
+    """The next decision, and how far it is from those pending, or ``failed``."""
     values = Hill()(candidates.unsqueeze(-2))
-    x = best_apart(Hill(), candidates, values, pending, pending[:0], space, 0, num)
+    parts = (pending[:0], pending) if failed else (pending, pending[:0])
+    x = best_apart(Hill(), candidates, values, *parts, space, 0, num)
     return x, ((x - pending) / (BOX[1] - BOX[0])).abs().amax(-1).amin()
 
 
@@ -84,3 +94,93 @@ def test_decisions_of_their_kinds_stay_so() -> None:
     x, gap = chosen(TOP, TOP, space)
     assert gap > SEPARATION
     assert x[0, 1].item() in whole
+
+
+def test_a_failed_decision_excludes_itself_alone() -> None:
+    x, gap = chosen(TOP, TOP, failed=True)
+    assert SAME < gap < 1.5 * SAME
+    again, gap = chosen(TOP, torch.cat([TOP, x]), failed=True)
+    assert SAME < gap < 2 * SAME and not torch.equal(again, x)
+    nearby = TOP + torch.tensor([0.01, 0.0]).double()  # half a hundredth of a side
+    assert torch.equal(chosen(TOP, nearby, failed=True)[0], TOP)
+    # A hundredth around what is pending is left alone, whatever has failed.
+    values = Hill()(TOP.unsqueeze(-2))
+    x = best_apart(Hill(), TOP, values, TOP, nearby, SPACE, 0, 256)
+    assert ((x - TOP) / (BOX[1] - BOX[0])).abs().amax() > SEPARATION
+
+
+class Table(AcquisitionFunction):
+    """The value of each decision of a list; minus infinity for what is none of it."""
+
+    def __init__(self, rows: Tensor, values: Tensor) -> None:
+        Module.__init__(self)
+        self.rows, self.values = rows, values
+
+    def forward(self, X: Tensor) -> Tensor:
+        equal = (X == self.rows).all(-1)  # b x m
+        return torch.where(equal, self.values, -torch.inf).amax(-1)
+
+
+KINDS = {
+    "category": {"categories": {0: 5}},
+    "whole numbers": {"discrete": {0: range(5)}},
+    "ordinal": {"discrete": {0: (0.0, 0.3, 1.0, 3.5, 4.0)}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_every_pattern_of_pending_and_failed_values(kind: str, size: int) -> None:
+    """The best that is free; once each is taken the best of all."""
+    (name, columns), *_ = KINDS[kind].items()
+    listed = range(size) if name == "categories" else columns[0][:size]  # pyright: ignore
+    rows = torch.tensor(list(listed), dtype=torch.double).unsqueeze(-1)
+    values = {0: size} if name == "categories" else {0: listed}
+    box = torch.stack([rows[0], rows[-1]])
+    space = SearchSpace(box, SPACE.context_bounds, **{name: values})  # pyright: ignore
+    worth = torch.tensor([2.0, 5.0, 1.0, 4.0, 3.0]).double()[:size]
+    acqf = Table(rows, worth)
+    for pattern in product("-pf", repeat=size):
+        masks = [torch.tensor([s == kind for s in pattern]) for kind in "pf"]
+        free = ~(masks[0] | masks[1])
+        free = free if free.any() else ~free
+        expected = rows[torch.where(free, worth, -torch.inf).argmax()]
+        pending, failed = (rows[mask] for mask in masks)
+        x = best_apart(acqf, rows, worth, pending, failed, space, 0, 16)
+        assert x.item() == expected.item(), pattern
+
+
+def test_names_know_no_distance() -> None:
+    """Of 300 names those next to a pending one are as far from it as all others."""
+    rows = torch.arange(300.0, dtype=torch.double).unsqueeze(-1)
+    space = SearchSpace(rows[[0, -1]], SPACE.context_bounds, categories={0: 300})
+    values = -(rows - 150).abs().squeeze(-1)
+    acqf = Table(rows, values)
+    x = best_apart(acqf, rows, values, rows[[150]], rows[:0], space, 0, 16)
+    assert x.item() in (149, 151)
+
+
+def test_beside_a_failed_decision_of_many_whole_numbers() -> None:
+    """Six columns of ten: too many to be listed; the best one differs by a step."""
+    top, side = torch.full((1, 6), 5.0).double(), torch.zeros(2, 6).double()
+    side[1] = 9.0
+    space = SearchSpace(
+        side, SPACE.context_bounds, discrete={j: range(10) for j in range(6)}
+    )
+
+    class Peak(AcquisitionFunction):
+        def __init__(self) -> None:
+            Module.__init__(self)
+
+        def forward(self, X: Tensor) -> Tensor:
+            weights = torch.arange(6.0, 0.0, -1.0)
+            return -((X.squeeze(-2) - top).square() * weights).sum(-1)
+
+    def beside(failed: Tensor) -> Tensor:
+        values = Peak()(top.unsqueeze(-2))
+        return best_apart(Peak(), top, values, top[:0], failed, space, 0, 32)
+
+    x = beside(top)
+    assert (x - top).abs().squeeze().tolist() == [0, 0, 0, 0, 0, 1]
+    other = beside(torch.cat([top, x]))
+    assert other.squeeze()[-1] == 10 - x.squeeze()[-1]
