@@ -96,9 +96,7 @@ class InitialDesign:
             return points(space, first + num, self._seed)[first:]
         return sobol_in_box(num, bounds, self._seed, skip=first)
 
-    def rows(
-        self, candidates: Tensor, first: int, num: int, taken: Tensor
-    ) -> Tensor:
+    def rows(self, candidates: Tensor, first: int, num: int, taken: Tensor) -> Tensor:
         """The same for a list: it is shuffled once, and ``first`` rows are behind."""
         m = len(candidates)
         generator = torch.Generator().manual_seed(self._seed)

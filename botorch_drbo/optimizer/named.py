@@ -801,9 +801,9 @@ class NamedOptimizer:
 
         ``status`` names a column that contains ``failed`` in a row whose outcome will
         never come: its context and its measured limits are used, and the decision is
-        not proposed again. ``withdrawn`` omits a row, and ``pending`` is the same as an
-        empty cell. In a row with an outcome any other word is ignored, so the result of
-        ``table()`` can be read.
+        not proposed again as long as there are others. ``withdrawn`` omits a row, and
+        ``pending`` is the same as an empty cell. In a row with an outcome any other
+        word is ignored, so the result of ``table()`` can be read.
 
         Args:
             df: The trials, one in each row; it may be empty.

@@ -297,10 +297,11 @@ class RobustOptimizer:
     ) -> Tensor | tuple[Tensor, Tensor]:
         r"""Propose the next decisions.
 
-        They differ from each other and from the pending decisions; with ``candidates``,
-        they differ from the pending ones as long as there are others in the list. You
-        may pass a different list in each call. A journal stores the proposed decisions,
-        not the list.
+        They differ from each other and from the pending decisions, and are none that
+        has failed, as long as there are others: of few values, or of ``candidates``,
+        all of which are pending or have failed, the best is proposed again. You may
+        pass a different list in each call. A journal stores the proposed decisions, not
+        the list.
 
         ``actions`` is a binding list: only these decisions are available in this round.
         ``tell`` then raises an error for any other decision, and the journal stores the
@@ -469,7 +470,7 @@ class RobustOptimizer:
         the context. The trial stays pending until a later call with equal ``x`` and
         ``c`` gives the outcome. If the outcome will never come, pass ``failed=True``:
         the context is used (``c=None`` if none was seen), nothing is learnt about the
-        outcome, and the decision is avoided as pending ones are.
+        outcome, and the decision itself is not proposed as long as there are others.
 
         ``y_variance`` is the variance of the noise in each outcome (a squared standard
         error), if it is known; the model uses exactly this value. Pass it with every

@@ -114,7 +114,8 @@ def redrawn(
     every = all_decisions(space)
     others = without(sample(space, _ROWS, seed) if every is None else every, failed)
     if len(others):
-        order = torch.randperm(len(others), generator=torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(others), generator=generator)
         turns = order[(first + torch.arange(int(hit.sum()))) % len(others)]
         rows = rows.masked_scatter(hit.unsqueeze(-1), others[turns.to(others.device)])
     return rows

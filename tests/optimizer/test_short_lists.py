@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -93,13 +94,13 @@ def test_chance_skips_what_is_pending_or_failed(size: int) -> None:
 def test_phases_skip_what_failed_of_what_survives(t: int) -> None:
     """What is pending they may ask again; what is discarded stays out."""
     recipe = PhasedUncertaintySampling(hyperparameters=PRIOR)
-    rows, seen = uniform(4, 3), (X[:t], C[:t], HISTORY.Y[:t], C[:t])
-    survivors = recipe.state(History(*seen), BOX, candidates=rows).survivors
+    rows, seen = uniform(4, 3), History(X[:t], C[:t], HISTORY.Y[:t], C[:t])
+    survivors = recipe.state(seen, BOX, candidates=rows).survivors
     for pattern in product("-f", repeat=4):
         failed = rows[masks(pattern)[2]]
         allowed = without(survivors, failed)
         allowed = allowed if len(allowed) else survivors
-        x = recipe.propose(History(*seen, failed=failed), BOX, candidates=rows)
+        x = recipe.propose(replace(seen, failed=failed), BOX, candidates=rows)
         assert x.item() in allowed, pattern
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
@@ -117,14 +118,14 @@ class Table(AcquisitionFunction):
         self.rows, self.values = rows, values
 
     def forward(self, X: Tensor) -> Tensor:
-        equal = (X == self.rows).all(-1)  # b x m
+        equal = (self.rows == X).all(-1)  # b x m
         return torch.where(equal, self.values, -torch.inf).amax(-1)
 
 
-KINDS = {
-    "category": {"categories": {0: 5}},
-    "whole numbers": {"discrete": {0: range(5)}},
-    "ordinal": {"discrete": {0: (0.0, 0.3, 1.0, 3.5, 4.0)}},
+KINDS: dict[str, Sequence[float]] = {
+    "category": range(5),
+    "whole numbers": range(5),
+    "ordinal": (0.0, 0.3, 1.0, 3.5, 4.0),
 }
 
 
@@ -132,12 +133,14 @@ KINDS = {
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 def test_every_pattern_of_pending_and_failed_values(kind: str, size: int) -> None:
     """The best that is free; once each is taken the best of all."""
-    (name, columns), *_ = KINDS[kind].items()
-    listed = range(size) if name == "categories" else columns[0][:size]  # pyright: ignore
+    listed, names = KINDS[kind][:size], kind == "category"
     rows = torch.tensor(list(listed), dtype=torch.double).unsqueeze(-1)
-    values = {0: size} if name == "categories" else {0: listed}
-    box = torch.stack([rows[0], rows[-1]])
-    space = SearchSpace(box, SPACE.context_bounds, **{name: values})  # pyright: ignore
+    space = SearchSpace(
+        rows[[0, -1]],
+        SPACE.context_bounds,
+        discrete={} if names else {0: listed},
+        categories={0: size} if names else {},
+    )
     worth = torch.tensor([2.0, 5.0, 1.0, 4.0, 3.0]).double()[:size]
     acqf = Table(rows, worth)
     for pattern in product("-pf", repeat=size):
@@ -160,27 +163,34 @@ def test_names_know_no_distance() -> None:
     assert x.item() in (149, 151)
 
 
-def test_beside_a_failed_decision_of_many_whole_numbers() -> None:
-    """Six columns of ten: too many to be listed; the best one differs by a step."""
+class Peak(AcquisitionFunction):
+    """Highest where all is 5; the last column matters least, and has a ranking."""
+
+    def __init__(self) -> None:
+        Module.__init__(self)
+
+    def forward(self, X: Tensor) -> Tensor:
+        numbers, last = (X.squeeze(-2) - 5.0).split([5, 1], -1)
+        of_last = torch.where(last == 0.0, 0.0, 0.1 * last + 0.8)  # 0 comes second
+        return -numbers.square().sum(-1) - of_last.squeeze(-1)
+
+
+def test_beside_a_failed_decision_of_too_many_to_be_listed() -> None:
+    """Five columns of ten numbers and one of ten names: the best is a step away."""
     top, side = torch.full((1, 6), 5.0).double(), torch.zeros(2, 6).double()
     side[1] = 9.0
+    numbers = {j: range(10) for j in range(5)}
     space = SearchSpace(
-        side, SPACE.context_bounds, discrete={j: range(10) for j in range(6)}
+        side, SPACE.context_bounds, discrete=numbers, categories={5: 10}
     )
 
-    class Peak(AcquisitionFunction):
-        def __init__(self) -> None:
-            Module.__init__(self)
-
-        def forward(self, X: Tensor) -> Tensor:
-            weights = torch.arange(6.0, 0.0, -1.0)
-            return -((X.squeeze(-2) - top).square() * weights).sum(-1)
-
-    def beside(failed: Tensor) -> Tensor:
+    def beside(failed: Tensor) -> list[float]:
         values = Peak()(top.unsqueeze(-2))
-        return best_apart(Peak(), top, values, top[:0], failed, space, 0, 32)
+        x = best_apart(Peak(), top, values, top[:0], failed, space, 0, 32)
+        return x.squeeze().tolist()
 
-    x = beside(top)
-    assert (x - top).abs().squeeze().tolist() == [0, 0, 0, 0, 0, 1]
-    other = beside(torch.cat([top, x]))
-    assert other.squeeze()[-1] == 10 - x.squeeze()[-1]
+    assert beside(top) == [5, 5, 5, 5, 5, 0]
+    names = top.repeat(10, 1)
+    names[:, -1] = torch.arange(10.0)
+    steps = (torch.tensor(beside(names)) - 5.0).abs()
+    assert steps.sum() == 1 and steps[-1] == 0
