@@ -80,6 +80,8 @@ def of_recommendation(
         "feasible": best.feasible,
         "answer_holds": holds,
         "contexts": list(_rows(best.contexts)),
+        "beyond_contexts_seen": best.beyond,
+        "contexts_moved": {m.column: m.share for m in best.moved},
     }
 
 
@@ -104,6 +106,7 @@ def of_check(check: ModelCheck) -> dict[str, Json]:
         "worst_lines": list(check.worst),
         "contexts_outside": check.unseen,
         "contexts_outside_by_column": dict(unseen),
+        "contexts_moved": {m.column: m.share for m in check.moved},
         "rows": [dict(zip(columns, row, strict=True)) for row in rows],
     }
 

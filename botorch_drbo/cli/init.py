@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import typer
@@ -22,7 +23,17 @@ from botorch_drbo.cli.guess import (
 )
 from botorch_drbo.cli.options import STATUS
 from botorch_drbo.cli.problem_file import Toml, as_key, as_toml
-from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
+from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    Log,
+    Ordinal,
+    Space,
+    Variable,
+)
+from botorch_drbo.space.table import to_tensor
 
 _SAID = "as you said"
 _OTHER_KEYS = """\
@@ -121,6 +132,8 @@ def written(
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
             lines.append(f"{as_key(name)} = {as_toml(_toml(variable))}  # {why}")
+    if words := _moved(file, chosen, met, outcome):
+        lines += textwrap.wrap(words, 78, initial_indent="# ", subsequent_indent="# ")
     alone = [
         name
         for name in file.header
@@ -130,6 +143,26 @@ def written(
         lines += ["", "# Left alone:"]
         lines += [f"# {name}: {_why(guesses, name)}" for name in alone]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _moved(
+    file: CsvFile, chosen: Sequence[str], met: Sequence[str], outcome: str
+) -> str:
+    """What is said if the decisions predict contexts in the rows without gaps."""
+    decisions, contexts = (
+        {
+            name: kind
+            for name in names
+            if (kind := guess_variable(file.column(name), chosen=False).variable)
+        }
+        for names in (chosen, met)
+    )
+    if not decisions or not contexts:
+        return ""
+    rows = file.frame({**decisions, **contexts}).dropna()
+    space = Space(decisions, contexts, outcome=outcome)
+    X, C = (to_tensor(rows, kinds, file.path.name) for kinds in (decisions, contexts))
+    return moved_words(moved_contexts(X, C, space.search_space))
 
 
 def _read(words: Sequence[str] | None, file: CsvFile) -> dict[str, Variable | None]:

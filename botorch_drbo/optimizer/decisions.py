@@ -29,6 +29,7 @@ from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.randomness import derive_seed, isolated_rng
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
+from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without
 
@@ -167,10 +168,11 @@ def recommended(
         candidates=candidates,
         this_round=this_round,
     )
-    check = best.model_check
+    check, moved = best.model_check, moved_in(run)
     if check is not None:
-        check = replace(check, trials=tuple(run.ledger.standing.complete))
-    best = replace(best, level=level, model_check=check)
+        trials = tuple(run.ledger.standing.complete)
+        check = replace(check, trials=trials, moved=moved)
+    best = replace(best, level=level, model_check=check, moved=moved)
     if configuration.maximize:
         return best
     return replace(
@@ -203,8 +205,27 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
     space = configuration.space
     with isolated_rng(seed_of_recommendation(run), space.bounds.device):
         check = ModelCheck.of(model, surrogate, history, space, asked)
-    check = replace(check, trials=tuple(run.ledger.standing.complete))
+    trials = tuple(run.ledger.standing.complete)
+    check = replace(check, trials=trials, moved=moved_in(run))
     return check if configuration.maximize else check.mirrored()
+
+
+def moved_in(run: Run) -> tuple[MovedContext, ...]:
+    """The contexts that the decisions predict, by trials that knew nothing of them."""
+    met = [
+        (t.x, t.c)
+        for t in run.ledger.trials
+        if t.c is not None
+        and t.status != "withdrawn"
+        and t.chosen_context is None
+        and t.known_context is None
+        and not t.has_forecast
+        and t.x.isfinite().all()  # a host may know a failed one in part
+    ]
+    if not met:
+        return ()
+    X, C = (torch.stack(rows) for rows in zip(*met, strict=True))
+    return moved_contexts(X, C, run.configuration.space)
 
 
 def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:

@@ -14,6 +14,8 @@ from torch import Tensor
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.beyond_seen import outside
+from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.numbers import shown, widened
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
@@ -60,6 +62,7 @@ class ModelCheck:
         unseen_columns: The same of each context column alone.
         context_names: Names of these columns.
         row_name: What a number of ``trials`` is: ``"trial"``, or ``"line"`` of a file.
+        moved: The context columns that the decisions predict, which none should be.
     """
 
     trials: tuple[int, ...]
@@ -74,6 +77,7 @@ class ModelCheck:
     unseen_columns: tuple[float, ...]
     context_names: tuple[str, ...]
     row_name: str = "trial"
+    moved: tuple[MovedContext, ...] = ()
 
     @classmethod
     def of(
@@ -107,7 +111,7 @@ class ModelCheck:
         rest = 0.5 * (1.0 - _LEVEL)
         ends = [left_out.predicted.quantile(p) for p in (rest, 1.0 - rest)]
         lower, upper = (left_out.in_units(end) for end in ends)
-        outside = _outside(contexts.points, history.C, space)
+        beyond = outside(contexts.points, history.C, space)
         weights = contexts.weights
         return cls(
             trials=tuple(range(history.t)),
@@ -118,9 +122,9 @@ class ModelCheck:
             standardised=left_out.standardised,
             refitted=cross_validated(surrogate, joint_data(history, space)),
             near=near_rows(model),
-            unseen=weights[outside.any(-1)].sum().item(),
+            unseen=weights[beyond.any(-1)].sum().item(),
             unseen_columns=tuple(
-                (contexts.weights @ outside.to(contexts.weights)).tolist()
+                (contexts.weights @ beyond.to(contexts.weights)).tolist()
             ),
             context_names=tuple(f"c{j + 1}" for j in range(space.d_c)),
         )
@@ -256,6 +260,7 @@ class ModelCheck:
             "worst rows": [self._row(trial) for trial in self.worst],
             "noise": [self._noise()],
             "contexts asked for": [self._contexts()],
+            "contexts moved": [moved_words(self.moved)],
         }
         lines = []
         for name, texts in rows.items():
@@ -350,11 +355,3 @@ def known(num_outcomes: int | None, check: ModelCheck | None) -> str:
     if check is None:
         return f"{num_outcomes} outcomes; unchecked: `check` says why"
     return check.words()
-
-
-def _outside(contexts: Tensor, seen: Tensor, space: SearchSpace) -> Tensor:
-    """Whether each entry of ``n x d_c`` contexts is outside ``t x d_c`` seen ones."""
-    outside = (contexts < seen.amin(0)) | (contexts > seen.amax(0))
-    for j in space.context_categories:
-        outside[:, j] = ~torch.isin(contexts[:, j], seen[:, j])
-    return outside
