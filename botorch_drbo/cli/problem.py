@@ -174,7 +174,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         raise InputDataError(
             f"{missing} is missing, and there is no {beside(options.data)}. Let "
             f"`botorch-drbo init {options.data}` write one, or say which columns are "
-            "what: --decisions price=10:90 --contexts demand=0:100 --outcome profit."
+            "what: --decisions price=10:90 --contexts temp=-10:40 --outcome profit."
         )
     given = {
         "constraints": options.constraint,

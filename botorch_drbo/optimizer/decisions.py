@@ -29,6 +29,7 @@ from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.randomness import derive_seed, isolated_rng
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
+from botorch_drbo.recommendation.beyond_seen import beyond_seen
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without
@@ -172,7 +173,14 @@ def recommended(
     if check is not None:
         trials = tuple(run.ledger.standing.complete)
         check = replace(check, trials=trials, moved=moved)
-    best = replace(best, level=level, model_check=check, moved=moved)
+    worst = ContextSet(best.context_set.points, best.worst_case_weights.clamp_min(0.0))
+    best = replace(
+        best,
+        level=level,
+        model_check=check,
+        beyond=beyond_seen(worst, run.ledger.history.C, configuration.space),
+        moved=moved,
+    )
     if configuration.maximize:
         return best
     return replace(

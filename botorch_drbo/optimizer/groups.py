@@ -172,14 +172,14 @@ class Groups(Generic[Optimizer]):
             >>> df = pd.DataFrame(
             ...     {
             ...         "sku": ["A", "A", "B"],
-            ...         "price": [1.0, 2.0, 1.5],
+            ...         "stock": [1.0, 2.0, 1.5],
             ...         "demand": [5.0, 3.0, 4.0],
             ...         "profit": [1.0, 2.0, 1.0],
             ...     }
             ... )
             >>> groups = NamedOptimizer.from_dataframe(
             ...     df,
-            ...     decisions={"price": (1, 3)},
+            ...     decisions={"stock": (1, 3)},
             ...     contexts={"demand": (0, 9)},
             ...     outcome="profit",
             ...     group="sku",

@@ -836,16 +836,16 @@ class NamedOptimizer:
             >>> from botorch_drbo import NamedOptimizer
             >>> import pandas as pd
             >>> df = pd.DataFrame(
-            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
+            ...     {"stock": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
             ... )
             >>> opt = NamedOptimizer.from_dataframe(
             ...     df,
-            ...     decisions={"price": (10, 90)},
+            ...     decisions={"stock": (10, 90)},
             ...     contexts={"demand": (0, 100)},
             ...     outcome="profit",
             ... )
             >>> opt.ask().columns.tolist()
-            ['price']
+            ['stock']
         """
         if group is not None:
             if journal is not None:

@@ -30,7 +30,6 @@ from botorch_drbo.recommendation.best_decision import (
     best_worst_case,
     incumbents,
 )
-from botorch_drbo.recommendation.beyond_seen import beyond_seen
 from botorch_drbo.recommendation.chance_constraint import (
     ChanceConstraint,
     warn_of_the_surest,
@@ -378,7 +377,6 @@ class ModelBasedRecipe(Recipe):
             held=None if history.constraints is None else history.constraints.held(),
             promise=Promise.of(joint, x, reference, of_worst, check and check.widening),
             model_check=check,
-            beyond=beyond_seen(of_worst, history.C, space),
         )
 
     def _best(

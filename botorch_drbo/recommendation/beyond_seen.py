@@ -36,11 +36,11 @@ def beyond_seen(contexts: ContextSet, seen: Tensor, space: SearchSpace) -> str:
     share = weights[beyond.any(-1)].sum().item()
     if share < _LEAST_SHARE:
         return ""
-    parts = []
+    parts: list[tuple[str, float]] = []
     for j, name in enumerate(space.context_columns):
         if j in space.context_categories:
             part = weights[beyond[:, j]].sum().item()
-            parts += [f"{name} never seen ({_percent(part)})"] if part else []
+            parts += [(f"a {name} never seen", part)] if part else []
             continue
         column, ends = points[:, j], (seen[:, j].amin(), seen[:, j].amax())
         if j in space.context_logarithms:
@@ -52,8 +52,12 @@ def beyond_seen(contexts: ContextSet, seen: Tensor, space: SearchSpace) -> str:
             further = (gaps > 0.0) & beyond[:, j]
             if part := weights[further].sum().item():
                 far, edge = shown(gaps[further].max().item()), shown(end.item())
-                parts.append(f"{name} up to {far} {word}, {edge} ({_percent(part)})")
-    return f"{_percent(share)} of its weight: {'; '.join(parts)}"
+                parts.append((f"{name} up to {far} {word}, {edge}", part))
+    words = [
+        text if len(parts) == 1 else f"{text} ({_percent(part)})"
+        for text, part in parts
+    ]
+    return f"{_percent(share)} of its weight: {'; '.join(words)}"
 
 
 def _percent(share: float) -> str:

@@ -81,10 +81,10 @@ def write_report(
         >>> from pathlib import Path
         >>> from botorch_drbo import NamedOptimizer, Space
         >>> from botorch_drbo.report import write_report
-        >>> space = Space({"price": (0, 1)}, {"demand": (0, 1)}, outcome="profit")
+        >>> space = Space({"stock": (0, 1)}, {"demand": (0, 1)}, outcome="profit")
         >>> few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
         >>> opt = NamedOptimizer("erbo", space, **few)
-        >>> opt.tell({"price": [0.1, 0.9]}, {"demand": [0.2, 0.5]}, [1.0, 2.0])
+        >>> opt.tell({"stock": [0.1, 0.9]}, {"demand": [0.2, 0.5]}, [1.0, 2.0])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "report.html"
         ...     write_report(opt, path, q=1)

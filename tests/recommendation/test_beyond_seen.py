@@ -31,7 +31,7 @@ def test_each_column_is_said_with_its_end_its_reach_and_its_share() -> None:
     assert found == (
         "50% of its weight: temp up to 3 below the lowest, 5 (12%); "
         "temp up to 6 above the highest, 20 (30%); "
-        "dose up to 30 above the highest, 10 (10%); sky never seen (8%)"
+        "dose up to 30 above the highest, 10 (10%); a sky never seen (8%)"
     )
 
 
@@ -51,19 +51,21 @@ def test_a_recommendation_says_it_in_units_and_its_check_need_not() -> None:
     )
     x = torch.linspace(0.0, 1.0, 12).tolist()
     temp = [18.0 + (7 * i) % 12 / 3 for i in range(12)]
-    opt.tell(
-        {"x": x}, {"temp": temp}, [a + 0.3 * t for a, t in zip(x, temp, strict=True)]
-    )
+    outcomes = [a + 0.3 * t for a, t in zip(x, temp, strict=True)]
+    opt.tell({"x": x}, {"temp": temp}, outcomes)
     best = opt.recommend()
     highest, lowest = max(temp), min(temp)
-    worst, weights = best.contexts["temp"], best.contexts["worst_case_weight"]
+    worst, weights = (
+        torch.tensor(best.contexts[name].tolist())
+        for name in ("temp", "worst_case_weight")
+    )
     out = (worst < lowest) | (worst > highest)
-    share = weights[out].sum()
+    share = weights[out].sum().item()
     assert share > 0.05
     line = next(t for t in str(best).splitlines() if t.startswith("beyond those seen"))
-    reach = f"{lowest - worst[out & (weights > 0)].min():.4g}"
+    reach = f"{lowest - worst[out & (weights > 0)].min().item():.4g}"
     assert line[20:] == (
         f"{100 * share:.0f}% of its weight: temp up to {reach} below the lowest, "
-        f"{lowest:.4g} ({100 * share:.0f}%)"
+        f"{lowest:.4g}"
     )
     assert "all inside those seen" in str(opt.check())

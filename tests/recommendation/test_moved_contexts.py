@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import torch
 from torch import Tensor
+from typer.testing import CliRunner
 
 from botorch_drbo import Category, ContextSet, NamedOptimizer, RobustOptimizer, Space
+from botorch_drbo.cli.commands import app
 from botorch_drbo.optimizer.decisions import moved_in
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recommendation.moved_contexts import moved_contexts
+from botorch_drbo.report import write_report
 from tests.models import UNIT
 
 QUICK: dict[str, Any] = {"num_restarts": 1, "raw_samples": 16, "surrogate": "rbf"}
@@ -24,12 +29,12 @@ Draw = Callable[[int, torch.Generator], tuple[Tensor, Tensor]]
 
 def space_of(levels: list[int], met: list[int]) -> SearchSpace:
     """Columns with so many levels; numbers of the unit interval where zero."""
-    boxes = [
+    box, context_box = (
         torch.tensor([[0.0] * len(ks), [float(max(k - 1, 1)) for k in ks]]).double()
         for ks in (levels, met)
-    ]
-    kinds = [{j: k for j, k in enumerate(ks) if k} for ks in (levels, met)]
-    return SearchSpace(*boxes, categories=kinds[0], context_categories=kinds[1])
+    )
+    kinds, met_kinds = ({j: k for j, k in enumerate(ks) if k} for ks in (levels, met))
+    return SearchSpace(box, context_box, categories=kinds, context_categories=met_kinds)
 
 
 def columns(levels: list[int], num: int, generator: torch.Generator) -> Tensor:
@@ -226,3 +231,33 @@ def test_categories_and_units_are_those_of_the_space() -> None:
     C = 100.0 + 200.0 * X + 20.0 * columns([0], 24, g)
     (found,) = moved_contexts(X, C, space.search_space)
     assert found.column == "visits" and found.share > 0.95
+
+
+def test_the_report_and_the_commands_say_it_too(tmp_path: Path) -> None:
+    opt = shop()
+    (tmp_path / "shop.csv").write_text(opt.history.to_csv(index=False))
+    size = f"{100 * opt.recommend().moved[0].share:.0f}"
+
+    def said(*words: str) -> str:
+        done = CliRunner().invoke(app, [*words])
+        assert done.exit_code == 0, done.output
+        return " ".join(done.stdout.replace("\n# ", " ").split())
+
+    data = str(tmp_path / "shop.csv")
+    sentence = f"decisions predict {size}% of demand in rows left out"
+    assert sentence in said("init", data, "--contexts", "demand")
+    quick = ("--algorithm", "erbo", "--surrogate", "rbf")
+    for command in ("check", "recommend"):
+        found = json.loads(said(command, data, *quick, "--json"))
+        assert found["contexts_moved"]["demand"] > 0.9
+    write_report(opt, tmp_path / "page.html", q=1)
+    page = " ".join((tmp_path / "page.html").read_text().split())
+    assert f"The {sentence}" in page
+
+
+def test_init_says_nothing_of_a_file_of_empty_cells(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("price,demand,profit\n1,,2\n2,3,\n,5,\n4,6,\n")
+    done = CliRunner().invoke(app, ["init", str(path), "--contexts", "demand"])
+    assert done.exit_code == 0, done.output
+    assert "predict" not in done.stdout
