@@ -62,7 +62,7 @@ def settled(num: int, g: torch.Generator) -> tuple[Tensor, Tensor]:
     """Contexts with a trend, and decisions that settle."""
     X = columns([0, 0], num, g)
     X[num // 3 :] = 0.7 + 0.05 * X[num // 3 :]
-    trend = torch.linspace(0.0, 3.0, num, dtype=torch.double).unsqueeze(-1)
+    trend = torch.linspace(0.0, 8.0, num, dtype=torch.double).unsqueeze(-1)
     return X, trend + torch.randn(num, 1, generator=g, dtype=torch.double)
 
 
@@ -135,6 +135,34 @@ def test_classes_that_follow_classes_are_found_and_the_others_are_not() -> None:
         missed += ((wanted[i] - wanted[same].mean(0)) ** 2).sum()
         spread += ((wanted[i] - wanted[others].mean(0)) ** 2).sum()
     assert found.share == pytest.approx(1.0 - missed / spread, abs=0.1)
+
+
+def test_the_share_is_that_of_fits_without_each_row() -> None:
+    X, C = priced(16, torch.Generator().manual_seed(2))
+    (found,) = moved_contexts(X, C, space_of([0, 0], [0]))
+
+    def unit(v: Tensor) -> Tensor:
+        return (v - v.mean(0)) / v.std(0, correction=0)
+
+    chosen = torch.cat([unit(X), unit(unit(X).square())], dim=-1)[1:]
+    met, before = unit(C)[1:], unit(C)[:-1]
+    time = torch.arange(15).double().unsqueeze(-1)
+    known = torch.cat([torch.ones_like(time), time, before], dim=-1)
+
+    def missed(penalty: float | None) -> float:
+        """Squared errors of ridge regressions that were not told the row."""
+        inputs = known if penalty is None else torch.cat([known, chosen], dim=-1)
+        sizes = torch.zeros(inputs.shape[-1]).double()
+        sizes[3:] = penalty or 0.0
+        total = 0.0
+        for row in range(15):
+            Z, c = (v[torch.arange(15) != row] for v in (inputs, met))
+            solved = torch.linalg.solve(Z.mT @ Z + sizes.diag(), Z.mT @ c)
+            total += (met[row] - inputs[row] @ solved).square().item()
+        return total
+
+    share = 1.0 - min(missed(1.0), missed(10.0)) / missed(None)
+    assert found.share == pytest.approx(share, abs=1e-9)
 
 
 def test_columns_that_never_change_and_few_rows_say_nothing() -> None:
