@@ -129,7 +129,12 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
     for row in rows:
         words = {name: str(row[name]) for name in space.decisions}
         row.update(as_values(words, space.decisions))
-    return {"level": found.level, "rows": list(rows), "advice": found.advice}
+    return {
+        "level": found.level,
+        "radii": dict(zip(found.methods, found.radii, strict=True)),
+        "rows": list(rows),
+        "advice": found.advice,
+    }
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Json]]:

@@ -29,7 +29,6 @@ from botorch_drbo.cli.options import (
     Options,
     Outcome,
     Overwrite,
-    Radius,
     Workers,
 )
 
@@ -69,7 +68,6 @@ def init(
 def suggest(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions.")] = 1,
     dry_run: Annotated[
@@ -92,7 +90,6 @@ def suggest(
 def recommend(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     level: Level = None,
 ) -> None:
@@ -120,7 +117,6 @@ def compare(
         ),
     ] = None,
     forecast: Forecast = None,
-    radius: Radius = None,
     clip: Annotated[
         float,
         typer.Option("--clip", help="What share a shift may move out of the bounds."),
@@ -151,7 +147,6 @@ def predict(
 def profile(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     target: Annotated[
         float | None,
@@ -168,7 +163,6 @@ def profile(
 def plot(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The picture; by default beside DATA.")
@@ -182,7 +176,6 @@ def plot(
 def report(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions to try next.")] = 3,
     level: Level = None,
     out: Annotated[

@@ -119,17 +119,13 @@ class Problem:
             )
 
     def this_round(
-        self,
-        forecast: Path | None,
-        radius: Sequence[str] | None,
-        known: Sequence[str] | None,
+        self, forecast: Path | None, known: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
         contexts = dict(self.space.contexts)
         pairs = [parse_known(text, contexts) for text in known or ()]
         return {
             "context_set": None if forecast is None else self._forecast(forecast),
-            "radius": parse_radius(radius) if radius else None,
             "context": dict(pairs) or None,
         }
 
@@ -184,6 +180,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "surrogate": options.surrogate,
         "feasibility": options.feasibility,
         "half_life": options.half_life,
+        "radius": parse_radius(options.radius) if options.radius else None,
         "status": options.status,
     }
     told = {name: value for name, value in given.items() if value is not None}

@@ -550,7 +550,7 @@ class NamedOptimizer:
                 ``ContextSet`` or a DataFrame whose rows are equally likely. A single
                 shift needs no name: ``{"demand": -30}``.
             radii: Adds the worst distribution within each radius, such as
-                ``{"demand": 30}``.
+                ``{"demand": 30}``. The methods decide with their own radius.
             clip: The share of the weight that a shift may move beyond the bounds.
             level: The level of the intervals, a probability.
             context_set: The distribution without a shift.

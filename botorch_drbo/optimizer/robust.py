@@ -856,6 +856,7 @@ class RobustOptimizer:
                 ``ContextSet``. A single shift needs no name: ``{"c1": -0.3}``.
             radii: As for ``ask``, for Wasserstein balls: adds the distribution in the
                 ball that is worst for the decision, according to the model's mean.
+                The methods decide with their own radius, which the result states.
             clip: The share of the weight that a shift may move beyond the bounds, where
                 it is set to the bounds; a larger share raises an error.
             level: The level of the intervals, a probability.
