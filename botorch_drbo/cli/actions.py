@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo._validation import check_new_file
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.answers import (
     in_digits_of,
@@ -25,7 +26,7 @@ from botorch_drbo.cli.digits import as_values, in_digits
 from botorch_drbo.cli.groups import check_workers, suggested_by_group
 from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import NAME, Options
-from botorch_drbo.cli.picture import draw
+from botorch_drbo.cli.picture import check_format, draw
 from botorch_drbo.cli.problem import Problem
 from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.optimizer.comparison import METHODS
@@ -279,8 +280,9 @@ def plot(
 ) -> None:
     """Draw the outcomes so far."""
     path = out or options.data.with_suffix(".png")
-    problem = _problem(options)
     _check_free(path, overwrite)
+    check_format(path)
+    problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
     best = opt.recommend(**problem.this_round(forecast, known))
@@ -302,8 +304,8 @@ def report(
 ) -> None:
     """Write the HTML page."""
     path = options.data.with_suffix(".html") if out is None else out
-    problem = _problem(options)
     _check_free(path, overwrite)
+    problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
     write_report(
@@ -332,11 +334,12 @@ def _problem(options: Options) -> Problem:
 
 
 def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to write over a file.
+    """Refuse to write over a file, or where none can be.
 
     Raises:
-        InputDataError: There is one, and ``--overwrite`` was not given.
+        InputDataError: There is one, and ``--overwrite`` was not given; or no folder.
     """
+    check_new_file(path, "--out")
     if path.exists() and not overwrite:
         raise InputDataError(
             f"{path} already exists. Use --overwrite to replace it, or --out to choose "

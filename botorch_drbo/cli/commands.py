@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+import botorch_drbo
 from botorch_drbo.cli.command import command
 from botorch_drbo.cli.options import (
     NAME,
@@ -40,6 +41,27 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"botorch-drbo {botorch_drbo.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Show the version.",
+        ),
+    ] = False,
+) -> None:
+    """The options of no command."""
 
 
 @command(app)

@@ -22,7 +22,7 @@ from botorch_drbo.cli.guess import (
     is_known,
 )
 from botorch_drbo.cli.options import STATUS
-from botorch_drbo.cli.problem_file import Toml, as_key, as_toml
+from botorch_drbo.cli.problem_file import Toml, as_comment, as_key, as_toml
 from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
 from botorch_drbo.space import (
     Category,
@@ -98,7 +98,8 @@ def written(
     tables = {"decisions": chosen, "contexts": met}
     low_is_good = guess_minimize(outcome) if minimize is None else minimize
     lines = [
-        f"# The columns of {file.path.name}, as `botorch-drbo init` guessed them.",
+        as_comment(f"The columns of {file.path.name}, as `botorch-drbo init` guessed")
+        + " them.",
         "# Correct the guesses, above all the bounds: decisions and worst cases stay",
         "# inside them.",
         f"outcome = {as_toml(outcome)}{'' if said_outcome else '  # guessed'}",
@@ -131,9 +132,10 @@ def written(
                 guess = guess_variable(file.column(name), chosen=table == "decisions")
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
-            lines.append(f"{as_key(name)} = {as_toml(_toml(variable))}  # {why}")
+            value = as_toml(_toml(variable))
+            lines.append(f"{as_key(name)} = {value}  {as_comment(why)}")
     if words := _moved(file, chosen, met, outcome):
-        lines += textwrap.wrap(words, 78, initial_indent="# ", subsequent_indent="# ")
+        lines += map(as_comment, textwrap.wrap(words, 76))
     alone = [
         name
         for name in file.header
@@ -141,7 +143,7 @@ def written(
     ]
     if alone:
         lines += ["", "# Left alone:"]
-        lines += [f"# {name}: {_why(guesses, name)}" for name in alone]
+        lines += [as_comment(f"{name}: {_why(guesses, name)}") for name in alone]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -23,7 +23,7 @@ from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.evaluation import Names
 from botorch_drbo.optimizer.evaluations import Evaluations
-from botorch_drbo.optimizer.groups import Groups
+from botorch_drbo.optimizer.groups import Groups, check_group
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
@@ -395,8 +395,9 @@ class NamedOptimizer:
         Raises:
             InputDataError: A wrong argument; a function that cannot be sent to a
                 process; an executor that is closed or broken; no worker that ever
-                answers; pending decisions with a chosen context in a run without, or
-                the other way around; or as ``ask``. No outcome is lost.
+                answers; ten failures in a row; pending decisions with a chosen context
+                in a run without, or the other way around; or as ``ask``. No outcome is
+                lost.
             UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
 
         Example:
@@ -868,6 +869,8 @@ class NamedOptimizer:
                 perturbation=perturbation,
                 **options,
             )
+            measured = (outcome, status, *(outcome_constraints or ()))
+            check_group(group, (*decisions, *contexts, *measured), "`group`")
             groups = Groups[NamedOptimizer](df, group, make)
             make(df[:0])  # what is wrong with all of them is said at once
             return groups

@@ -565,8 +565,10 @@ class RobustOptimizer:
         **What may go wrong.** If ``evaluate`` raises an error, or returns something
         that cannot be told (a wrong shape, NaN), the trial is told as failed, with a
         warning; ``trials[k].error`` has the traceback. If its worker dies, the decision
-        is submitted again, up to ``retries`` times, and then told as failed. An
-        error of the executor itself ends the call.
+        is submitted again, up to ``retries`` times, and then told as failed. After ten
+        failures in a row the call ends: the error is then in ``evaluate``. An error of
+        the executor itself ends the call; it names the trials that were under way. One
+        that has ended three calls is withdrawn; where no executor is given, at once.
 
         **Interrupted.** Ctrl-C ends the call with ``KeyboardInterrupt``: outcomes that
         have come back are told, the other decisions stay pending. With a journal the
@@ -595,8 +597,9 @@ class RobustOptimizer:
         Raises:
             InputDataError: A wrong argument; a function that cannot be sent to a
                 process; an executor that is closed or broken; no worker that ever
-                answers; pending decisions with a chosen context in a run without, or
-                the other way around; or as ``ask``. No outcome is lost.
+                answers; ten failures in a row; pending decisions with a chosen context
+                in a run without, or the other way around; or as ``ask``. No outcome is
+                lost.
             UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
 
         Example:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from botorch_drbo._validation import check_new_file
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius
@@ -73,7 +74,7 @@ def write_report(
 
     Raises:
         InputDataError: There is no outcome yet, the optimizer has no named variables,
-            or an argument is wrong.
+            or an argument is wrong; ``path`` is looked at first.
         OSError: The file cannot be written.
 
     Example:
@@ -91,6 +92,8 @@ def write_report(
         ...     print(path.read_text(encoding="utf-8").splitlines()[0])
         <!DOCTYPE html>
     """
+    file = Path(path)
+    check_new_file(file, "path")
     found = Findings.of(
         optimizer,
         context_set=context_set,
@@ -102,7 +105,7 @@ def write_report(
         rounded=rounded,
         lines=lines,
     )
-    Path(path).write_text(page(found), encoding="utf-8")
+    file.write_text(page(found), encoding="utf-8")
 
 
 def page(found: Findings) -> Markup:

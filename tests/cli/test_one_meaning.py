@@ -143,3 +143,46 @@ def test_compare_decides_as_recommend_does(tmp_path: Path) -> None:
         "erbo": "",
         "wdrbo_exact": "0.4 of t (Wasserstein)",
     }
+
+
+@pytest.mark.parametrize(
+    ("context", "radius", "words"),
+    [
+        ("temp", "temp=2", "A radius of 2 of temp is cut by the bounds of `temp`, 16"),
+        ("temp", "temp=2", "it would move 25% of cases beyond them"),
+        ("temp=16:23", "temp=2", "it would move 25% of cases beyond them"),
+        ("temp=1:50", "temp=2", ""),
+        ("temp=1:50:log", "temp=1.2", ""),
+        ("temp=10:25:log", "temp=2", "a factor 2 of temp is cut by the bounds of"),
+        ("temp", "temp=0", ""),
+        ("temp", "sd", ""),
+    ],
+)
+def test_a_radius_that_is_cut_by_bounds_says_so(
+    asked: Callable[..., str],
+    tmp_path: Path,
+    context: str,
+    radius: str,
+    words: str,
+) -> None:
+    asked("check", [], [])
+    given = [str(tmp_path / "data.csv"), "--decisions", "price=10:90", "--contexts"]
+    given += [context, "--outcome", "profit", "--radius", radius]
+    done = CliRunner().invoke(app, ["recommend", *given])
+    shown = " ".join(done.stderr.split())
+    assert words in shown if words else "is cut" not in shown
+    assert isinstance(done.exception, Seen), done.output
+
+
+@pytest.mark.parametrize("command", ["plot", "report"])
+@pytest.mark.parametrize("place", ["missing/a.png", "folder", "folder.html"])
+def test_a_path_is_looked_at_first(
+    asked: Callable[..., str], tmp_path: Path, command: str, place: str
+) -> None:
+    asked("check", [], [])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.html").mkdir()
+    words = [str(tmp_path / "data.csv"), "--out", str(tmp_path / place), "--overwrite"]
+    done = CliRunner().invoke(app, [command, *words])
+    assert done.exit_code == 2 and not isinstance(done.exception, Seen)
+    assert "Give another path" in " ".join(done.stderr.split())

@@ -151,7 +151,7 @@ def test_methods_with_the_same_adversary_share_the_run_s_radius() -> None:
 
 def test_it_says_with_which_radius_each_method_decided() -> None:
     own = make_recipe("wdrbo_exact", radius={"temp": 6})
-    found = optimizer().compare(["erbo", own, "stable_opt"], radii=[{"temp": 3}])
+    found = optimizer().compare(["erbo", own, "ucb_ro"], radii=[{"temp": 3}])
     assert found.radii == ("", "6 of temp (Wasserstein)", "")
     assert found.worlds[1] == "worst within 3 of temp"
     shown = str(found).splitlines()
