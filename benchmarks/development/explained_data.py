@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -70,7 +71,7 @@ def _of_table(name: str, num_rows: int, generator: torch.Generator) -> DataSet:
     path = find_data_file(file, None, source="A full factorial table of yields.")
     rows = pd.read_csv(path)
     codes = [pd.factorize(rows[column], sort=True)[0] for column in rows.columns[:-1]]
-    Z = torch.tensor(codes).double().mT
+    Z = torch.from_numpy(np.stack(codes, -1)).double()
     Y = torch.tensor(rows.iloc[:, -1].to_numpy()).double()
     order = torch.randperm(len(Z), generator=generator)
     X, C = Z[order].tensor_split([Z.shape[-1] - NUM_CONTEXTS[name]], dim=-1)

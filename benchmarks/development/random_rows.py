@@ -110,9 +110,9 @@ def intervals(case: str, surrogate: str, seed: int, told: int) -> list[Interval]
     with one_thread():
         judge = recipe.judging_surrogate()
         model = fit_outcomes(history, space, judge, uses_contexts=True)
-        residuals = cross_validated(judge, joint_data(history, space))
-        assert residuals is not None
-        widening = overconfidence(residuals)
+        held_out = cross_validated(judge, joint_data(history, space))
+        assert held_out is not None
+        widening = overconfidence(held_out.standardised)
         state = recipe.state_of(model, history, space, seed)
         problem = recipe.worst_case_problem(state)
         reference = problem.contexts

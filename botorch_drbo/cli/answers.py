@@ -100,6 +100,7 @@ def of_check(check: ModelCheck) -> dict[str, Json]:
     return {
         "num_outcomes": len(check.outcomes),
         "explained": check.explained,
+        "explained_interval": list(check.explained_interval),
         "num_outside": check.num_outside,
         "coverage": check.coverage,
         "widening": check.widening,

@@ -798,8 +798,8 @@ class RobustOptimizer:
     def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
         r"""Check how far the model can be trusted; print the result.
 
-        Every outcome is predicted from all others (leave-one-out cross-validation), in
-        closed form; nothing is recorded.
+        Every outcome is predicted by a model that was fitted without its fold of five,
+        or from all others in closed form: see ``ModelCheck``. Nothing is recorded.
 
         Args:
             context_set: The contexts for which the model will be used; None for the

@@ -89,7 +89,7 @@ class NamedRecommendation:
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The 90% interval of the worst-case value."""
+        """The same of the worst-case value."""
         return self.promise and self.promise.worst_case.interval(self.level)
 
     @property

@@ -43,6 +43,23 @@ def test_an_interaction_counts_for_both_columns() -> None:
     assert found.mean[2] == 0.0
 
 
+def test_contexts_do_not_follow_the_order_of_the_decisions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sampler may walk from one end of the decisions to the other."""
+
+    def walk(space: SearchSpace, num: int, seed: int) -> torch.Tensor:
+        return torch.linspace(0.0, 1.0, num, dtype=torch.double).unsqueeze(-1)
+
+    monkeypatch.setattr("botorch_drbo.recommendation.importance.sample", walk)
+    product = GenericDeterministicModel(lambda Z: Z[..., :1] * Z[..., 1:2])
+    found = importance(product, SearchSpace(UNIT, UNIT), CONTEXTS)
+    # E[x^2] E[(c - c')^2] = 1/3 * 3/8 * 1/4, whatever the order.
+    assert found.mean[1].item() == pytest.approx(math.sqrt(1 / 32), rel=0.08)
+    # E[c^2] E[(x - x')^2] = (0.04 / 4 + 0.49 * 3 / 4) * 1/6
+    assert found.mean[0].item() == pytest.approx(math.sqrt(0.3775 / 6), rel=0.08)
+
+
 def test_each_model_of_an_ensemble_has_its_word() -> None:
     models = [known(1.0, 1.0, 0.0), known(3.0, 0.0, 0.0)]
     space = SearchSpace(BOX, UNIT)
