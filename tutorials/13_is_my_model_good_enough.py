@@ -122,7 +122,7 @@ young = farm(fields[:8])
 print(young.check())
 
 # %% [markdown]
-# *Leave one out* predicts each field from all others. Whatever it says here, eight rows
+# *Five folds*: each fifth is predicted by a fit to the others. Whatever it says here, eight rows
 # are few, and the first line says so: with fewer than ten outcomes the model **knows
 # nearly nothing**, however well these few rows fit. A recommendation can be had all the
 # same. How does it compare with the truth?

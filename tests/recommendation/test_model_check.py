@@ -375,8 +375,8 @@ def test_the_uncertainty_of_the_share_is_that_of_other_rows(folds: int) -> None:
 
 def test_a_share_is_at_most_all_and_less_than_nothing_is_none() -> None:
     outcomes = torch.tensor([0.0, 1.0, 2.0, 10.0] * 5).double()
-    perfect = made(1e-3 * torch.ones(20).double(), outcomes, 5)
-    assert perfect.explained_interval[1] <= 1.0
+    perfect = made(torch.tensor([0.1] * 19 + [1.0]).double(), outcomes, 5)
+    assert perfect.explained < 1.0 and perfect.explained_interval[1] == 1.0
     assert "explains over 99% of what it has" in perfect.words()
     wrong = made(9.0 * torch.ones(20).double(), outcomes, 5)
     assert wrong.explained < 0.0 and wrong.explained_interval[0] < wrong.explained
@@ -414,7 +414,7 @@ def test_a_category_between_those_seen_is_unseen() -> None:
     stock = [float(k % 5) for k in range(12)]
     opt.tell({"stock": stock}, {"demand": demand, "weather": weather}, stock)
     for level, expected in (("sun", 0.0), ("rain", 1.0), ("snow", 0.0)):
-        asked = space.context_set({"demand": [1.0], "weather": [level]}, [1.0])
+        asked = space.context_set({"demand": [2.0], "weather": [level]}, [1.0])
         check = opt.check(context_set=asked)
         assert check.unseen == expected
         assert check.unseen_columns == (0.0, expected)

@@ -95,6 +95,19 @@ def test_it_takes_the_data_as_a_perturbation_model_does() -> None:
     assert torch.allclose(found.standardised, own.standardised)
 
 
+def test_float32_is_worked_out_in_float64_and_the_model_stays_as_it_is() -> None:
+    Z, Y = data()
+    Y = (Y - Y.mean()) / Y.std()
+    precise = leave_one_out(
+        known_model(Z.float().double(), Y.float().double(), noise=1e-4)
+    )
+    model = known_model(Z, Y, noise=1e-4).float().train()
+    found = leave_one_out(model)
+    assert found.standardised.dtype == torch.double and model.training
+    assert model.train_targets.dtype == torch.float
+    assert torch.allclose(found.standardised, precise.standardised, rtol=1e-4)
+
+
 def test_an_ensemble_mixes_its_members() -> None:
     Z, Y = data()
     model = ensemble(Z, Y)
