@@ -122,10 +122,10 @@ young = farm(fields[:8])
 print(young.check())
 
 # %% [markdown]
-# *Five folds*: each fifth is predicted by a fit to the others. Whatever it says here, eight rows
-# are few, and the first line says so: with fewer than ten outcomes the model **knows
-# nearly nothing**, however well these few rows fit. A recommendation can be had all the
-# same. How does it compare with the truth?
+# *Five folds*: the fields of each fold are predicted by a fit to the others. Whatever
+# it says here, eight rows are few, and the first line says so: with fewer than ten
+# outcomes the model **knows nearly nothing**, however well these few rows fit. A
+# recommendation can be had all the same. How does it compare with the truth?
 
 # %%
 first = young.recommend()

@@ -70,6 +70,8 @@ def explained_report(table: Any, seeds: Iterable[int]) -> str:
     parts |= {"at most 30 rows": table["rows"] <= 30, "more": table["rows"] > 30}
     summary = []
     for part, rows in parts.items():
+        if not rows.any():
+            continue
         for what in ("said", "closed form"):
             gap = table.loc[rows, what] - table.loc[rows, "true"]
             summary.append(
