@@ -9,7 +9,8 @@ from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.equalities import EXACT
+from botorch_drbo.problem.feasible import feasible, settled
 from botorch_drbo.problem.feasible import sample as feasible_sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
@@ -69,8 +70,8 @@ def best_apart(
     else:
         if len(failed):
             nearby = torch.cat([nearby, *_neighbours(best, space)])
-        nearby = space.snap(nearby)
-        nearby = nearby[feasible(space, nearby)]
+        nearby = settled(space, space.snap(nearby))
+        nearby = nearby[feasible(space, nearby, EXACT)]
         global_sample = feasible_sample(space, num_samples, seed)
     sample = torch.cat([nearby, global_sample])
     with torch.no_grad():
