@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -94,6 +96,7 @@ def next_decisions(
             this_round=this_round,
         )
         x = torch.cat([x, proposed])
+    _warn_of_repetition(x[: num_design if algorithm.may_repeat else q])
     if not choose_context:
         return x, None
     contexts = design.chosen_contexts(num_asked, num_design)
@@ -103,6 +106,19 @@ def next_decisions(
         )
         contexts = torch.cat([contexts, chosen])
     return x, contexts
+
+
+def _warn_of_repetition(x: Tensor) -> None:
+    """Say where decisions, ``n x d_x``, are fewer than was asked for."""
+    different = len((x + 0.0).unique(dim=0))
+    if different < len(x):
+        warnings.warn(
+            f"Of the {len(x)} decisions asked for only {different} differ: no others "
+            "were found that the variables and their constraints allow. Ask for fewer, "
+            "or widen bounds and constraints.",
+            BotorchWarning,
+            stacklevel=4,
+        )
 
 
 def which_may_meet(

@@ -15,6 +15,7 @@ Array = npt.NDArray[np.float64]
 
 EXACT = 1e-10  # of its terms: by how much a sum that is to be right may be missed
 _FLAT = 1e-8  # of the box: what has no more room is a point
+_ROUNDING = 1e-9  # of a side: what is nearer to a bound is there
 _ZERO = 1e-12  # of a row: a coefficient that elimination left
 
 
@@ -89,7 +90,7 @@ class Equalities:
                 break
             A = np.vstack([A, np.eye(bounds.shape[-1])[points]])
             b = np.append(b, [ends[j][0] for j in points])
-        left = bounds.new_tensor([ends[j] for j in free]).mT.reshape(2, -1)
+        left = bounds.new_tensor([ends[j] for j in free]).reshape(-1, 2).mT
         seen = left.clone()
         for i in (i for i, j in enumerate(free) if j in logarithms):
             seen[:, i] = left[:, i].log()
@@ -122,7 +123,7 @@ class Equalities:
         return torch.stack([columns[j] for j in sorted(columns)], -1)
 
     def missed(self, X: Tensor) -> Tensor:
-        """By how much decisions ``n x d_x`` miss a sum at worst, of its terms, ``n``."""
+        """The most by which decisions ``n x d_x`` miss a sum, of its terms, ``n``."""
         terms = in_units(X, self.logarithms).unsqueeze(-2) * self.weights.to(X)
         sums = self.sums.to(X)
         size = sums.abs() + terms.abs().sum(-1)  # n x m
@@ -130,35 +131,42 @@ class Equalities:
         return gaps.amax(-1)
 
     def settled(self, X: Tensor, bounds: Tensor, held: Sequence[int]) -> Tensor:
-        """The nearest decisions of which the sums are right, if there are, ``n x d_x``.
+        """Decisions near by of which the sums are right, if there are any, ``n x d_x``.
 
-        Distances are in sides of the box. What reaches a bound on the way stays there.
+        What is at a bound up to rounding is put there, and moves only where the others
+        are not enough. Distances are in sides of the box.
 
         Args:
             X: Decisions, ``n x d_x``.
             bounds: Theirs, ``2 x d_x``.
             held: Columns that do not move.
         """
+        loose = torch.ones_like(X, dtype=torch.bool)
+        loose[:, list(held)] = False
+        (lower, upper), slack = bounds, _ROUNDING * (bounds[1] - bounds[0])
+        low, high = loose & (X - lower <= slack), loose & (upper - X <= slack)
+        X = torch.where(low, lower, torch.where(high, upper, X))
+        X = self._moved(X, bounds, loose & ~low & ~high)
+        return self._moved(X, bounds, loose)
+
+    def _moved(self, X: Tensor, bounds: Tensor, moves: Tensor) -> Tensor:
+        """The same by moves in ``n x d_x`` columns, each until it meets a bound."""
         box = in_units(bounds, self.logarithms)
         A, side = self.weights.to(X), box[1] - box[0]
-        moves = torch.ones_like(X)
-        moves[:, list(held)] = 0.0
-        X = torch.where(moves == 1.0, X.clamp(*bounds), X)
         for _ in range(X.shape[-1]):
             wrong = self.missed(X) > torch.finfo(X.dtype).eps
             if not wrong.any():
                 break
             units = in_units(X, self.logarithms)
-            scaled = A * (side * moves).unsqueeze(-2)  # n x m x d_x
             gap = (self.sums.to(X) - units @ A.mT).unsqueeze(-1)  # n x m x 1
-            steps = side * moves * (torch.linalg.pinv(scaled) @ gap).squeeze(-1)
-            ends = units + steps
+            scale = side * moves  # n x d_x
+            inverse = torch.linalg.pinv(A * scale.unsqueeze(-2))  # n x d_x x m
+            ends = units + scale * (inverse @ gap).squeeze(-1)
             at = ends.clamp(*box)
-            moves = torch.where(at == ends, moves, 0.0)
             for j in self.logarithms:
                 at[:, j] = at[:, j].log()
-            changes = wrong.unsqueeze(-1) & (steps != 0.0)
-            X = torch.where(changes, at.clamp(*bounds), X)
+            X = torch.where(wrong.unsqueeze(-1) & moves, at.clamp(*bounds), X)
+            moves = moves & (ends >= box[0]) & (ends <= box[1])
         return X
 
 

@@ -102,17 +102,16 @@ def allowed(space: SearchSpace, free: SearchSpace, rows: Tensor) -> Tensor:
     kept = feasible(free, F := free.snap(F))
     X = F
     if space.equalities is not None:
-        X = settled(space, space.equalities.lifted(F))
+        X = settled(space, space.snap(space.equalities.lifted(F)))
         kept &= space.equalities.missed(X) <= EXACT
     return torch.cat([X, space.snap_contexts(C)] if C.shape[-1] else [X], dim=-1)[kept]
 
 
 def settled(space: SearchSpace, X: Tensor, held: Sequence[int] = ()) -> Tensor:
-    """Decisions ``n x d_x`` with values that they may have, and with the right sums.
+    """Decisions ``n x d_x`` with the right sums, where numbers of an interval can.
 
-    Sums are made right by numbers of an interval, but for those held, where they can.
+    Those of the columns ``held`` do not move.
     """
-    X = space.snap(X)
     if space.equalities is None:
         return X
     return space.equalities.settled(X, space.bounds, [*space.values, *held])
@@ -131,11 +130,9 @@ def free_space(space: SearchSpace) -> SearchSpace:
     lowest, highest = in_units(equalities.bounds, logarithms)
     linear: list[tuple[Tensor, Tensor, float]] = []
     functions: list[Callable[[Tensor], Tensor]] = []
-    for weights, least in _of_free(space, equalities):
+    for weights, least, size in _of_free(space, equalities):
         smallest = torch.where(weights > 0, lowest, highest) @ weights
-        size = abs(least) + float(
-            (weights * torch.maximum(highest, -lowest)).abs().sum()
-        )
+        size += float(weights.abs() @ torch.maximum(highest, -lowest).abs())
         if smallest >= least - EXACT * size:
             continue  # it always holds
         indices = weights.nonzero().flatten()
@@ -179,8 +176,8 @@ def free_space(space: SearchSpace) -> SearchSpace:
 
 def _of_free(
     space: SearchSpace, equalities: Equalities
-) -> Iterator[tuple[Tensor, float]]:
-    """Linear constraints as sums of the free columns, ``f``, and the least of each."""
+) -> Iterator[tuple[Tensor, float, float]]:
+    """Linear constraints as weights of free columns, ``f``, the least sum, its size."""
     free, dependent = list(equalities.free), list(equalities.dependent)
     lower, upper = in_units(space.bounds, equalities.logarithms)
     identity = torch.eye(space.d_x).to(lower)
@@ -193,7 +190,8 @@ def _of_free(
     for row, least in rows:
         own = row[dependent]
         weights = row[free] - own @ equalities.weights[:, free]
-        yield weights, least - float(own @ equalities.sums)
+        taken = own * equalities.sums
+        yield weights, least - float(taken.sum()), abs(least) + float(taken.abs().sum())
 
 
 def _on_list(numbers: Tensor, values: Sequence[float]) -> Tensor:
@@ -245,7 +243,8 @@ def _rows(space: SearchSpace, num: int, seed: int, *, joint: bool = False) -> Te
             f"None of {_MOST_DRAWS:,} decisions that fill the bounds satisfies the "
             "constraints. Check their signs (a linear one has `upper` or `lower`, a "
             "function is feasible where it is not negative), or narrow the bounds to "
-            "where there are feasible decisions."
+            "where there are feasible decisions. Whole and listed numbers may not add "
+            "up to what a constraint asks for."
         )
     return rows[torch.arange(num, device=rows.device) % len(rows)]
 

@@ -165,7 +165,9 @@ def model_constraints(
     decisions: Mapping[str, Variable],
     bounds: Tensor,
     values: Mapping[int, Sequence[float]],
-) -> tuple[tuple[Linear, ...], tuple[Function, ...], Equalities | None]:
+) -> tuple[
+    tuple[Linear, ...], tuple[Callable[[Tensor], Tensor], ...], Equalities | None
+]:
     r"""Constraints of a model's decisions: linear ones in BoTorch's form, and others.
 
     A sum with a logarithmic variable is not linear in what the model sees. Linear
