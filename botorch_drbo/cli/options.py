@@ -58,8 +58,8 @@ Constraints = Annotated[
     list[str] | None,
     typer.Option(
         "--constraint",
-        help="A constraint on decisions, such as 'price + 2*stock <= 100'. May be "
-        "repeated.",
+        help="A constraint on decisions, such as 'price + 2*stock <= 100' or "
+        "'sand + lime = 1'. May be repeated.",
     ),
 ]
 Json = Annotated[

@@ -31,6 +31,8 @@ class LinearConstraint:
 
     .. math:: \mathrm{lower} \le \sum_j a_j x_j \le \mathrm{upper}
 
+    With equal bounds the sum has to be right, as that of the parts of a mixture.
+
     Args:
         coefficients: The weight of each decision, by name.
         upper: The largest sum, or None.
@@ -42,7 +44,8 @@ class LinearConstraint:
 
     Example:
         >>> from botorch_drbo import LinearConstraint
-        >>> within_budget = LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0)
+        >>> print(LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0))
+        price + 2*stock <= 100
     """
 
     coefficients: Mapping[str, float]
