@@ -3,7 +3,6 @@
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
-from botorch_drbo._deprecation import moved_names
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.batch_upper_confidence_bound import (
     qDistributionallyRobustUCB,
@@ -41,10 +40,3 @@ __all__ = [
     "qDistributionallyRobustUCB",
     "qLogDistributionallyRobustNoisyExpectedImprovement",
 ]
-
-# Public in version 0.2.0, of use to the library alone: by the module they live in.
-_MOVED = {
-    "DecisionAcquisitionFunction": "botorch_drbo.acquisition.decisions",
-    "PathwiseBatchAcquisitionFunction": "botorch_drbo.acquisition.monte_carlo",
-}
-__getattr__ = moved_names(__name__, _MOVED)

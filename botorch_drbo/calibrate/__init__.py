@@ -1,6 +1,5 @@
 """Calibration of the radius: from data, from scenarios or from a budget."""
 
-from botorch_drbo._deprecation import moved_names
 from botorch_drbo.calibrate.budget import choice_from, from_budget
 from botorch_drbo.calibrate.data import from_data
 from botorch_drbo.calibrate.profile import robustness_profile
@@ -15,9 +14,3 @@ __all__ = [
     "scaled",
     "shifted",
 ]
-
-# Public in version 0.2.0, of use to the library alone: by the module they live in.
-_MOVED = {
-    "RobustnessProfile": "botorch_drbo.calibrate.profile",
-}
-__getattr__ = moved_names(__name__, _MOVED)

@@ -14,7 +14,6 @@ from botorch.exceptions.errors import BotorchError, InputDataError
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.codec.old_formats import translated
 from botorch_drbo.codec.tags import find, is_storable, storable, tag_of
 from botorch_drbo.codec.tensors import (
     decode_number,
@@ -89,9 +88,8 @@ def decode(data: object, expected: type[_T], name: str = "value") -> _T:
     r"""The inverse of :func:`encode`.
 
     Args:
-        data: The result of :func:`encode`, also after a round trip through JSON or
-            stored by version 0.1.0 or 0.2.0. It may be damaged: only constructors of
-            storable classes are called.
+        data: The result of :func:`encode`, also after a round trip through JSON. It
+            may be damaged: only constructors of storable classes are called.
         expected: The expected type; ``object`` for any.
         name: A description of the data for the error message.
 
@@ -133,10 +131,10 @@ def decode_arguments(data: object, kind: type, name: str = "value") -> dict[str,
     with _explained(name):
         if not isinstance(data, dict):
             raise InputDataError(f"it is no JSON object but a {type(data).__name__}.")
-        record = data if "class" in data else translated(data)
-        if not isinstance(record, dict) or record.get("class") != tag_of(kind):
+        arguments = data.get("arguments")
+        if data.get("class") != tag_of(kind) or not isinstance(arguments, dict):
             raise InputDataError(f"it is no {kind.__name__}.")
-        return {k: _decoded(v) for k, v in dict(record["arguments"]).items()}
+        return {k: _decoded(v) for k, v in arguments.items()}
 
 
 @contextmanager
@@ -219,7 +217,7 @@ def _decoded(data: object) -> object:
         return _mapping(data["mapping"])
     if keys - {"exact"} == {"class", "arguments"}:
         return _restored(data["class"], data["arguments"], data.get("exact", {}))
-    return _decoded(translated(data))
+    raise InputDataError(f"nothing is stored with the entries {sorted(keys)!r:.200}.")
 
 
 def _mapping(pairs: object) -> dict[str, Any]:

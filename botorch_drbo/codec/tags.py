@@ -45,22 +45,19 @@ def tag_of(kind: Callable[..., object]) -> str:
     return f"{module}:{kind.__qualname__}"
 
 
-def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
+def register(kind: type[_T]) -> type[_T]:
     r"""Class decorator: register a class that cannot be imported by its name.
-
-    A class at the top level of a module needs it only if it was moved.
 
     Args:
         kind: A subclass of a :func:`storable` class. If the same class is defined
             again, it replaces the first one.
-        formerly: Tags under which older records store it.
 
     Returns:
         The same class.
 
     Raises:
         InputDataError: It is not a subclass of a storable class, or another class has
-            one of the names.
+            the name.
 
     Example:
         >>> from dataclasses import dataclass
@@ -83,15 +80,14 @@ def register(kind: type[_T], *, formerly: Sequence[str] = ()) -> type[_T]:
         raise InputDataError(
             f"{kind.__name__} cannot be registered: it is no {_names(_BASES)}."
         )
-    for tag in (tag_of(kind), *formerly):
-        for other in [*_with_tag(tag), *filter(None, [_REGISTERED.get(tag)])]:
-            if _location(other) != _location(kind):
-                raise InputDataError(
-                    f"Another class is stored as {tag!r} already: "
-                    f"{other.__module__}.{other.__qualname__}. Choose another name."
-                )
-    for tag in (tag_of(kind), *formerly):
-        _REGISTERED[tag] = kind
+    tag = tag_of(kind)
+    for other in [*_with_tag(tag), *filter(None, [_REGISTERED.get(tag)])]:
+        if _location(other) != _location(kind):
+            raise InputDataError(
+                f"Another class is stored as {tag!r} already: "
+                f"{other.__module__}.{other.__qualname__}. Choose another name."
+            )
+    _REGISTERED[tag] = kind
     return kind
 
 
@@ -114,24 +110,6 @@ def find(tag: object) -> type:
     if tag in _REGISTERED:
         return _REGISTERED[tag]
     return _only(_with_tag(tag), tag)
-
-
-def find_by_name(name: object) -> type:
-    r"""The class of a record of version 1 or 2, which knew no modules.
-
-    Args:
-        name: The bare name. Our own class of that name comes before any other.
-
-    Raises:
-        InputDataError: There is none, or more than one.
-    """
-    found = [*_kinds(), *_REGISTERED.values()]
-    found = {kind for kind in found if kind.__name__ == name}
-    own = {kind for kind in found if tag_of(kind) == f"{_OWN}:{name}"}
-    registered = set(_REGISTERED.values())
-    return _only(
-        [k for k in own or found if _is_importable(k) or k in registered], f"{name}"
-    )
 
 
 def _only(found: Sequence[type], tag: str) -> type:

@@ -6,7 +6,6 @@ their number, so they are functions and not schedules. A width multiplies ``sigm
 of the papers.
 """
 
-from botorch_drbo._deprecation import moved_names
 from botorch_drbo.confidence import bounds
 from botorch_drbo.confidence.information_gain import (
     information_gain,
@@ -26,15 +25,3 @@ __all__ = [
     "maximum_information_gain",
     "model_confidence_width",
 ]
-
-# Public in version 0.2.0, of use to the library alone: by the module they live in.
-_MOVED = {
-    "GreedyInformationGain": "botorch_drbo.confidence.information_gain",
-    "GreedyVariance": "botorch_drbo.confidence.greedy_variance",
-    "model_information_gain": "botorch_drbo.confidence.information_gain",
-    "noise_precision": "botorch_drbo.confidence.noise",
-    "noise_std": "botorch_drbo.confidence.noise",
-    "nonadaptive_confidence_width": "botorch_drbo.confidence.width",
-    "with_noise_ratio": "botorch_drbo.confidence.noise",
-}
-__getattr__ = moved_names(__name__, _MOVED)

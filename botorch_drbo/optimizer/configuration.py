@@ -142,7 +142,6 @@ class Configuration:
         """
         if not isinstance(config, dict):
             raise InputDataError("it is no JSON object.")
-        config = _of_today(config)
         boxes = ("bounds", "context_bounds") if "bounds" in config else ("space",)
         entries = {"algorithm", *boxes, *_PLAIN}
         if set(config) != entries:
@@ -163,24 +162,6 @@ class Configuration:
             decode(config[name], Tensor, name).to(device) for name in boxes
         )
         return cls(algorithm, bounds, context_bounds, **plain)
-
-
-def _of_today(config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration of version 1 or 2 as it is written today."""
-    if "dtype" not in config:
-        return config
-    today = {k: v for k, v in config.items() if k not in ("dtype", "dtypes")}
-    # Runs of version 0.1.0 know one design only.
-    today = {"initial_design": "sobol", "perturbation": False, **today}
-    if "space" in config:
-        return {k: v for k, v in today.items() if k not in ("bounds", "context_bounds")}
-    coarser = config.get("dtypes", {})
-    if not isinstance(coarser, dict):
-        raise InputDataError("its `dtypes` are no JSON object.")
-    for name in ("bounds", "context_bounds"):
-        dtype = coarser.get(name, config["dtype"])
-        today[name] = {"tensor": config.get(name), "dtype": dtype}
-    return today
 
 
 def _stored_space(stored: object, named: Space | None) -> Space | None:

@@ -48,6 +48,10 @@ class Ask:
             BotorchTensorDimensionError: Shapes that do not match.
         """
         space = configuration.space
+        if not isinstance(self.this_round, Round):
+            raise InputDataError(
+                f"`this_round` must be a Round, got {type(self.this_round).__name__}."
+            )
         x = as_rows(self.x, space.bounds, "x", "bounds").to(space.bounds)
         check_values(x, space.bounds, space.values, "x")
         actions = self.actions
@@ -133,7 +137,7 @@ class Tell:
         Args:
             configuration: That of the run.
             earlier: The outcomes so far, which say whether a model can take these;
-                None for a stored event, since version 0.1.0 took any number.
+                None for a stored event, which was checked when it was told.
 
         Raises:
             InputDataError: It is nothing that can be told to such a run.

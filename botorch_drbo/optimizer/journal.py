@@ -7,8 +7,7 @@ shortest decimal that reads back as the same float64.
 
 Each line ends in a checksum of itself and of all lines before it. It detects a changed
 bit, a lost line and a line of another run, but not whole lines that are missing at the
-very end. A journal of version 1 has no checksums; the lines appended to it have, and
-these cover the earlier lines as well.
+very end.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch_drbo.optimizer.checksum import checksum
 
 FORMAT = "botorch_drbo journal"
-VERSION = 3
-_READS = (1, 2, 3)
+VERSION = 4
 _BEGINS = b'{"format": "botorch_drbo journal", '
 _SEAL = re.compile(rb', "check": "[0-9a-f]{16}"}')
 _SEAL_LENGTH = len(b', "check": "0123456789abcdef"}')
@@ -60,7 +58,6 @@ class Journal:
         self._descriptor = descriptor
         self._lines: list[_Line] = []  # the header and each event
         self._written_end = 0  # up to where the file may hold bytes that this run wrote
-        self._sealed = False  # whether each further line must have a checksum
         self._torn: bytes | None = None
         self._owner = os.getpid()
         self.close = weakref.finalize(self, _release, descriptor, self._owner)
@@ -266,15 +263,7 @@ class Journal:
         Such a line is cut before its checksum is complete. Else it is a whole line, or
         a damaged one.
         """
-        if _SEAL.search(tail):
-            return False
-        if self._sealed:
-            return True
-        try:  # a line of version 1, or nothing but a header
-            json.loads(tail)
-        except (ValueError, RecursionError):
-            return True
-        return False
+        return not _SEAL.search(tail)
 
     def _accept(self, line: bytes, number: int) -> dict[str, Any]:
         """The record of a line, without its checksum; number 0 is the header."""
@@ -287,7 +276,7 @@ class Journal:
         if number == 0:
             if not isinstance(record, dict) or record.get("format") != FORMAT:
                 raise _no_header(line, self.path)
-            self._sealed = _check_header(record, self.path) > 1
+            _check_header(record, self.path)
         elif (
             not isinstance(record, dict)
             or type(record.get("number")) is not int
@@ -295,12 +284,9 @@ class Journal:
         ):
             raise self._damaged(number, line, f"should be event number {number}")
         end, check = self._lines[-1] if self._lines else (0, "")
-        self._sealed = self._sealed or "check" in record
-        body = line
-        if self._sealed:
-            body = line[:-_SEAL_LENGTH]
+        body = line[:-_SEAL_LENGTH]
         check = checksum(check, body)
-        if self._sealed and line != _with_check(body, check):
+        if line != _with_check(body, check):
             raise self._damaged(number, line, "does not fit its checksum")
         self._lines.append(_Line(end + len(line) + 1, check))
         record.pop("check", None)
@@ -334,13 +320,13 @@ def _no_header(line: bytes, path: Path) -> InputDataError:
     )
 
 
-def _check_header(header: dict[str, Any], path: Path) -> int:
-    """The version of the format."""
+def _check_header(header: dict[str, Any], path: Path) -> None:
+    """Refuse another version, and a header without a configuration."""
     version = header.get("version")
-    if type(version) is not int or version not in _READS:
+    if version != VERSION:
         raise InputDataError(
-            f"Line 1 of the journal {path} has version {version!r}; this library reads "
-            f"the versions {_READS}. Resume it with the library that wrote it, or "
+            f"Line 1 of the journal {path} has version {version!r}, and this library "
+            f"reads version {VERSION}: resume it with the library that wrote it, or "
             "restore the file from a copy if it was damaged."
         )
     if not isinstance(header.get("config"), dict):
@@ -348,7 +334,6 @@ def _check_header(header: dict[str, Any], path: Path) -> int:
             f"Line 1 of the journal {path}, the header, has no `config`: it was "
             "damaged. Restore the file from a copy."
         )
-    return version
 
 
 def _lock(descriptor: int, path: Path) -> None:

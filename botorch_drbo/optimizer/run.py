@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchError, InputDataError
 
-from botorch_drbo._validation import rounding
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import Ask, Event, Tell, Withdraw
 from botorch_drbo.optimizer.journal import Journal
@@ -69,11 +67,7 @@ class Run:
             ) from error
         for number, record in enumerate(events, start=1):
             try:
-                event, dtypes = read_event(record, number)
-                if dtypes and isinstance(event, Tell):
-                    event.within(run.configuration)  # else there may be no such rows
-                    event = _as_matched_then(event, dtypes, run.ledger)
-                run.accept(event.within(run.configuration))
+                run.accept(read_event(record, number).within(run.configuration))
             except BotorchError as error:
                 line = f" (line {number + 1})" if in_lines else ""
                 raise InputDataError(
@@ -129,33 +123,3 @@ class Run:
             self.journal.append(write_event(event, self.ledger.num_events + 1))
         self.ledger.accept(change)
         return change.trials
-
-
-def _as_matched_then(event: Tell, dtypes: dict[str, str], ledger: Ledger) -> Tell:
-    """A row that versions 1 and 2 took for a decision, rounded, is that decision.
-
-    They matched up to the rounding of the dtype in which a row was told, also of
-    float16 and bfloat16; today such a row is what was executed.
-    """
-    eps = {name: torch.finfo(getattr(torch, of)).eps for name, of in dtypes.items()}
-    if max(eps.values()) <= torch.finfo(torch.float32).eps:
-        return event  # as today
-    if event.c is None:
-        raise InputDataError("A trial without a context has no dtype of one.")
-    space, X, C = ledger.space, event.x.clone(), event.c.clone()
-    x_slack = rounding(space.bounds.to(X), eps.get("x", 0.0))
-    c_slack = rounding(space.context_bounds.to(C), eps.get("c", 0.0))
-    trials = ledger.standing.open_trials()
-    for x, c in zip(X, C, strict=True):
-        gaps = [(x - t.x.to(X)).abs() for t in trials]
-        near = [i for i, gap in enumerate(gaps) if (gap <= x_slack).all()]
-        if not near:
-            continue
-        nearest = trials[min(near, key=lambda i: gaps[i].norm().item())]
-        for trial in (trials[i] for i in near):
-            if trial.c is not None and ((c - trial.c.to(C)).abs() <= c_slack).all():
-                nearest = trial
-                c.copy_(trial.c)
-                break
-        x.copy_(nearest.x)
-    return replace(event, x=X, c=C)

@@ -11,8 +11,7 @@ from botorch_drbo.codec.objects import Json
 from botorch_drbo.optimizer.checksum import state_checksum
 
 FORMAT = "botorch_drbo state"
-VERSION = 3
-_READS = (1, 2, 3)
+VERSION = 4
 
 
 def write_state(
@@ -46,13 +45,12 @@ def read_state(state: object) -> tuple[object, object, list[object]]:
             "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
         )
     version = state.get("version")
-    if type(version) is not int or version not in _READS:
+    if version != VERSION:
         raise InputDataError(
-            f"The state has version {version!r}; this library reads the versions "
-            f"{_READS}. Load it with the library that made it."
+            f"The state has version {version!r}, and this library reads version "
+            f"{VERSION}: load it with the library that made it."
         )
-    # A state of version 1 has no checksum.
-    if version > 1 and state.get("check") != state_checksum(state):
+    if state.get("check") != state_checksum(state):
         raise InputDataError(
             "The state does not fit its checksum: it was damaged or edited after "
             "`state_dict()`. Restore it from a copy."

@@ -4,7 +4,6 @@ matplotlib comes with the extra ``benchmarks``. ``import botorch_drbo`` does not
 this module, so the library works without matplotlib.
 """
 
-from botorch_drbo._deprecation import moved_names
 from botorch_drbo.plotting.compare import plot_compare
 from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import plot_history
@@ -30,11 +29,3 @@ __all__ = [
     "plot_surface",
     "plot_worst_case",
 ]
-
-# Public in version 0.2.0, of use to the library alone: by the module they live in.
-_MOVED = {
-    "HasHistory": "botorch_drbo.plotting.history",
-    "ObservedHistory": "botorch_drbo.plotting.history",
-    "Predicts": "botorch_drbo.plotting.worst_case",
-}
-__getattr__ = moved_names(__name__, _MOVED)

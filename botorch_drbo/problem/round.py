@@ -11,6 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_inside, check_nonnegative
+from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.column_radii import ColumnRadii, checked, in_widths
 from botorch_drbo.problem.search_space import SearchSpace, check_values
@@ -19,6 +20,7 @@ RoundRadius: TypeAlias = float | str | ColumnRadii
 """A number in the recipe's own units, the name of a rule, or a radius by column."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Round:
     r"""What is known about one round; None for the recipe's own value.

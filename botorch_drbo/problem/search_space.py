@@ -11,7 +11,6 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import (
     check_bounds,
     coarser_eps,
@@ -129,8 +128,6 @@ class SearchSpace:
     def context_support(self) -> Tensor:
         """The bounds of the contexts of this round; a point where they are known."""
         return self.with_known(self.context_bounds)
-
-    context_reach = renamed_attribute("context_reach", "context_support")
 
     @property
     def known_columns(self) -> list[int]:

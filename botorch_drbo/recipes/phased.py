@@ -15,7 +15,6 @@ from gpytorch.kernels import Kernel
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo._deprecation import renamed_attribute
 from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.confidence import information_gain
 from botorch_drbo.confidence.greedy_variance import GreedyVariance
@@ -54,8 +53,6 @@ class PhasedState:
     survives: Tensor
     observed: Tensor
     pending: Tensor
-
-    told = renamed_attribute("told", "observed")
 
     @property
     def survivors(self) -> Tensor:

@@ -15,7 +15,7 @@ from botorch_drbo.codec.objects import make
 from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.objective import ObjectiveMaker
-from botorch_drbo.recipes.base import Recipe, says_how_to_model
+from botorch_drbo.recipes.base import Recipe
 from botorch_drbo.recipes.options import option_fields, part_name, parts_of
 from botorch_drbo.recipes.own_functions import OwnFunctions, recalled
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
@@ -23,7 +23,6 @@ from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
-from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 from botorch_drbo.surrogate.given_model import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
@@ -165,8 +164,8 @@ def recipe_from_dict(
     r"""Rebuild a recipe from ``Recipe.to_dict``.
 
     Args:
-        data: The dictionary, also after a round trip through JSON, or one of version
-            0.1.0 or 0.2.0, which stored neither the class nor the parts.
+        data: The dictionary, also after a round trip through JSON; without a class, the
+            one of that name in this process.
         model: The recipe's ``model``, if it has one: functions are not stored.
         objective: Its ``objective``, if that is a function.
 
@@ -193,12 +192,11 @@ def recipe_from_dict(
     options = recalled(
         decode_options(data["options"]), OwnFunctions(model=model, objective=objective)
     )
-    old = "surrogate" not in options
     parts = {key: options.pop(key) for key in _PARTS if key in options}
     if name not in RECIPES and len(parts) == len(_PARTS):  # a product of the user's
         recipe: Recipe = make(RobustRecipe, {"name": name, **parts})
         check_options(name, options, known=recipe)
-        return _of_then(make(recipe.with_options, options), old)
+        return make(recipe.with_options, options)
     check_options(name, options, changes=parts)
     recipe = RECIPES[name]
     here = tag_of(type(recipe))
@@ -208,17 +206,7 @@ def recipe_from_dict(
             f"the recipe `{name}` was {stored}, and in this process it is {here}. "
             f"Register the same as then: `RECIPES[{name!r}] = ...`."
         )
-    return _of_then(make(recipe.with_options, {**parts, **options}), old)
-
-
-def _of_then(recipe: Recipe, old: bool) -> Recipe:
-    """A recipe that was stored before there were surrogates had BoTorch's own."""
-    options = recipe.options
-    if not old or says_how_to_model(options) or "surrogate" not in options:
-        return recipe
-    if recipe.default_surrogate != DEFAULT_SURROGATE:  # one of its own, then as now
-        return recipe
-    return recipe.with_options(surrogate="botorch")
+    return make(recipe.with_options, {**parts, **options})
 
 
 def decode_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ exactly. A :class:`ContextRule` depends on the contexts themselves, not only on 
 number.
 """
 
-from botorch_drbo._deprecation import moved_names
 from botorch_drbo.schedules.base import Constant, Schedule
 from botorch_drbo.schedules.betas import BOCUBeta, SBOKDEBeta
 from botorch_drbo.schedules.covering import WassersteinCoveringRadius
@@ -30,12 +29,3 @@ __all__ = [
     "WassersteinConfidenceRadius",
     "WassersteinCoveringRadius",
 ]
-
-# Public in version 0.2.0, of use to the library alone: by the module they live in.
-_MOVED = {
-    "ContextRule": "botorch_drbo.schedules.base",
-    "Rule": "botorch_drbo.schedules.base",
-    "as_rule": "botorch_drbo.schedules.base",
-    "as_schedule": "botorch_drbo.schedules.base",
-}
-__getattr__ = moved_names(__name__, _MOVED)

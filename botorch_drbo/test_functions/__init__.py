@@ -16,7 +16,6 @@ from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._deprecation import moved_names
 from botorch_drbo.test_functions.base import RobustTestFunction
 from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
@@ -67,9 +66,3 @@ __all__ = [
     "RobustTestFunction",
     "make_test_function",
 ]
-
-_MOVED = {
-    "Optimum": "botorch_drbo.test_functions.optimum",
-    "find_optimum": "botorch_drbo.test_functions.optimum",
-}
-__getattr__ = moved_names(__name__, _MOVED)

@@ -59,7 +59,7 @@ def test_many_atoms_survive_the_sum_check(dtype):
     assert torch.equal(back.weights, contexts.weights)
 
 
-OLD = {"points": [[0.0], [1.0]], "weights": [0.5, 0.5], "dtype": "float32"}
+PLAIN = {"points": [[0.0], [1.0]], "weights": [0.5, 0.5], "dtype": "float32"}
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,12 @@ OLD = {"points": [[0.0], [1.0]], "weights": [0.5, 0.5], "dtype": "float32"}
     ],
 )
 def test_damaged_records(change, text):
-    old = OLD | change
-    new = encode(ContextSet(torch.tensor([[0.0], [1.0]])))
+    stored = PLAIN | change
+    record = encode(ContextSet(torch.tensor([[0.0], [1.0]])))
     for name in ("points", "weights"):
-        new["arguments"][name] = {"tensor": old[name], "dtype": old["dtype"]}
-    for record in (old, new):
-        with pytest.raises(InputDataError, match=text):
-            decode(record, ContextSet, "forecast")
+        record["arguments"][name] = {"tensor": stored[name], "dtype": stored["dtype"]}
+    with pytest.raises(InputDataError, match=text):
+        decode(record, ContextSet, "forecast")
 
 
 def test_weights_of_a_record_sum_to_one_also_where_they_are_exact():

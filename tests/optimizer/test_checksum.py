@@ -107,8 +107,8 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
     if case == "number":
         return [*lines[:2], b"3", *lines[2:]]
     if case == "outcome":
-        assert b'"y": [-' in lines[2]
-        return [*lines[:2], lines[2].replace(b'"y": [-', b'"y": [ '), *lines[3:]]
+        assert b'"y": {"tensor": [-' in lines[2]
+        return [*lines[:2], lines[2].replace(b'r": [-', b'r": [ '), *lines[3:]]
     if case == "unsealed":
         event = {**json.loads(lines[-1])}
         del event["check"]

@@ -69,16 +69,6 @@ def test_batches_lists_and_resumed_runs_know_their_contexts(tmp_path) -> None:
     assert listed.design_contexts(row).isnan().all()
 
 
-def test_states_without_the_entry_have_the_plain_design() -> None:
-    opt = RobustOptimizer("random", BOUNDS, CONTEXTS, num_initial=4, seed=7)
-    state = opt.state_dict()
-    config = state["config"]  # as version 0.1.0 wrote it, without a checksum
-    assert config.pop("initial_design") == "sobol" and not config.pop("perturbation")
-    config |= {name: config[name]["tensor"] for name in ("bounds", "context_bounds")}
-    state |= {"version": 1, "config": {**config, "dtype": "float64"}}
-    assert torch.equal(RobustOptimizer.from_state_dict(state).ask(), opt.ask())
-
-
 def test_unknown_design() -> None:
     with pytest.raises(InputDataError, match="`initial_design` must be one of"):
         RobustOptimizer("random", BOUNDS, CONTEXTS, initial_design="grid")

@@ -236,8 +236,10 @@ def test_journal_is_resumed_and_holds_all_events(toy: Any, tmp_path: Path) -> No
         decision = RobustOptimizer.from_state_dict(opt.state_dict()).ask()
     events = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     kinds = [event["event"] for event in events]
-    assert kinds.count("withdraw") == 3 and kinds.count("fail") == 1
-    assert any(event.get("y") == [1e5] for event in events)  # nothing is deleted
+    assert kinds.count("withdraw") == 3
+    assert sum(event.get("failed", False) for event in events) == 1
+    told = [event["y"]["tensor"] for event in events if "y" in event]
+    assert [1e5] in told  # nothing is deleted
     with RobustOptimizer.resume(path) as again:
         assert_same(opt, again)
         assert torch.equal(again.ask(), decision)
@@ -334,18 +336,3 @@ def test_an_outcome_that_dwarfs_ten_others_is_announced(toy: Any) -> None:
     opt.withdraw(11)
     with pytest.warns(BotorchWarning, match="between 300 and 310.*withdraw"):
         opt.tell(x[12], context(1.0), -1e6)
-
-
-def test_a_run_that_holds_such_an_outcome_can_be_saved(toy: Any) -> None:
-    # Version 0.1.0 recorded it: the run must come back, so that it can be withdrawn.
-    opt = toy.make()
-    toy.run(opt, 0, 4)
-    state = opt.state_dict()
-    state["events"][3]["y"] = [1e200]
-    state["version"] = 1
-    state.pop("check", None)  # version 1 had none
-    again = RobustOptimizer.from_state_dict(state)
-    assert again.history.Y.max() == 1e200
-    again.withdraw(1)
-    assert again.ask().shape == (1, 2)
-    assert again.recommend().x.shape == (2,)

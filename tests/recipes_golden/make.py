@@ -1,39 +1,27 @@
 r"""Record what the recipes answer: ``python -m tests.recipes_golden.make [NAME ...]``.
 
 The record was made from 0.2.0. A change of it is a change of what users get: name the
-recipes whose answers are meant to change, and say so in the commit. ``--journals`` asks
-anew what follows the journals; their lines are those of 0.2.0 and stay.
+recipes whose answers are meant to change, and say so in the commit.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 import warnings
-from pathlib import Path
 
 import torch
 
 from botorch_drbo.recipes import RECIPES
 from tests.recipes_golden import record
 from tests.recipes_golden.cases import questions
-from tests.recipes_golden.journals import follow
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="recipes; by default all")
-    parser.add_argument("--journals", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    if arguments.journals:
-        runs = record.load(record.JOURNALS)["answers"]
-        with tempfile.TemporaryDirectory() as folder:
-            for number, run in enumerate(runs.values()):
-                run["then"] = follow(Path(folder) / f"{number}.jsonl", run["lines"])
-        record.save(record.JOURNALS, runs)
-        return
     answers = record.load(record.FILE)["answers"] if record.FILE.exists() else {}
     for name in arguments.names or RECIPES:
         answers[name] = {key: ask() for key, ask in questions(name).items()}

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 FILE = Path(__file__).with_name("record.json")
-JOURNALS = Path(__file__).with_name("journals.json")
 _LIBRARIES = ("torch", "gpytorch", "linear_operator", "botorch", "numpy", "scipy")
 
 

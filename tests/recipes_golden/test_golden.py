@@ -1,4 +1,4 @@
-"""Recipes, options and journals answer as they did in 0.2.0, up to what was mended.
+"""Recipes and options answer as they did in 0.2.0, up to what was mended.
 
 Decisions agree within ``1e-6`` of a side: on another processor a sum may be taken in
 another order, and a virtual machine does not tell which processor it has. Whether the
@@ -8,8 +8,6 @@ than the one before it; ``make attacks`` asks them all.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 import torch
@@ -25,13 +23,11 @@ from tests.recipes_golden.cases import (
     pinned,
     questions,
 )
-from tests.recipes_golden.journals import follow
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what is said has its own tests
 
-RECORD, JOURNALS = record.load(record.FILE), record.load(record.JOURNALS)
+RECORD = record.load(record.FILE)
 THIRDS = num_cases(1, 3)
-NEW = {"edrbo", "ei_integral"}  # since 0.2.0: there are no journals of that version
 TOLERANCE = 1e-6 * 4.0  # of the widest side
 
 
@@ -63,7 +59,6 @@ def better_of(decisions: list[list[float]], key: str, name: str) -> list[float]:
 
 def test_every_recipe_is_on_record() -> None:
     assert set(RECORD["answers"]) == set(OPTIONS) == set(RECIPES)
-    assert set(JOURNALS["answers"]) >= set(RECIPES) - NEW
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -88,10 +83,3 @@ def test_all_answers_are_those_on_record(name: str) -> None:
                 check_mixed(found, known, key, name)
             else:
                 check(found, known, key)
-
-
-@pytest.mark.parametrize("key", JOURNALS["answers"])
-def test_a_journal_of_0_2_0_goes_on_as_it_would_have(tmp_path: Path, key: str) -> None:
-    answer = JOURNALS["answers"][key]
-    found = follow(tmp_path / "run.jsonl", answer["lines"])
-    check(found, answer["then"], key)
