@@ -29,6 +29,7 @@ from botorch_drbo import (
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.codec import encode
 from botorch_drbo.optimizer.checksum import state_checksum
+from botorch_drbo.problem import Round
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import FEW
 
@@ -296,17 +297,17 @@ def test_all_of_it_survives_resume(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("context", [None, 1.5]),
-        ("chosen_contexts", [[1.0, 0.5]]),
-        ("context_set", encode(ContextSet(torch.tensor([[1.0, 0.5]]).double()))),
-        ("x", [[1.5, 0.0]]),
+        ("this_round", Round(known_context=torch.tensor([torch.nan, 1.5]).double())),
+        ("chosen_contexts", torch.tensor([[1.0, 0.5]]).double()),
+        ("this_round", Round(ContextSet(torch.tensor([[1.0, 0.5]]).double()))),
+        ("x", torch.tensor([[1.5, 0.0]]).double()),
     ],
 )
 def test_a_category_between_two_is_refused_on_replay(field: str, value: Any) -> None:
     opt = make()
     opt.ask()
     state = json.loads(json.dumps(opt.state_dict()))
-    state["events"][-1][field] = value
+    state["events"][-1][field] = encode(value)
     state["check"] = state_checksum(state)
     with pytest.raises(InputDataError, match="takes the values"):
         NamedOptimizer.from_state_dict(state)

@@ -19,6 +19,7 @@ from torch import Tensor
 from botorch_drbo import ContextSet
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.problem import Round
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import FEW
 
@@ -120,10 +121,11 @@ def test_rounds_survive_resume(tmp_path: Path) -> None:
             assert torch.equal(known.nan_to_num(-1.0), before.nan_to_num(-1.0))
         assert all(map(torch.equal, play(opt, 4, 6), whole[4:]))
     stored = [json.loads(line) for line in path.read_text().splitlines()]
-    assert stored[1]["radius"] == 0.1
-    forecast = decode(stored[1]["context_set"], ContextSet)
-    assert torch.equal(forecast.weights, FORECAST.weights)
-    assert stored[3]["context"] == [0.4, None]
+    rounds = [decode(stored[k]["this_round"], Round) for k in (1, 3)]
+    assert rounds[0].radius == 0.1 and rounds[0].context_set is not None
+    assert torch.equal(rounds[0].context_set.weights, FORECAST.weights)
+    known = rounds[1].known_context
+    assert known is not None and known[0] == 0.4 and known[1].isnan()
 
 
 # --------------------------------------------------------------------- known contexts
