@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 from torch.distributions import Normal
@@ -186,6 +187,7 @@ def moments(model: Model, function: CategoryFunction) -> Moments:
     for cells in function.cells.split(_BLOCK):  # their covariance is made, too
         with torch.no_grad():
             found = model.posterior(cells, observation_noise=True)
+            found = cast(GPyTorchPosterior, found)
             means.append(found.mean.flatten())
             variances.append(found.variance.flatten())
     return torch.cat(means), torch.cat(variances).sqrt()
@@ -230,7 +232,7 @@ def chosen(groups: Mapping[str, Sequence[Mapping[str, Score]]]) -> list[str]:
         for group in groups.values():
             gap = [scored[best][column] - scored[name][column] for scored in group]
             behind += float(np.mean(gap)) / len(groups)
-            squares += np.var(gap, ddof=1) / len(gap) / len(groups) ** 2
+            squares += float(np.var(gap, ddof=1)) / len(gap) / len(groups) ** 2
         return behind, squares**0.5
 
     def order(names: list[str], column: int) -> list[str]:

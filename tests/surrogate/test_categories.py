@@ -18,6 +18,7 @@ from botorch_drbo import Category, NamedOptimizer, Space
 from botorch_drbo.kernels.components import kernel_components
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import members_of
+from botorch_drbo.posterior.known_columns import with_known_columns
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.problem.history import ConstraintData
 from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
@@ -275,6 +276,44 @@ def test_fast_views_are_the_model(case: str, member: str) -> None:
             for position, column in enumerate(columns):
                 if column in data.categories:
                     assert not found[..., position].any()
+
+
+@pytest.mark.parametrize("member", ["botorch", "matern"])
+def test_known_contexts_and_pending_inputs_enter_as_in_the_exact_view(
+    member: str,
+) -> None:
+    """Oracles: the model at the known value, and GPyTorch's kernel in one factor."""
+    data, columns = CASES["mixed, numbers and a category as contexts"]
+    model = SURROGATES[member].fit(data).requires_grad_(False)
+    X, contexts = data.inputs[:6, :2], rows(60, seed=7).inputs[:, 2:]
+    known = with_known_columns(model, [3], torch.tensor([4.0]).double())
+    mean, variance = marginal_posterior(known, columns).over(contexts).at(X).moments()
+    contexts[:, 1] = 4.0
+    wanted = model_moments(model, joined(X, contexts, columns))
+    assert torch.allclose(mean, wanted[0], atol=1e-7)
+    assert torch.allclose(variance, wanted[1], atol=1e-7)
+    pending = rows(4, seed=8).inputs
+    fast, exact = (
+        marginal_posterior(model, columns, pending=pending, method=method)
+        .over(contexts)
+        .at(X)
+        .moments()
+        for method in ("product", "exact")
+    )
+    assert torch.allclose(fast[0], exact[0], atol=1e-7)
+    assert torch.allclose(fast[1], exact[1], atol=1e-7)
+    assert (exact[1] < variance - 1e-9).any()
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_one_row_and_levels_all_alike_do(name: str) -> None:
+    data = rows(9)
+    one = ModelData(data.inputs[:1], data.outcomes[:1], BOUNDS, categories=LEVELS)
+    alike = data.inputs.clone()
+    alike[:, 1] = 2.0
+    constant = ModelData(alike, data.outcomes, BOUNDS, categories=LEVELS)
+    for few in (one, constant):
+        assert means(SURROGATES[name], few, data.inputs).isfinite().all()
 
 
 @pytest.mark.parametrize("member", MEMBERS)
