@@ -30,15 +30,9 @@ from botorch_drbo.surrogate.gaussian_process import (
 )
 from botorch_drbo.surrogate.hyperpriors import around
 
-SALT = 4_907_101  # of this experiment: no other one has these functions
+SALT = 4_907_102  # of this experiment: no other one has these functions and rows
 _CELLS = 400  # at which a function is predicted
 _BLOCK = 400
-
-
-def _priors(level: float, main_effect: float, interaction: float) -> CategoryPriors:
-    return CategoryPriors(
-        around(level, 0.5), around(main_effect, 1.5), around(interaction, 1.0)
-    )
 
 
 class Member(NamedTuple):
@@ -65,18 +59,28 @@ class Member(NamedTuple):
 
 
 _KERNELS = ("botorch", "rbf", "matern52", "matern32")
-_USUAL, _SMOOTH = _priors(1.0, 0.22, 0.5), _priors(1.6, 0.22, 0.5)
-_ADDITIVE, _ROUGH = _priors(1.0, 0.22, 0.05), _priors(0.6, 0.22, 0.5)
-_INTERACTING = _priors(1.0, 0.05, 1.0)
-_LAST_THREE = (_USUAL, _ROUGH, _INTERACTING)
+_SPREADS = (0.5, 1.5, 1.0)
+_USUAL, _SMOOTH, _ROUGH, _INTERACTING = (
+    CategoryPriors(*map(around, middles, _SPREADS))
+    for middles in (
+        (1.0, 0.22, 0.5),
+        (1.6, 0.22, 0.5),
+        (0.6, 0.22, 0.5),
+        (1.0, 0.05, 1.0),
+    )
+)
+_BALANCED = CategoryPriors(around(1.4, 0.25), around(0.1, 0.5), around(0.5, 1.0))
+_PRODUCT, _SMOOTH_PRODUCT, _TIGHT_PRODUCT = (
+    CategoryPriors(around(level, spread), around(0.01, 1.0), around(0.7, 0.5))
+    for level, spread in ((1.0, 0.5), (1.5, 0.5), (1.5, 0.25))
+)
 CANDIDATES: Mapping[str, tuple[Member, ...]] = {
     name: tuple(map(Member, _KERNELS, priors))
     for name, priors in {
         "before": (None,) * 4,
-        "three": (None, *_LAST_THREE),
-        "same": (_USUAL,) * 4,
-        "graded": (_SMOOTH, *_LAST_THREE),
-        "from additive": (_ADDITIVE, *_LAST_THREE),
+        "graded": (_SMOOTH, _USUAL, _ROUGH, _INTERACTING),
+        "products": (_BALANCED, _SMOOTH_PRODUCT, _PRODUCT, _ROUGH),
+        "tight": (_TIGHT_PRODUCT, _SMOOTH_PRODUCT, _BALANCED, _ROUGH),
     }.items()
 }
 

@@ -48,7 +48,8 @@ class BoTorchDefault(Surrogate):
     Lengthscales have a log-normal prior around long ones, which grow with the root of
     the number of columns [Hvarfner2024vanilla]_. With few outcomes of a function that
     changes within the box it is sure of itself too early. With 500 rows or more
-    the fit begins where that to 300 of them ended.
+    the fit begins where that to 300 of them ended. In a space with categories it has
+    their main effects, a size, and one lengthscale for each, as ``GaussianProcess``.
 
     Args:
         max_exact: With more outcomes the model uses inducing points: see

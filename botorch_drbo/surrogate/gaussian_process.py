@@ -40,7 +40,6 @@ KERNELS: dict[str, Correlation] = {
     "matern32": ProductMatern(1.5),
     "matern52": ProductMatern(2.5),
 }
-ADDITIVE = CategoryPriors(around(1.0, 0.5), around(0.22, 1.5), around(0.05, 1.0))
 SMOOTH = CategoryPriors(around(1.6, 0.5), around(0.22, 1.5), around(0.5, 1.0))
 USUAL = CategoryPriors(around(1.0, 0.5), around(0.22, 1.5), around(0.5, 1.0))
 ROUGH = CategoryPriors(around(0.6, 0.5), around(0.22, 1.5), around(0.5, 1.0))
@@ -73,6 +72,15 @@ class GaussianProcess(Surrogate):
     used first, and the result is refined with all rows. Compared with BoTorch's
     default, these priors favour functions that vary within the box: with few outcomes
     the model is less certain.
+
+    In a space with categories ``v``
+
+    .. math:: k(z, z') = \sum_v a_v\, [z_v = z'_v]
+        + s\, \phi(u, u') \prod_v e^{-[z_v \ne z'_v] / l_v}
+
+    with main effects of the categories, and one lengthscale for each. Its logarithms of
+    ``a``, ``l`` and ``s`` are normal, whatever the number of levels, and around other
+    values for each kernel, see ``CATEGORIES``.
 
     Args:
         kernel: "matern52" and "matern32", products over the columns; or "rbf".
