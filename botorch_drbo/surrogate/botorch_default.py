@@ -30,8 +30,8 @@ from botorch_drbo.surrogate.correlations import RBF
 from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.fitting import minimise_in_logarithms
 from botorch_drbo.surrogate.gaussian_process import (
+    CATEGORIES,
     NEAR,
-    SMOOTH,
     climbed,
     most_likely,
     with_categories,
@@ -75,7 +75,8 @@ class BoTorchDefault(Surrogate):
 
     def _fit(self, data: ModelData) -> SingleTaskGP:
         if data.categories:
-            family = with_categories(family_of_variables(data), data, SMOOTH)
+            family = family_of_variables(data)
+            family = with_categories(family, data, CATEGORIES["botorch"])
             return most_likely(family, data)
         if len(data.inputs) > MANY_ROWS:
             return self._climbed(data, self._fit(data.sample(FIRST_ROWS)))
